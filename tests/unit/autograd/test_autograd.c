@@ -129,7 +129,7 @@ static void rnn_nodes_hold_exactly_what_their_formulas_read(void **state)
 
 /* ---- leaves ---- */
 
-static void gradients_add_up_in_a_leaf(void **state)
+static void gradients_accumulate_in_a_leaf(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(1, TENSOR_INTS(3));
@@ -181,7 +181,7 @@ static void requires_grad_is_for_floating_leaves(void **state)
 	}
 }
 
-static void set_grad_checks_the_fit(void **state)
+static void set_grad_checks_shape_and_dtype(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(0, TENSOR_INTS(2));
@@ -211,7 +211,7 @@ static void second_backward_needs_retain_graph(void **state)
 	}
 }
 
-static void backward_refuses_what_it_cannot_start_from(void **state)
+static void backward_refuses_invalid_roots(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(0, TENSOR_INTS(2)), *y = ok(tensor_neg(w)), *g[1];
@@ -234,7 +234,7 @@ static void backward_refuses_what_it_cannot_start_from(void **state)
 	}
 }
 
-static void chosen_inputs_leave_leaves_alone(void **state)
+static void gradients_of_chosen_inputs_do_not_change_leaves(void **state)
 {
 	tensor_scope {
 		tensor *a = leaf_iota(1, TENSOR_INTS(2)), *b = leaf_iota(3, TENSOR_INTS(2));
@@ -299,7 +299,7 @@ static void double_backward_differentiates_the_gradient(void **state)
 	}
 }
 
-static void undefined_gradients_still_count(void **state)
+static void undefined_gradients_count_as_dependencies(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(w, S(2)));
@@ -361,17 +361,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rnn_cell_gives_reference_gradients),
 		cmocka_unit_test(rnn_nodes_hold_exactly_what_their_formulas_read),
-		cmocka_unit_test(gradients_add_up_in_a_leaf),
+		cmocka_unit_test(gradients_accumulate_in_a_leaf),
 		cmocka_unit_test(leaves_do_not_share_a_gradient),
 		cmocka_unit_test(requires_grad_is_for_floating_leaves),
-		cmocka_unit_test(set_grad_checks_the_fit),
+		cmocka_unit_test(set_grad_checks_shape_and_dtype),
 		cmocka_unit_test(second_backward_needs_retain_graph),
-		cmocka_unit_test(backward_refuses_what_it_cannot_start_from),
-		cmocka_unit_test(chosen_inputs_leave_leaves_alone),
+		cmocka_unit_test(backward_refuses_invalid_roots),
+		cmocka_unit_test(gradients_of_chosen_inputs_do_not_change_leaves),
 		cmocka_unit_test(several_outputs_share_their_graph),
 		cmocka_unit_test(nothing_is_recorded_under_no_grad),
 		cmocka_unit_test(double_backward_differentiates_the_gradient),
-		cmocka_unit_test(undefined_gradients_still_count),
+		cmocka_unit_test(undefined_gradients_count_as_dependencies),
 		cmocka_unit_test(argument_without_a_derivative_is_refused),
 		cmocka_unit_test(printing_names_the_node),
 		cmocka_unit_test(broadcast_and_promoted_arguments_get_their_own_shape_and_dtype),

@@ -255,7 +255,7 @@ static tensor *leaf(const double *v, int64_t n)
 	return t;
 }
 
-static void ties_share_the_gradient(void **state)
+static void equal_maxima_share_the_gradient(void **state)
 {
 	const double x[] = { 1, 2, 0, NAN }, lo[] = { 1, 1, 1, 1 }, hi[] = { 3, 2, 3, 3 };
 
@@ -275,7 +275,7 @@ static void ties_share_the_gradient(void **state)
 	}
 }
 
-static void clamp_passes_nothing_at_its_ends(void **state)
+static void gradient_of_clamp_at_its_limits(void **state)
 {
 	const double x[] = { 1, 2, 1.5, 0, NAN };
 
@@ -294,8 +294,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(ties_share_the_gradient),
-		cmocka_unit_test(clamp_passes_nothing_at_its_ends),
+		cmocka_unit_test(equal_maxima_share_the_gradient),
+		cmocka_unit_test(gradient_of_clamp_at_its_limits),
 	};
 
 	return cmocka_run_group_tests_name("autograd_elementwise", tests, NULL, NULL);

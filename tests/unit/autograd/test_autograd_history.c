@@ -9,7 +9,7 @@
 #include <unistd.h>
 /* ---- in-place ---- */
 
-static void changed_saved_tensor_is_found_by_its_version(void **state)
+static void changed_saved_tensor_is_detected_by_its_version(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *x = iota(3, TENSOR_INTS(2)), *e;
@@ -257,7 +257,7 @@ static void backward_works_after_fork(void **state)
  * The graph keeps the nodes and tensors that the caller released, and frees them with the last
  * reference.
  */
-static void graph_keeps_what_it_needs(void **state)
+static void graph_keeps_released_tensors(void **state)
 {
 	tensor *y = NULL, *w = NULL;
 
@@ -355,7 +355,7 @@ static void geometry_of_a_view_changes_in_place(void **state)
 	}
 }
 
-static void geometry_of_leaves_stays(void **state)
+static void geometry_of_leaves_cannot_change(void **state)
 {
 	tensor_scope {
 		tensor *x = leaf(iota(0, TENSOR_INTS(2, 2))), *v = ok(tensor_select(x, 0, 0)),
@@ -389,7 +389,7 @@ static void geometry_of_leaves_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(changed_saved_tensor_is_found_by_its_version),
+		cmocka_unit_test(changed_saved_tensor_is_detected_by_its_version),
 		cmocka_unit_test(leaf_that_requires_grad_refuses_in_place),
 		cmocka_unit_test(in_place_result_continues_the_history),
 		cmocka_unit_test(in_place_on_a_view_rebases_the_base),
@@ -401,12 +401,12 @@ int main(void)
 		cmocka_unit_test(parts_of_empty_tensors_have_a_history),
 		cmocka_unit_test(graph_of_a_million_nodes_needs_no_stack),
 		cmocka_unit_test(backward_works_after_fork),
-		cmocka_unit_test(graph_keeps_what_it_needs),
+		cmocka_unit_test(graph_keeps_released_tensors),
 		cmocka_unit_test(detach_makes_a_leaf),
 		cmocka_unit_test(as_strided_in_place_keeps_the_history),
 		cmocka_unit_test(geometry_in_place_keeps_the_history),
 		cmocka_unit_test(geometry_of_a_view_changes_in_place),
-		cmocka_unit_test(geometry_of_leaves_stays),
+		cmocka_unit_test(geometry_of_leaves_cannot_change),
 	};
 
 	return cmocka_run_group_tests_name("autograd_history", tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void leaf_keeps_its_shape(void **state)
 	}
 }
 
-static void guard_of_a_no_grad_view_stays(void **state)
+static void no_grad_view_refuses_in_place_changes(void **state)
 {
 	tensor_scope {
 		tensor *x = leaf_iota(0, TENSOR_INTS(4)), *b = ok(tensor_mul_scalar(x, S(2))),
@@ -130,7 +130,7 @@ static void *keep_busy(void *arg)
 	return NULL;
 }
 
-static void child_of_a_fork_finds_no_lock_taken(void **state)
+static void forked_child_finds_no_lock_taken(void **state)
 {
 	enum { THREADS = 3 };
 	pthread_t thread[THREADS];
@@ -160,9 +160,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(view_that_was_a_leaf_may_become_a_result),
 		cmocka_unit_test(leaf_keeps_its_shape),
-		cmocka_unit_test(guard_of_a_no_grad_view_stays),
+		cmocka_unit_test(no_grad_view_refuses_in_place_changes),
 		cmocka_unit_test(all_readers_of_a_stale_view_have_a_history),
-		cmocka_unit_test(child_of_a_fork_finds_no_lock_taken),
+		cmocka_unit_test(forked_child_finds_no_lock_taken),
 	};
 
 	return cmocka_run_group_tests_name("autograd_lifetime", tests, NULL, NULL);

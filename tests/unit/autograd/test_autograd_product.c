@@ -64,7 +64,7 @@ static const struct formula formulas[] = {
 FORMULA_TESTS
 
 /* If the mask excludes all keys of a query, its result and gradient are zeros. */
-static void attention_to_nothing_has_gradient_zero(void **state)
+static void attention_without_keys_has_gradient_zero(void **state)
 {
 	tensor_scope {
 		tensor *q = ok(tensor_ones(TENSOR_SHAPE(2, 2), F64)),
@@ -83,7 +83,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(attention_to_nothing_has_gradient_zero),
+		cmocka_unit_test(attention_without_keys_has_gradient_zero),
 	};
 
 	return cmocka_run_group_tests_name("autograd_product", tests, NULL, NULL);

@@ -46,7 +46,7 @@ static const struct formula formulas[] = {
 FORMULA_TESTS
 
 /* As in PyTorch, the mean of a normal distribution gets no gradient. */
-static void a_mean_gets_no_gradient(void **state)
+static void mean_of_a_normal_gets_no_gradient(void **state)
 {
 	tensor_scope {
 		tensor *a = ok(tensor_full(TENSOR_INTS(3), S(2.0), F64));
@@ -75,7 +75,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(a_mean_gets_no_gradient),
+		cmocka_unit_test(mean_of_a_normal_gets_no_gradient),
 		cmocka_unit_test(random_results_need_no_gradient),
 	};
 

@@ -125,7 +125,7 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-static void gradient_of_nan_goes_to_those_that_are(void **state)
+static void gradient_of_a_nan_maximum_goes_to_the_nans(void **state)
 {
 	tensor *(*const fn[])(tensor *) = { tensor_max, tensor_min, tensor_median };
 	const float values[] = { 1, NAN, 2, NAN };
@@ -140,10 +140,7 @@ static void gradient_of_nan_goes_to_those_that_are(void **state)
 		}
 }
 
-/*
- * The norm is computed in f64, where |1 + 3i| differs from that in f32: the gradient must find its
- * maximum there.
- */
+/* The maximum is found in the dtype of the norm: |1 + 3i| in f32 differs from that in f64. */
 static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
 {
 	static const float parts[] = { 1, 3, 0.5f, 0 };
@@ -162,7 +159,7 @@ static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
 }
 
 /* The first and second derivatives of |x| at 0 are defined as 0. */
-static void second_derivative_of_a_norm_of_zero(void **state)
+static void second_derivative_of_a_norm_at_zero_is_zero(void **state)
 {
 	static const int64_t lengths[] = { 0, 3 };
 
@@ -186,8 +183,8 @@ static void second_derivative_of_a_norm_of_zero(void **state)
 		}
 }
 
-/* The mean of no elements is NaN, but its derivatives have no elements and are finite. */
-static void second_derivative_of_a_mean_of_nothing(void **state)
+/* The mean of no elements is NaN, but it does not depend on x: its second derivative is 0. */
+static void second_derivative_of_an_empty_mean_is_zero(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 1), F64)), *y, *g[1], *h[1];
@@ -209,11 +206,11 @@ static void second_derivative_of_a_mean_of_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(second_derivative_of_a_norm_of_zero),
-		cmocka_unit_test(second_derivative_of_a_mean_of_nothing),
+		cmocka_unit_test(second_derivative_of_a_norm_at_zero_is_zero),
+		cmocka_unit_test(second_derivative_of_an_empty_mean_is_zero),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(gradient_of_nan_goes_to_those_that_are),
+		cmocka_unit_test(gradient_of_a_nan_maximum_goes_to_the_nans),
 		cmocka_unit_test(greatest_norm_of_another_dtype_has_a_gradient),
 	};
 

@@ -274,7 +274,7 @@ static int run_role(const char *name, const char *debug, char *text, size_t size
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-static void misuse_is_named(void **state)
+static void misuse_ends_the_program_with_a_message(void **state)
 {
 	char text[4096];
 
@@ -296,7 +296,7 @@ static void misuse_is_named(void **state)
 }
 
 /* Without the debug mode these are reported only if no other tensor was made since. */
-static void release_twice_is_told_without_it(void **state)
+static void double_release_is_reported_without_debug_mode(void **state)
 {
 	char text[4096];
 
@@ -305,7 +305,7 @@ static void release_twice_is_told_without_it(void **state)
 	assert_int_equal(run_role("use_after_release", "0", text, sizeof(text)), -SIGABRT);
 }
 
-static void place_of_each_call_is_told(void **state)
+static void message_names_the_location_of_each_call(void **state)
 {
 	static const char *const lines[] = { "used by tensor_neg, called at test_debug.c:",
 					     "made by tensor_full, called at test_debug.c:",
@@ -321,7 +321,7 @@ static void place_of_each_call_is_told(void **state)
 }
 
 /* Also without the debug mode: a released struct is not reused immediately. */
-static void result_of_an_ended_scope_is_never_another_tensor_soon(void **state)
+static void result_of_an_ended_scope_is_not_reused_soon(void **state)
 {
 	static const char *const names[] = { "use_after_scope", "use_after_scope_and_others",
 					     "size_after_scope_and_others",
@@ -337,10 +337,10 @@ static void result_of_an_ended_scope_is_never_another_tensor_soon(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(misuse_is_named),
-		cmocka_unit_test(release_twice_is_told_without_it),
-		cmocka_unit_test(place_of_each_call_is_told),
-		cmocka_unit_test(result_of_an_ended_scope_is_never_another_tensor_soon),
+		cmocka_unit_test(misuse_ends_the_program_with_a_message),
+		cmocka_unit_test(double_release_is_reported_without_debug_mode),
+		cmocka_unit_test(message_names_the_location_of_each_call),
+		cmocka_unit_test(result_of_an_ended_scope_is_not_reused_soon),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "--role")) {

@@ -17,7 +17,7 @@ static void boxed_call_equals_the_c_function(void **state)
 	}
 }
 
-static void boxed_call_refuses_what_does_not_fit(void **state)
+static void boxed_call_refuses_invalid_arguments(void **state)
 {
 	tensor_scope {
 		tensor_value args[] = { { .kind = TENSOR_VALUE_INT, .i = 1 },
@@ -100,7 +100,7 @@ static int outside_fallback(const tensor_op *op, enum tensor_key key, const tens
 	return 0;
 }
 
-static void backend_from_outside_runs_its_operators(void **state)
+static void external_backend_runs_its_operators(void **state)
 {
 	int key = tensor_register_backend("outside", &allocator, &outside);
 	const float *p;
@@ -139,7 +139,7 @@ static int trace(const tensor_op *op, enum tensor_key key, const tensor_value *a
 	return tensor_op_call_below(op, key, args, nargs, rets, nrets);
 }
 
-static void thread_key_set_brings_in_an_observer(void **state)
+static void thread_key_set_adds_an_observer(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3));
@@ -160,10 +160,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(boxed_call_equals_the_c_function),
-		cmocka_unit_test(boxed_call_refuses_what_does_not_fit),
+		cmocka_unit_test(boxed_call_refuses_invalid_arguments),
 		cmocka_unit_test(every_schema_is_complete),
-		cmocka_unit_test(backend_from_outside_runs_its_operators),
-		cmocka_unit_test(thread_key_set_brings_in_an_observer),
+		cmocka_unit_test(external_backend_runs_its_operators),
+		cmocka_unit_test(thread_key_set_adds_an_observer),
 	};
 
 	return cmocka_run_group_tests_name("dispatch", tests, NULL, NULL);

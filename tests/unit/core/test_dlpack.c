@@ -56,7 +56,7 @@ static struct DLManagedTensorVersioned *at_home(struct foreign *f)
 
 /* ---- export ---- */
 
-static void given_away_has_the_tensors_geometry(void **state)
+static void exported_tensor_keeps_its_geometry(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3)),
@@ -85,7 +85,7 @@ static void given_away_has_the_tensors_geometry(void **state)
 	}
 }
 
-static void every_dtype_goes_and_comes(void **state)
+static void every_dtype_is_exported_and_imported(void **state)
 {
 	for (int d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++)
 		tensor_scope {
@@ -101,7 +101,7 @@ static void every_dtype_goes_and_comes(void **state)
 }
 
 /* The memory outlives the tensor, its views, its scope, and changes of its shape and size. */
-static void given_away_outlives_its_tensor(void **state)
+static void exported_memory_outlives_its_tensor(void **state)
 {
 	struct DLManagedTensorVersioned *m = NULL;
 	struct DLManagedTensor *plain = NULL;
@@ -131,7 +131,7 @@ static void *drop_elsewhere(void *m)
 	return NULL;
 }
 
-static void other_threads_may_drop(void **state)
+static void other_threads_may_release_exported_tensors(void **state)
 {
 	pthread_t thread;
 
@@ -146,7 +146,7 @@ static void other_threads_may_drop(void **state)
 		}
 }
 
-static void what_dlpack_cannot_say_is_not_given(void **state)
+static void tensors_without_dlpack_form_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(2, 3)), *q;
@@ -167,7 +167,7 @@ static void what_dlpack_cannot_say_is_not_given(void **state)
 
 /* ---- import ---- */
 
-static void taken_shares_memory_until_its_last_view(void **state)
+static void imported_memory_lives_until_its_last_view(void **state)
 {
 	struct foreign f = foreign_new();
 	tensor *t = ok(tensor_from_dlpack(at_home(&f))), *row = ok(tensor_select(t, 0, 1)), *saved;
@@ -232,7 +232,7 @@ static void strides_and_offsets_are_followed(void **state)
 	assert_int_equal(f.deleted, 5);
 }
 
-static void read_only_memory_stays_so(void **state)
+static void read_only_memory_stays_read_only(void **state)
 {
 	float *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct foreign f = foreign_new();
@@ -266,7 +266,7 @@ static void read_only_memory_stays_so(void **state)
 		assert_int_equal(f.deleted, 0);                              \
 	} while (0)
 
-static void structures_that_lie_are_refused(void **state)
+static void invalid_structures_are_refused(void **state)
 {
 	LIE(EOPNOTSUPP, "version", f.managed.version.major = 2);
 	LIE(EOPNOTSUPP, "version", f.managed.version.major = 0);
@@ -299,7 +299,7 @@ static void structures_that_lie_are_refused(void **state)
 }
 
 /* Resizing allocates memory of the library; sending and saving copy. */
-static void taken_is_a_tensor_as_any_other(void **state)
+static void imported_tensor_works_with_all_functions(void **state)
 {
 	struct foreign f = foreign_new();
 
@@ -320,16 +320,16 @@ static void taken_is_a_tensor_as_any_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(given_away_has_the_tensors_geometry),
-		cmocka_unit_test(every_dtype_goes_and_comes),
-		cmocka_unit_test(given_away_outlives_its_tensor),
-		cmocka_unit_test(other_threads_may_drop),
-		cmocka_unit_test(what_dlpack_cannot_say_is_not_given),
-		cmocka_unit_test(taken_shares_memory_until_its_last_view),
+		cmocka_unit_test(exported_tensor_keeps_its_geometry),
+		cmocka_unit_test(every_dtype_is_exported_and_imported),
+		cmocka_unit_test(exported_memory_outlives_its_tensor),
+		cmocka_unit_test(other_threads_may_release_exported_tensors),
+		cmocka_unit_test(tensors_without_dlpack_form_are_refused),
+		cmocka_unit_test(imported_memory_lives_until_its_last_view),
 		cmocka_unit_test(strides_and_offsets_are_followed),
-		cmocka_unit_test(read_only_memory_stays_so),
-		cmocka_unit_test(structures_that_lie_are_refused),
-		cmocka_unit_test(taken_is_a_tensor_as_any_other),
+		cmocka_unit_test(read_only_memory_stays_read_only),
+		cmocka_unit_test(invalid_structures_are_refused),
+		cmocka_unit_test(imported_tensor_works_with_all_functions),
 	};
 
 	return cmocka_run_group_tests_name("dlpack", tests, NULL, NULL);

@@ -46,7 +46,7 @@ static void every_pair_converts(void **state)
 }
 
 /* All bit patterns of f16 and bf16 convert to f32 and back unchanged; NaN stays NaN. */
-static void halves_are_exact_in_f32(void **state)
+static void f16_and_bf16_are_exact_in_f32(void **state)
 {
 	static const enum tensor_dtype halves[] = { TENSOR_F16, TENSOR_BF16 };
 
@@ -84,7 +84,7 @@ static void halves_are_exact_in_f32(void **state)
  * Rounds to the nearest f16 or bf16, ties to even, in the vector loop, the strided loop and for one
  * element.
  */
-static void halves_round_to_nearest_even(void **state)
+static void f16_and_bf16_round_to_nearest_even(void **state)
 {
 	static const struct {
 		float in;
@@ -307,7 +307,7 @@ static void mixed_operands_promote(void **state)
 }
 
 /* f16 and bf16 are computed in f32 and rounded once; a comparison gives bool. */
-static void halves_compute_in_f32(void **state)
+static void f16_and_bf16_compute_in_f32(void **state)
 {
 	tensor_scope {
 		tensor *x = as(tensor_arange(tensor_scalar_int(1000),
@@ -332,13 +332,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_converts),
-		cmocka_unit_test(halves_are_exact_in_f32),
-		cmocka_unit_test(halves_round_to_nearest_even),
+		cmocka_unit_test(f16_and_bf16_are_exact_in_f32),
+		cmocka_unit_test(f16_and_bf16_round_to_nearest_even),
 		cmocka_unit_test(every_f8_is_exact_in_wider_floats),
 		cmocka_unit_test(f8_rounds_to_nearest_even),
 		cmocka_unit_test(f8_moves_and_computes_in_f32),
 		cmocka_unit_test(mixed_operands_promote),
-		cmocka_unit_test(halves_compute_in_f32),
+		cmocka_unit_test(f16_and_bf16_compute_in_f32),
 	};
 
 	return cmocka_run_group_tests_name("dtypes", tests, NULL, NULL);

@@ -33,7 +33,7 @@ static bool same(tensor *a, tensor *b)
 	return !differ;
 }
 
-static void factories_make_the_format(void **state)
+static void factories_use_the_format(void **state)
 {
 	tensor_scope {
 		const tensor_options last = TENSOR_OPTIONS(.memory_format = LAST);
@@ -85,7 +85,7 @@ static void copies_have_the_format(void **state)
 	}
 }
 
-static void format_of_a_tensor_is_told(void **state)
+static void is_contiguous_as_tests_the_format(void **state)
 {
 	tensor_scope {
 		tensor *t = image(), *l = ok(tensor_contiguous_opt(t, LAST));
@@ -103,7 +103,7 @@ static void format_of_a_tensor_is_told(void **state)
 	}
 }
 
-static void formats_that_do_not_fit_are_refused(void **state)
+static void invalid_formats_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *t = image(), *m = ok(tensor_zeros(SIZES(2), F32));
@@ -143,10 +143,10 @@ static void gradients_pass_through(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(factories_make_the_format),
+		cmocka_unit_test(factories_use_the_format),
 		cmocka_unit_test(copies_have_the_format),
-		cmocka_unit_test(format_of_a_tensor_is_told),
-		cmocka_unit_test(formats_that_do_not_fit_are_refused),
+		cmocka_unit_test(is_contiguous_as_tests_the_format),
+		cmocka_unit_test(invalid_formats_are_refused),
 		cmocka_unit_test(gradients_pass_through),
 	};
 

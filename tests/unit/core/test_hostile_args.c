@@ -40,7 +40,7 @@ static void tensor_none_is_refused_by_name(void **state)
 	}
 }
 
-static void tensor_none_is_released_as_often_as_one_likes(void **state)
+static void tensor_none_may_be_released_repeatedly(void **state)
 {
 	for (int i = 0; i < 3; i++)
 		tensor_release(tensor_none);
@@ -49,7 +49,7 @@ static void tensor_none_is_released_as_often_as_one_likes(void **state)
 
 /* ---- sizes that overflow ---- */
 
-static void device_that_cannot_be_is_refused(void **state)
+static void invalid_device_is_refused(void **state)
 {
 	static const int8_t index[] = { 4, 63, INT8_MAX, -1, INT8_MIN };
 
@@ -59,7 +59,7 @@ static void device_that_cannot_be_is_refused(void **state)
 			     EINVAL, "device");
 }
 
-static void padding_that_wraps_is_refused(void **state)
+static void padding_that_overflows_is_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = x34(), *batch = ok(tensor_rand(TENSOR_INTS(1, 2, 3), F32));
@@ -89,7 +89,7 @@ static void padding_that_wraps_is_refused(void **state)
 /*
  * Negative padding at the end removes more than the tensor has, including padding from the front.
  */
-static void padding_that_cuts_more_than_there_is(void **state)
+static void negative_padding_may_exceed_the_size(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_arange(TENSOR_SCALAR(6), F32));
@@ -130,7 +130,7 @@ static void group_norm_of_impossible_sizes(void **state)
 
 /* ---- extreme values ---- */
 
-static void transform_of_nothing_is_refused(void **state)
+static void transform_of_no_elements_is_refused(void **state)
 {
 	tensor_scope {
 		assert_fails(tensor_fft_r2c(ok(tensor_empty(TENSOR_INTS(2, 0), F32)),
@@ -139,7 +139,7 @@ static void transform_of_nothing_is_refused(void **state)
 	}
 }
 
-static void scale_that_is_tiny_stays_within_the_input(void **state)
+static void tiny_scale_reads_within_the_input(void **state)
 {
 	static const double scales[] = { 1e-300, 1e-38, 5e-324, 1e300, INFINITY };
 
@@ -155,7 +155,7 @@ static void scale_that_is_tiny_stays_within_the_input(void **state)
 		}
 }
 
-static void polygamma_far_from_zero_ends(void **state)
+static void polygamma_of_large_negative_values_terminates(void **state)
 {
 	tensor_scope {
 		const double at[] = { -1e8 - 0.5, -1000.25, -64.5, -63.5, -2e8 };
@@ -169,7 +169,7 @@ static void polygamma_far_from_zero_ends(void **state)
 }
 
 /* -INT64_MIN overflows. */
-static void diagonals_far_away_are_empty(void **state)
+static void diagonals_out_of_range_are_empty(void **state)
 {
 	static const int64_t offsets[] = { INT64_MIN, INT64_MIN + 1, INT64_MAX, 3, -2 };
 
@@ -188,7 +188,7 @@ static void diagonals_far_away_are_empty(void **state)
 	}
 }
 
-static void triangle_of_very_many_rows_ends(void **state)
+static void tril_of_many_rows_terminates(void **state)
 {
 	int64_t many = 1ll << 40;
 
@@ -282,7 +282,7 @@ static void indices_of_a_sparse_tensor_do_not_change(void **state)
 	}
 }
 
-static void queries_of_tensor_none_are_answered(void **state)
+static void tensor_none_can_be_queried(void **state)
 {
 	assert_false(tensor_is_writable(tensor_none));
 	assert_int_equal(tensor_version(tensor_none), 0);
@@ -322,7 +322,7 @@ static void running_statistics_that_are_read_only_are_refused(void **state)
 
 /* ---- leaks ---- */
 
-static void pseudo_inverses_leave_nothing_behind(void **state)
+static void failing_pinv_leaks_nothing(void **state)
 {
 	struct tensor_live_counts before, after;
 
@@ -346,23 +346,23 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(list_of_negative_length_is_refused),
-		cmocka_unit_test(device_that_cannot_be_is_refused),
+		cmocka_unit_test(invalid_device_is_refused),
 		cmocka_unit_test(tensor_none_is_refused_by_name),
-		cmocka_unit_test(tensor_none_is_released_as_often_as_one_likes),
-		cmocka_unit_test(padding_that_wraps_is_refused),
-		cmocka_unit_test(padding_that_cuts_more_than_there_is),
+		cmocka_unit_test(tensor_none_may_be_released_repeatedly),
+		cmocka_unit_test(padding_that_overflows_is_refused),
+		cmocka_unit_test(negative_padding_may_exceed_the_size),
 		cmocka_unit_test(group_norm_of_impossible_sizes),
-		cmocka_unit_test(transform_of_nothing_is_refused),
-		cmocka_unit_test(scale_that_is_tiny_stays_within_the_input),
-		cmocka_unit_test(polygamma_far_from_zero_ends),
-		cmocka_unit_test(diagonals_far_away_are_empty),
-		cmocka_unit_test(triangle_of_very_many_rows_ends),
+		cmocka_unit_test(transform_of_no_elements_is_refused),
+		cmocka_unit_test(tiny_scale_reads_within_the_input),
+		cmocka_unit_test(polygamma_of_large_negative_values_terminates),
+		cmocka_unit_test(diagonals_out_of_range_are_empty),
+		cmocka_unit_test(tril_of_many_rows_terminates),
 		cmocka_unit_test(unary_operators_in_place_on_sparse_tensors),
 		cmocka_unit_test(out_of_another_layout_is_refused_or_filled),
 		cmocka_unit_test(indices_of_a_sparse_tensor_do_not_change),
-		cmocka_unit_test(queries_of_tensor_none_are_answered),
+		cmocka_unit_test(tensor_none_can_be_queried),
 		cmocka_unit_test(running_statistics_that_are_read_only_are_refused),
-		cmocka_unit_test(pseudo_inverses_leave_nothing_behind),
+		cmocka_unit_test(failing_pinv_leaks_nothing),
 	};
 
 	alarm(300); /* a call that hangs */

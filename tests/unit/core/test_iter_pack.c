@@ -139,7 +139,7 @@ static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_BF16, TENSOR_F16,
 /* All pairs of layouts are combined with all dtypes, each with one of the shapes. */
 #define SHAPE(d, k) shapes[((d) + (k) / 3) % COUNT(shapes)]
 
-static void layouts_are_copied(void **state)
+static void copies_agree_for_all_layouts(void **state)
 {
 	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope
 	{
@@ -154,7 +154,7 @@ static void layouts_are_copied(void **state)
 	}
 }
 
-static void one_input_of_any_layout(void **state)
+static void unary_operators_agree_for_all_layouts(void **state)
 {
 	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope
 	{
@@ -168,7 +168,7 @@ static void one_input_of_any_layout(void **state)
 	}
 }
 
-static void two_inputs_of_any_layout(void **state)
+static void binary_operators_agree_for_all_layouts(void **state)
 {
 	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
 	{
@@ -187,7 +187,7 @@ static void two_inputs_of_any_layout(void **state)
 	}
 }
 
-static void three_inputs_of_any_layout(void **state)
+static void ternary_operators_agree_for_all_layouts(void **state)
 {
 	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
 	{
@@ -206,10 +206,10 @@ static void three_inputs_of_any_layout(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(layouts_are_copied),
-		cmocka_unit_test(one_input_of_any_layout),
-		cmocka_unit_test(two_inputs_of_any_layout),
-		cmocka_unit_test(three_inputs_of_any_layout),
+		cmocka_unit_test(copies_agree_for_all_layouts),
+		cmocka_unit_test(unary_operators_agree_for_all_layouts),
+		cmocka_unit_test(binary_operators_agree_for_all_layouts),
+		cmocka_unit_test(ternary_operators_agree_for_all_layouts),
 	};
 
 	return cmocka_run_group_tests_name("blocks", tests, NULL, NULL);

@@ -293,7 +293,7 @@ static void check_operator(const char *name, operator op, tensor *x)
 	assert_same_values(y, plain);
 }
 
-static void channels_stay_last(void **state)
+static void results_keep_channels_last(void **state)
 {
 	for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++)
 		tensor_scope {
@@ -311,7 +311,7 @@ static void channels_stay_last(void **state)
 		assert_memory_equal(tensor_strides(ok(t)), want_, sizeof(want_)); \
 	} while (0)
 
-static void first_input_that_tells_decides(void **state)
+static void first_unambiguous_input_determines_the_format(void **state)
 {
 	tensor_scope {
 		tensor *x = image(), *plain = ok(tensor_contiguous(x)),
@@ -341,7 +341,7 @@ static void first_input_that_tells_decides(void **state)
 /*
  * The format of a single channel follows from its strides, since all orders of elements are equal.
  */
-static void one_channel_has_a_format(void **state)
+static void format_of_one_channel_follows_its_strides(void **state)
 {
 	tensor_scope {
 		tensor *last =
@@ -360,7 +360,7 @@ static void one_channel_has_a_format(void **state)
 	}
 }
 
-static void empty_images_have_results(void **state)
+static void empty_images_have_the_right_shape(void **state)
 {
 	tensor_scope {
 		tensor *x = channels_last(ok(tensor_zeros(TENSOR_INTS(0, 4, 6, 3), F32)));
@@ -375,7 +375,7 @@ static void empty_images_have_results(void **state)
 
 /* ---- gradients ---- */
 
-static void gradient_lies_as_its_leaf(void **state)
+static void gradient_has_the_strides_of_its_leaf(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf(ok(tensor_clone(image()))), *x = ok(tensor_contiguous(image()));
@@ -390,7 +390,7 @@ static void gradient_lies_as_its_leaf(void **state)
 	}
 }
 
-static void contiguous_and_reshape_have_a_history(void **state)
+static void contiguous_and_reshape_are_recorded(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf(iota(0, TENSOR_INTS(2, 3))), *t = ok(tensor_t(w));
@@ -407,12 +407,12 @@ static void contiguous_and_reshape_have_a_history(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(channels_stay_last),
-		cmocka_unit_test(first_input_that_tells_decides),
-		cmocka_unit_test(one_channel_has_a_format),
-		cmocka_unit_test(empty_images_have_results),
-		cmocka_unit_test(gradient_lies_as_its_leaf),
-		cmocka_unit_test(contiguous_and_reshape_have_a_history),
+		cmocka_unit_test(results_keep_channels_last),
+		cmocka_unit_test(first_unambiguous_input_determines_the_format),
+		cmocka_unit_test(format_of_one_channel_follows_its_strides),
+		cmocka_unit_test(empty_images_have_the_right_shape),
+		cmocka_unit_test(gradient_has_the_strides_of_its_leaf),
+		cmocka_unit_test(contiguous_and_reshape_are_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,7 @@ static void fill_scope(tensor *x)
 	ok(tensor_neg(x));
 }
 
-static void result_that_cannot_be_noted_is_released(void **state)
+static void result_without_room_in_the_scope_is_released(void **state)
 {
 #if defined(__SANITIZE_THREAD__)
 	skip();
@@ -184,7 +184,7 @@ static tensor *new_leaf(void)
 }
 
 /* The graph of the gradient refers to the leaf, which holds the gradient: a cycle. */
-static void gradient_that_is_taken_away_lets_its_leaf_go(void **state)
+static void removed_gradient_releases_its_leaf(void **state)
 {
 	tensor *x = new_leaf();
 
@@ -194,7 +194,7 @@ static void gradient_that_is_taken_away_lets_its_leaf_go(void **state)
 	assert_nothing_left();
 }
 
-static void gradient_without_its_graph_lets_its_leaf_go(void **state)
+static void detached_gradient_releases_its_leaf(void **state)
 {
 	tensor *x = new_leaf();
 
@@ -210,7 +210,7 @@ static void gradient_without_its_graph_lets_its_leaf_go(void **state)
  * PyTorch recommends this as well: tensor_gradients() stores nothing in leaves, so no cycle is
  * made.
  */
-static void gradients_asked_for_close_no_circle(void **state)
+static void returned_gradients_make_no_cycle(void **state)
 {
 	tensor *x = new_leaf(), *g;
 
@@ -234,10 +234,10 @@ int main(void)
 		cmocka_unit_test_setup(no_scope_is_open_after_the_one_around_a_jump, count),
 		cmocka_unit_test_setup(scope_inside_a_jump_ends_alone, count),
 		cmocka_unit_test_setup(end_of_the_thread_releases_what_a_jump_left, count),
-		cmocka_unit_test_setup(result_that_cannot_be_noted_is_released, count),
-		cmocka_unit_test_setup(gradient_that_is_taken_away_lets_its_leaf_go, count),
-		cmocka_unit_test_setup(gradient_without_its_graph_lets_its_leaf_go, count),
-		cmocka_unit_test_setup(gradients_asked_for_close_no_circle, count),
+		cmocka_unit_test_setup(result_without_room_in_the_scope_is_released, count),
+		cmocka_unit_test_setup(removed_gradient_releases_its_leaf, count),
+		cmocka_unit_test_setup(detached_gradient_releases_its_leaf, count),
+		cmocka_unit_test_setup(returned_gradients_make_no_cycle, count),
 	};
 
 	return cmocka_run_group_tests_name("scope", tests, NULL, NULL);

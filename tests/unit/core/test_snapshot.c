@@ -24,7 +24,7 @@ static tensor *embedded_in(tensor *weight, tensor *index)
 	return tensor_embedding(weight, index, -1, false, false);
 }
 
-static void shared_positions_give_what_private_ones_give(void **state)
+static void shared_indices_give_the_same_results(void **state)
 {
 	tensor_scope {
 		tensor *self = iota(0, TENSOR_INTS(4, 5)), *index = ok(tensor_arange(S(3), I64));
@@ -41,7 +41,7 @@ static void shared_positions_give_what_private_ones_give(void **state)
 	}
 }
 
-static void shared_views_give_what_private_ones_give(void **state)
+static void shared_views_give_the_same_results(void **state)
 {
 	tensor_scope {
 		tensor *self = iota(0, TENSOR_INTS(4, 6)), *index = ok(tensor_arange(S(4), I64));
@@ -117,7 +117,7 @@ static tensor *gradient_of_embedding(tensor *index)
 	return tensor_embedding_dense_backward(iota(0, TENSOR_INTS(COUNT, 1)), index, 8, -1, true);
 }
 
-static void positions_are_used_as_they_were_checked(void **state)
+static void indices_are_used_as_they_were_checked(void **state)
 {
 	beside_a_writer(gathered, TENSOR_I64);
 	beside_a_writer(scattered, TENSOR_I64);
@@ -144,7 +144,7 @@ static tensor *sparse(tensor *t)
 	return ok(tensor_to_dense(ok(tensor_to_sparse(t))));
 }
 
-static void what_was_counted_is_filled(void **state)
+static void nonzero_writes_as_many_as_it_counted(void **state)
 {
 	beside_a_writer(nonzeros, TENSOR_BOOL);
 	beside_a_writer(selected, TENSOR_BOOL);
@@ -154,10 +154,10 @@ static void what_was_counted_is_filled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shared_positions_give_what_private_ones_give),
-		cmocka_unit_test(shared_views_give_what_private_ones_give),
-		cmocka_unit_test(positions_are_used_as_they_were_checked),
-		cmocka_unit_test(what_was_counted_is_filled),
+		cmocka_unit_test(shared_indices_give_the_same_results),
+		cmocka_unit_test(shared_views_give_the_same_results),
+		cmocka_unit_test(indices_are_used_as_they_were_checked),
+		cmocka_unit_test(nonzero_writes_as_many_as_it_counted),
 	};
 
 	return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);

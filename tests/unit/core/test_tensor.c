@@ -46,7 +46,7 @@ static void leaving_a_scope_early_releases_too(void **state)
 	tensor_release(b);
 }
 
-static void null_passes_and_keeps_the_first_error(void **state)
+static void null_argument_returns_null_and_keeps_the_error(void **state)
 {
 	tensor_scope {
 		tensor *a = ok(tensor_ones(TENSOR_INTS(2, 3), F32));
@@ -104,7 +104,7 @@ static void promotion_follows_categories(void **state)
 	}
 }
 
-static void zero_dim_tensors_and_numbers_rank_below(void **state)
+static void zero_dim_tensors_and_scalars_have_lower_priority(void **state)
 {
 	tensor_scope {
 		tensor *v = ok(tensor_ones(TENSOR_INTS(2), TENSOR_OPTIONS(.dtype = TENSOR_I32)));
@@ -121,7 +121,7 @@ static void zero_dim_tensors_and_numbers_rank_below(void **state)
 	}
 }
 
-static void data_goes_in_and_out(void **state)
+static void data_is_copied_in_and_out(void **state)
 {
 	static const float in[] = { 1, 2, 3, 4, 5, 6 };
 	float out[6];
@@ -170,7 +170,7 @@ static void impossible_sizes_are_refused(void **state)
 	}
 }
 
-static void factories_fill(void **state)
+static void factories_fill_tensors(void **state)
 {
 	tensor_scope {
 		tensor *a = ok(tensor_arange_step(TENSOR_SCALAR(5), TENSOR_SCALAR(0),
@@ -202,7 +202,7 @@ static void text_of(tensor *t, const char *want)
 	assert_int_equal(strlen(text), n < 4 ? n : 4);
 }
 
-static void printing_looks_familiar(void **state)
+static void printing_equals_pytorch(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3));
@@ -235,14 +235,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scope_releases_what_was_made_inside),
 		cmocka_unit_test(leaving_a_scope_early_releases_too),
-		cmocka_unit_test(null_passes_and_keeps_the_first_error),
+		cmocka_unit_test(null_argument_returns_null_and_keeps_the_error),
 		cmocka_unit_test(scope_and_error_belong_to_the_thread),
 		cmocka_unit_test(promotion_follows_categories),
-		cmocka_unit_test(zero_dim_tensors_and_numbers_rank_below),
-		cmocka_unit_test(data_goes_in_and_out),
+		cmocka_unit_test(zero_dim_tensors_and_scalars_have_lower_priority),
+		cmocka_unit_test(data_is_copied_in_and_out),
 		cmocka_unit_test(impossible_sizes_are_refused),
-		cmocka_unit_test(factories_fill),
-		cmocka_unit_test(printing_looks_familiar),
+		cmocka_unit_test(factories_fill_tensors),
+		cmocka_unit_test(printing_equals_pytorch),
 	};
 
 	return cmocka_run_group_tests_name("tensor", tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void memory_is_trimmed_while_threads_allocate(void **state)
 }
 
 /* A thread's magazines are returned to the heap at its end. */
-static void blocks_of_ended_threads_are_used_again(void **state)
+static void blocks_of_ended_threads_are_reused(void **state)
 {
 	struct tensor_cache_stats before, after;
 
@@ -318,7 +318,7 @@ static void *fail_in_its_own_way(struct worker *w)
 	return NULL;
 }
 
-static void errors_belong_to_their_threads(void **state)
+static void error_records_are_per_thread(void **state)
 {
 	with_threads(fail_in_its_own_way, NULL);
 }
@@ -400,13 +400,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(libraries_are_loaded_by_several_threads),
 		cmocka_unit_test(memory_is_trimmed_while_threads_allocate),
-		cmocka_unit_test(blocks_of_ended_threads_are_used_again),
+		cmocka_unit_test(blocks_of_ended_threads_are_reused),
 		cmocka_unit_test(tensors_move_to_buffers_while_threads_allocate),
 		cmocka_unit_test(threads_share_one_tensor),
 		cmocka_unit_test(large_tensor_is_read_while_it_moves),
 		cmocka_unit_test(threads_send_and_receive_on_one_channel),
 		cmocka_unit_test(threads_open_and_close_channels),
-		cmocka_unit_test(errors_belong_to_their_threads),
+		cmocka_unit_test(error_records_are_per_thread),
 		cmocka_unit_test(threads_draw_from_one_generator),
 		cmocka_unit_test(threads_share_the_workers_while_their_number_changes),
 		cmocka_unit_test(backend_is_registered_while_operators_are_called),

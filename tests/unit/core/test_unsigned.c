@@ -55,7 +55,7 @@ static void assert_bools(tensor *t, const char *want)
 		assert_int_equal(got[i], want[i] == '1');
 }
 
-static void promotion_holds_both_ranges(void **state)
+static void promoted_dtype_holds_both_ranges(void **state)
 {
 	static const struct {
 		enum tensor_dtype a, b, want;
@@ -159,7 +159,7 @@ static void arithmetic_wraps_and_order_is_unsigned(void **state)
 }
 
 /* Values above INT64_MAX: exact in memory and text, a float as a scalar. */
-static void values_above_i64_come_through(void **state)
+static void values_above_int64_max_are_exact(void **state)
 {
 	char text[64];
 	tensor_scalar s;
@@ -325,10 +325,10 @@ static void random_stays_in_range(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(promotion_holds_both_ranges),
+		cmocka_unit_test(promoted_dtype_holds_both_ranges),
 		cmocka_unit_test(no_common_dtype_is_refused),
 		cmocka_unit_test(arithmetic_wraps_and_order_is_unsigned),
-		cmocka_unit_test(values_above_i64_come_through),
+		cmocka_unit_test(values_above_int64_max_are_exact),
 		cmocka_unit_test(small_values_agree_with_i64),
 		cmocka_unit_test(random_stays_in_range),
 	};

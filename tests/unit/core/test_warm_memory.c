@@ -138,17 +138,17 @@ static void operators_of(int64_t rows, int64_t n, int steps)
 	}
 }
 
-static void operators_of_4_kib_fault_no_page(void **state)
+static void operators_on_4_kib_cause_no_page_fault(void **state)
 {
 	operators_of(32, 32, MANY);
 }
 
-static void operators_of_256_kib_fault_no_page(void **state)
+static void operators_on_256_kib_cause_no_page_fault(void **state)
 {
 	operators_of(256, 256, MANY);
 }
 
-static void operators_of_4_mib_fault_no_page(void **state)
+static void operators_on_4_mib_cause_no_page_fault(void **state)
 {
 	operators_of(1024, 1024, FEW);
 }
@@ -164,7 +164,7 @@ static void fill_64_mib(void *ctx)
 	}
 }
 
-static void operators_of_64_mib_fault_no_page(void **state)
+static void operators_on_64_mib_cause_no_page_fault(void **state)
 {
 	NOT_WATCHED();
 	tensor_scope
@@ -224,7 +224,7 @@ static void train(void *ctx)
 	}
 }
 
-static void training_step_faults_no_page(void **state)
+static void training_step_causes_no_page_fault(void **state)
 {
 	NOT_WATCHED();
 	tensor_scope {
@@ -237,11 +237,11 @@ static void training_step_faults_no_page(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(operators_of_4_kib_fault_no_page),
-		cmocka_unit_test(operators_of_256_kib_fault_no_page),
-		cmocka_unit_test(operators_of_4_mib_fault_no_page),
-		cmocka_unit_test(operators_of_64_mib_fault_no_page),
-		cmocka_unit_test(training_step_faults_no_page),
+		cmocka_unit_test(operators_on_4_kib_cause_no_page_fault),
+		cmocka_unit_test(operators_on_256_kib_cause_no_page_fault),
+		cmocka_unit_test(operators_on_4_mib_cause_no_page_fault),
+		cmocka_unit_test(operators_on_64_mib_cause_no_page_fault),
+		cmocka_unit_test(training_step_causes_no_page_fault),
 	};
 
 	return cmocka_run_group_tests_name("warm_memory", tests, NULL, NULL);

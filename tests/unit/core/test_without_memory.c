@@ -13,7 +13,7 @@ enum { MOST = 2000 };
 
 static tensor *x, *square; /* inputs, made before allocations fail */
 
-static void fails_without_memory(void **state)
+static void operator_without_memory_gives_enomem(void **state)
 {
 	tensor *(*call)(void) = *state;
 	struct tensor_live_counts before, after;
@@ -138,19 +138,28 @@ static tensor *batch_norm_with_graph(void)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		{ "linear_without_memory_fails", fails_without_memory, NULL, NULL, linear },
-		{ "matrix_exp_without_memory_fails", fails_without_memory, NULL, NULL, matrix_exp },
-		{ "vander_without_memory_fails", fails_without_memory, NULL, NULL, vander },
-		{ "cond_without_memory_fails", fails_without_memory, NULL, NULL, cond },
-		{ "bincount_without_memory_fails", fails_without_memory, NULL, NULL, bincount },
-		{ "norm_without_memory_fails", fails_without_memory, NULL, NULL, norm },
-		{ "prod_without_memory_fails", fails_without_memory, NULL, NULL, prod },
-		{ "det_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
-		  det_with_graph },
-		{ "batch_norm_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
-		  batch_norm_with_graph },
-		{ "attention_without_memory_fails", fails_without_memory, NULL, NULL, attention },
-		{ "batch_norm_without_memory_fails", fails_without_memory, NULL, NULL, batch_norm },
+		{ "linear_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  linear },
+		{ "matrix_exp_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, matrix_exp },
+		{ "vander_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  vander },
+		{ "cond_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  cond },
+		{ "bincount_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  bincount },
+		{ "norm_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  norm },
+		{ "prod_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  prod },
+		{ "det_with_graph_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, det_with_graph },
+		{ "batch_norm_with_graph_without_memory_fails",
+		  operator_without_memory_gives_enomem, NULL, NULL, batch_norm_with_graph },
+		{ "attention_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, attention },
+		{ "batch_norm_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, batch_norm },
 	};
 
 	/* Otherwise tensors would use blocks that the thread has cached, without an allocation. */

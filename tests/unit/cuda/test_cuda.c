@@ -88,7 +88,7 @@ static void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, 
 
 /* ---- without a device ---- */
 
-static void device_that_is_not_there_is_refused_with_the_reason(void **state)
+static void missing_device_is_refused_with_a_reason(void **state)
 {
 	int n = tensor_cuda_is_available() ? tensor_cuda_device_count() : 0;
 	tensor_device none = TENSOR_DEVICE_CUDA(n);
@@ -137,7 +137,7 @@ static void copies_keep_every_element(void **state)
 	}
 }
 
-static void copies_convert_on_the_way(void **state)
+static void copies_convert_dtypes(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
@@ -158,7 +158,7 @@ static void copies_convert_on_the_way(void **state)
 	}
 }
 
-static void copies_fill_strided_places(void **state)
+static void copies_write_strided_tensors(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
@@ -174,7 +174,7 @@ static void copies_fill_strided_places(void **state)
 	}
 }
 
-static void numbers_come_back_one_by_one(void **state)
+static void item_reads_single_elements(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
@@ -276,7 +276,7 @@ static void elementwise_equals_the_cpu(void **state)
 	elementwise_equals_the_cpu_in(TENSOR_F64);
 }
 
-static void number_on_the_cpu_stands_next_to_cuda(void **state)
+static void zero_dim_cpu_tensor_combines_with_cuda(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
@@ -440,7 +440,7 @@ static void indexing_equals_the_cpu(void **state)
 	}
 }
 
-static void index_out_of_range_is_an_error_and_the_device_lives_on(void **state)
+static void index_out_of_range_fails_and_the_device_stays_usable(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
@@ -461,7 +461,7 @@ static void index_out_of_range_is_an_error_and_the_device_lives_on(void **state)
 	}
 }
 
-static void wide_walks_take_64_bits(void **state)
+static void elements_past_2_gib_are_reached(void **state)
 {
 	int64_t n = (int64_t)1 << 31;
 	double v;
@@ -494,7 +494,7 @@ static void stream_belongs_to_the_thread(void **state)
 	assert_fails(tensor_cuda_set_stream(127, NULL), ENODEV, "cuda:127");
 }
 
-static void child_of_a_fork_is_refused(void **state)
+static void forked_child_is_refused(void **state)
 {
 	int status;
 	pid_t pid;
@@ -518,7 +518,7 @@ static void child_of_a_fork_is_refused(void **state)
 	}
 }
 
-static void memory_is_used_again(void **state)
+static void device_memory_is_reused(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
@@ -544,24 +544,24 @@ static void memory_is_used_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device_that_is_not_there_is_refused_with_the_reason),
+		cmocka_unit_test(missing_device_is_refused_with_a_reason),
 		cmocka_unit_test(copies_keep_every_element),
-		cmocka_unit_test(copies_convert_on_the_way),
-		cmocka_unit_test(copies_fill_strided_places),
-		cmocka_unit_test(numbers_come_back_one_by_one),
+		cmocka_unit_test(copies_convert_dtypes),
+		cmocka_unit_test(copies_write_strided_tensors),
+		cmocka_unit_test(item_reads_single_elements),
 		cmocka_unit_test(large_copies_go_through_pinned_memory),
 		cmocka_unit_test(fill_writes_every_element),
 		cmocka_unit_test(elementwise_equals_the_cpu),
-		cmocka_unit_test(number_on_the_cpu_stands_next_to_cuda),
+		cmocka_unit_test(zero_dim_cpu_tensor_combines_with_cuda),
 		cmocka_unit_test(sum_equals_the_cpu),
 		cmocka_unit_test(softmax_equals_the_cpu),
 		cmocka_unit_test(products_equal_the_cpu),
 		cmocka_unit_test(indexing_equals_the_cpu),
-		cmocka_unit_test(index_out_of_range_is_an_error_and_the_device_lives_on),
-		cmocka_unit_test(wide_walks_take_64_bits),
+		cmocka_unit_test(index_out_of_range_fails_and_the_device_stays_usable),
+		cmocka_unit_test(elements_past_2_gib_are_reached),
 		cmocka_unit_test(stream_belongs_to_the_thread),
-		cmocka_unit_test(child_of_a_fork_is_refused),
-		cmocka_unit_test(memory_is_used_again),
+		cmocka_unit_test(forked_child_is_refused),
+		cmocka_unit_test(device_memory_is_reused),
 	};
 
 	return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);

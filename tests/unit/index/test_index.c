@@ -204,7 +204,7 @@ static void scatter_add_adds_every_element(void **state)
 		}
 }
 
-static void known_values_are_met(void **state)
+static void indexing_equals_known_values(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 2));
@@ -227,7 +227,7 @@ static void known_values_are_met(void **state)
 	}
 }
 
-static void numbers_without_dimensions_are_vectors_of_one(void **state)
+static void zero_dim_tensors_are_vectors_of_one(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(7.0), F32));
@@ -266,7 +266,7 @@ static void empty_indices_take_and_add_nothing(void **state)
 	}
 }
 
-static void index_out_of_range_is_named_and_nothing_is_written(void **state)
+static void index_out_of_range_is_named_and_writes_nothing(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 2)), *before = ok(tensor_clone(a));
@@ -295,7 +295,7 @@ static void index_out_of_range_is_named_and_nothing_is_written(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 2)), *i = ok(tensor_zeros(TENSOR_INTS(2), I64));
@@ -356,7 +356,7 @@ static void threads_do_not_change_the_bits(void **state)
 	tensor_set_num_threads(before);
 }
 
-static void positions_of_a_number_may_repeat(void **state)
+static void indices_into_a_zero_dim_tensor_may_repeat(void **state)
 {
 	tensor_scope {
 		tensor *number = ok(tensor_zeros(TENSOR_SCALAR_SHAPE, F32));
@@ -374,14 +374,14 @@ int main(void)
 		cmocka_unit_test(gather_takes_a_position_for_each_element),
 		cmocka_unit_test(index_add_adds_repeated_positions),
 		cmocka_unit_test(scatter_add_adds_every_element),
-		cmocka_unit_test(known_values_are_met),
-		cmocka_unit_test(numbers_without_dimensions_are_vectors_of_one),
+		cmocka_unit_test(indexing_equals_known_values),
+		cmocka_unit_test(zero_dim_tensors_are_vectors_of_one),
 		cmocka_unit_test(empty_indices_take_and_add_nothing),
-		cmocka_unit_test(index_out_of_range_is_named_and_nothing_is_written),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(index_out_of_range_is_named_and_writes_nothing),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(out_may_share_memory_with_an_input),
 		cmocka_unit_test(threads_do_not_change_the_bits),
-		cmocka_unit_test(positions_of_a_number_may_repeat),
+		cmocka_unit_test(indices_into_a_zero_dim_tensor_may_repeat),
 	};
 
 	return cmocka_run_group_tests_name("index", tests, NULL, NULL);

@@ -100,7 +100,7 @@ static void integer_tensors_broadcast_and_count_from_the_end(void **state)
  * Adjacent index tensors keep their position; otherwise their dimensions come first. A number is a
  * select() that is done before, and does not count as an index tensor between them.
  */
-static void dimensions_of_the_indices_stand_where_the_indexed_stood(void **state)
+static void adjacent_index_tensors_keep_their_position(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3, 4, 5)), *i = LONGS(0, 1, 1, 0, 1, 0);
@@ -115,7 +115,7 @@ static void dimensions_of_the_indices_stand_where_the_indexed_stood(void **state
 	}
 }
 
-static void masks_stand_for_their_positions(void **state)
+static void masks_equal_their_nonzero_indices(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3, 2)), *t;
@@ -163,7 +163,7 @@ static void masks_without_elements_select_nothing(void **state)
 	}
 }
 
-static void writing_follows_the_same_rules(void **state)
+static void assignment_follows_the_same_rules(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_zeros(TENSOR_INTS(3, 4), F32)), *one,
@@ -203,7 +203,7 @@ static void duplicates_are_taken_in_order(void **state)
 	assert_done(tensor_set_num_threads(2));
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3)), *f = iota(0, TENSOR_INTS(2));
@@ -245,12 +245,12 @@ int main(void)
 		cmocka_unit_test(steps_below_zero_have_a_gradient),
 		cmocka_unit_test(three_tensors_of_integers_select_elements),
 		cmocka_unit_test(integer_tensors_broadcast_and_count_from_the_end),
-		cmocka_unit_test(dimensions_of_the_indices_stand_where_the_indexed_stood),
-		cmocka_unit_test(masks_stand_for_their_positions),
+		cmocka_unit_test(adjacent_index_tensors_keep_their_position),
+		cmocka_unit_test(masks_equal_their_nonzero_indices),
 		cmocka_unit_test(masks_without_elements_select_nothing),
-		cmocka_unit_test(writing_follows_the_same_rules),
+		cmocka_unit_test(assignment_follows_the_same_rules),
 		cmocka_unit_test(duplicates_are_taken_in_order),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("subscript", tests, NULL, NULL);

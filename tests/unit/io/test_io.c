@@ -17,7 +17,7 @@ static const struct tensor_load_options private = { .map = TENSOR_MAP_PRIVATE };
 	"                                                          \n"
 static const float six[] = { 0, 1, 2, 3, 4, 5 };
 
-static void numpys_bytes_are_read_and_written(void **state)
+static void npy_bytes_equal_those_of_numpy(void **state)
 {
 	unsigned char golden[128 + sizeof(six)], *ours;
 	size_t n;
@@ -43,7 +43,7 @@ static void numpys_bytes_are_read_and_written(void **state)
  * Variants that other programs write: versions 2 and 3, double quotes, other orders, no trailing
  * comma, 2L.
  */
-static void other_headers_are_read_too(void **state)
+static void header_variants_of_other_writers_are_read(void **state)
 {
 	static const struct {
 		const char *head;
@@ -73,7 +73,7 @@ static void other_headers_are_read_too(void **state)
 	}
 }
 
-static void the_other_byte_order_is_swapped(void **state)
+static void big_endian_files_are_swapped(void **state)
 {
 	static const unsigned char data[] = { 0x40, 0x49, 0x0f, 0xdb, 0xc0, 0, 0, 0 };
 	unsigned char file[256];
@@ -166,7 +166,7 @@ static bool in_safetensors(enum tensor_dtype d)
 	return d != TENSOR_C128;
 }
 
-static void every_dtype_and_stride_comes_back_from_npy(void **state)
+static void npy_round_trip_keeps_every_dtype_and_stride(void **state)
 {
 	for (int d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++) {
 		for (int kind = 0; kind < KINDS && in_npy(d); kind++) {
@@ -220,7 +220,7 @@ static int64_t all_samples(struct tensor_named *named, bool (*has)(enum tensor_d
 	return n;
 }
 
-static void everything_comes_back_from_npz(void **state)
+static void npz_round_trip_keeps_tensors(void **state)
 {
 	struct tensor_named named[(TENSOR_DTYPE_COUNT - 1) * KINDS];
 
@@ -238,7 +238,7 @@ static void everything_comes_back_from_npz(void **state)
 	}
 }
 
-static void everything_comes_back_from_safetensors(void **state)
+static void safetensors_round_trip_keeps_tensors(void **state)
 {
 	const struct tensor_metadata texts[] = { { "format", "pt" }, { "", "\t\"quoted\"\\" } };
 	struct tensor_named named[(TENSOR_DTYPE_COUNT - 1) * KINDS];
@@ -362,7 +362,7 @@ static void a_shareable_load_has_a_buffer(void **state)
 	}
 }
 
-static void the_limit_is_the_callers(void **state)
+static void limit_of_the_caller_is_enforced(void **state)
 {
 	const struct tensor_load_options limits[] = { { .max_bytes = 16 }, { .max_bytes = 15 } };
 
@@ -373,7 +373,7 @@ static void the_limit_is_the_callers(void **state)
 	}
 }
 
-static void what_is_no_file_is_refused(void **state)
+static void only_regular_files_are_accepted(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2));
@@ -394,7 +394,7 @@ static void what_is_no_file_is_refused(void **state)
 	}
 }
 
-static void names_must_be_names(void **state)
+static void invalid_names_are_refused(void **state)
 {
 	static const char *const bad[] = { "", "\xff", "\xc0\x80", "\xed\xa0\x80", NULL };
 
@@ -425,7 +425,7 @@ static void names_must_be_names(void **state)
 	}
 }
 
-static void a_gradient_does_not_matter(void **state)
+static void tensors_that_require_grad_are_saved(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2));
@@ -439,22 +439,22 @@ static void a_gradient_does_not_matter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numpys_bytes_are_read_and_written),
-		cmocka_unit_test(other_headers_are_read_too),
-		cmocka_unit_test(the_other_byte_order_is_swapped),
+		cmocka_unit_test(npy_bytes_equal_those_of_numpy),
+		cmocka_unit_test(header_variants_of_other_writers_are_read),
+		cmocka_unit_test(big_endian_files_are_swapped),
 		cmocka_unit_test(fortrans_order_becomes_strides),
-		cmocka_unit_test(every_dtype_and_stride_comes_back_from_npy),
-		cmocka_unit_test(everything_comes_back_from_npz),
-		cmocka_unit_test(everything_comes_back_from_safetensors),
+		cmocka_unit_test(npy_round_trip_keeps_every_dtype_and_stride),
+		cmocka_unit_test(npz_round_trip_keeps_tensors),
+		cmocka_unit_test(safetensors_round_trip_keeps_tensors),
 		cmocka_unit_test(large_members_are_inflated_whole),
 		cmocka_unit_test(safetensors_bytes_are_read),
 		cmocka_unit_test(a_map_outlives_file_and_archive),
 		cmocka_unit_test(a_private_map_never_changes_the_file),
 		cmocka_unit_test(a_shareable_load_has_a_buffer),
-		cmocka_unit_test(the_limit_is_the_callers),
-		cmocka_unit_test(what_is_no_file_is_refused),
-		cmocka_unit_test(names_must_be_names),
-		cmocka_unit_test(a_gradient_does_not_matter),
+		cmocka_unit_test(limit_of_the_caller_is_enforced),
+		cmocka_unit_test(only_regular_files_are_accepted),
+		cmocka_unit_test(invalid_names_are_refused),
+		cmocka_unit_test(tensors_that_require_grad_are_saved),
 	};
 
 	return cmocka_run_group_tests_name("io", tests, make_folder, remove_folder);

@@ -31,7 +31,7 @@ static tensor *load_header(const char *dictionary, size_t data)
 #define NPY(descr, order, shape) \
 	"{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }"
 
-static void headers_that_lie_are_refused(void **state)
+static void invalid_headers_are_refused(void **state)
 {
 	static const struct {
 		const char *dictionary;
@@ -82,7 +82,7 @@ static void headers_that_lie_are_refused(void **state)
 	assert_non_null(load_header(NPY("'<f4'", "True", "(0, 9223372036854775807)"), 0));
 }
 
-static void magic_and_length_are_looked_at(void **state)
+static void magic_and_header_length_are_checked(void **state)
 {
 	unsigned char long_header[64] = "\x93NUMPY\x02\x00\xff\xff\xff\xff";
 
@@ -97,7 +97,7 @@ static void magic_and_length_are_looked_at(void **state)
 }
 
 /* A byte other than 0 and 1 would be counted as such by a sum of bools. */
-static void bools_are_made_bools(void **state)
+static void bools_are_normalized(void **state)
 {
 	const struct tensor_load_options map = { .map = TENSOR_MAP_READONLY };
 	const char head[] = "\x93NUMPY\x01\x00\x36\x00" NPY("'|b1'", "False", "(4,)") "\n";
@@ -135,7 +135,7 @@ static tensor_archive *open_json(const char *json, size_t data)
 	"\"" name "\":{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":[" begin \
 	"," end "]}"
 
-static void json_that_lies_is_refused(void **state)
+static void invalid_json_is_refused(void **state)
 {
 	static const struct {
 		const char *json;
@@ -201,7 +201,7 @@ static void json_that_lies_is_refused(void **state)
 }
 
 /* Only the tensor of an unknown dtype is refused; the others can be loaded. */
-static void foreign_dtypes_are_refused_alone(void **state)
+static void unknown_dtypes_do_not_affect_other_tensors(void **state)
 {
 	const char json[] = "{" T("a", "F8_E8M0", "[8]", "0", "8") "," T(
 		"b", "Q7", "[3]", "8", "10") "," T("c", "U8", "[1]", "10", "11") "}";
@@ -288,7 +288,7 @@ static uint32_t get32(size_t at)
 		assert_fails(load_zip(), EBADMSG, words); \
 	} while (0)
 
-static void directories_that_lie_are_refused(void **state)
+static void invalid_zip_directories_are_refused(void **state)
 {
 	const unsigned packed = TENSOR_SAVE_COMPRESSED;
 
@@ -331,7 +331,7 @@ static void directories_that_lie_are_refused(void **state)
 	assert_fails(load_zip(), EOPNOTSUPP, "method 12");
 }
 
-static void names_twice_are_refused(void **state)
+static void duplicate_names_are_refused(void **state)
 {
 	tensor_scope {
 		struct tensor_named named[] = { { "a1", iota(0, TENSOR_INTS(4)) },
@@ -348,7 +348,7 @@ static void names_twice_are_refused(void **state)
 }
 
 /* 64 MiB of zeros in 64 KiB: loaded by default, refused by a limit. */
-static void bombs_are_stopped_by_the_limit(void **state)
+static void decompression_is_stopped_by_the_limit(void **state)
 {
 	const struct tensor_load_options limit = { .max_bytes = 1 << 20 };
 	tensor_archive *a;
@@ -523,7 +523,7 @@ static void fuzz(struct victim *v, int rounds)
 
 #define ROUNDS 12000
 
-static void changed_npy_files_do_no_harm(void **state)
+static void mutated_npy_files_load_or_fail(void **state)
 {
 	struct victim v = { .name = "npy" };
 
@@ -541,7 +541,7 @@ static void archive_of(struct tensor_named *named)
 	named[2] = (struct tensor_named){ "none", tensor_zeros(TENSOR_INTS(3, 0), I64) };
 }
 
-static void changed_npz_files_do_no_harm(void **state)
+static void mutated_npz_files_load_or_fail(void **state)
 {
 	for (unsigned flags = 0; flags <= TENSOR_SAVE_COMPRESSED; flags++) {
 		struct victim v = { .name = "npz", .open = tensor_open_npz };
@@ -557,7 +557,7 @@ static void changed_npz_files_do_no_harm(void **state)
 	}
 }
 
-static void changed_safetensors_files_do_no_harm(void **state)
+static void mutated_safetensors_files_load_or_fail(void **state)
 {
 	struct victim v = { .name = "safetensors", .open = tensor_open_safetensors };
 
@@ -581,17 +581,17 @@ static int clean(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_that_lie_are_refused),
-		cmocka_unit_test(magic_and_length_are_looked_at),
-		cmocka_unit_test(bools_are_made_bools),
-		cmocka_unit_test(json_that_lies_is_refused),
-		cmocka_unit_test(foreign_dtypes_are_refused_alone),
-		cmocka_unit_test(directories_that_lie_are_refused),
-		cmocka_unit_test(names_twice_are_refused),
-		cmocka_unit_test(bombs_are_stopped_by_the_limit),
-		cmocka_unit_test(changed_npy_files_do_no_harm),
-		cmocka_unit_test(changed_npz_files_do_no_harm),
-		cmocka_unit_test(changed_safetensors_files_do_no_harm),
+		cmocka_unit_test(invalid_headers_are_refused),
+		cmocka_unit_test(magic_and_header_length_are_checked),
+		cmocka_unit_test(bools_are_normalized),
+		cmocka_unit_test(invalid_json_is_refused),
+		cmocka_unit_test(unknown_dtypes_do_not_affect_other_tensors),
+		cmocka_unit_test(invalid_zip_directories_are_refused),
+		cmocka_unit_test(duplicate_names_are_refused),
+		cmocka_unit_test(decompression_is_stopped_by_the_limit),
+		cmocka_unit_test(mutated_npy_files_load_or_fail),
+		cmocka_unit_test(mutated_npz_files_load_or_fail),
+		cmocka_unit_test(mutated_safetensors_files_load_or_fail),
 	};
 
 	return cmocka_run_group_tests_name("io_hostile", tests, make_folder, clean);

@@ -69,7 +69,7 @@ static void a_failed_save_leaves_the_old_file(void **state)
 	}
 }
 
-static void a_link_stays_and_a_mode_too(void **state)
+static void save_keeps_a_link_and_the_mode(void **state)
 {
 	struct stat st;
 
@@ -153,7 +153,7 @@ static void path_of_any_length_is_saved_to(void **state)
 }
 
 /* As fopen(path, "w"): creates the file to which the last link points. */
-static void link_to_no_file_makes_one(void **state)
+static void dangling_link_creates_its_target(void **state)
 {
 	struct stat st;
 
@@ -188,7 +188,7 @@ static void link_to_no_file_makes_one(void **state)
 }
 
 /* The name in /proc of a deleted file is not created. */
-static void file_without_a_name_is_not_replaced(void **state)
+static void deleted_file_is_not_replaced(void **state)
 {
 	char path[64];
 	int files, fd = open("gone", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -203,7 +203,7 @@ static void file_without_a_name_is_not_replaced(void **state)
 	close(fd);
 }
 
-static void file_that_takes_nothing_is_an_error(void **state)
+static void write_of_zero_bytes_is_an_error(void **state)
 {
 	writes_of_nothing = 1;
 	tensor_scope
@@ -216,7 +216,7 @@ static void file_that_takes_nothing_is_an_error(void **state)
  * SIGXFSZ would end the process; the library blocks it, and a SIGXFSZ that was pending before stays
  * pending.
  */
-static void limit_of_a_file_is_an_error_and_no_signal(void **state)
+static void file_size_limit_is_an_error_and_no_signal(void **state)
 {
 	struct rlimit before, small = { 4096, RLIM_INFINITY };
 	sigset_t signal, pending;
@@ -246,14 +246,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_failed_save_leaves_the_old_file),
-		cmocka_unit_test(a_link_stays_and_a_mode_too),
+		cmocka_unit_test(save_keeps_a_link_and_the_mode),
 		cmocka_unit_test(new_file_is_never_open_to_more),
 		cmocka_unit_test(name_of_any_length_is_saved_to),
 		cmocka_unit_test(path_of_any_length_is_saved_to),
-		cmocka_unit_test(link_to_no_file_makes_one),
-		cmocka_unit_test(file_without_a_name_is_not_replaced),
-		cmocka_unit_test(file_that_takes_nothing_is_an_error),
-		cmocka_unit_test(limit_of_a_file_is_an_error_and_no_signal),
+		cmocka_unit_test(dangling_link_creates_its_target),
+		cmocka_unit_test(deleted_file_is_not_replaced),
+		cmocka_unit_test(write_of_zero_bytes_is_an_error),
+		cmocka_unit_test(file_size_limit_is_an_error_and_no_signal),
 	};
 
 	return cmocka_run_group_tests_name("io_save", tests, make_folder, remove_folder);

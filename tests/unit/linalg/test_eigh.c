@@ -28,7 +28,7 @@ static double greatest(tensor *t)
 	return v;
 }
 
-static void vectors_and_values_make_the_matrix_again(void **state)
+static void product_of_vectors_and_values_is_the_matrix(void **state)
 {
 	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_C64,
 						    TENSOR_C128 };
@@ -134,7 +134,7 @@ static void gradient_is_symmetric(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors_and_values_make_the_matrix_again),
+		cmocka_unit_test(product_of_vectors_and_values_is_the_matrix),
 		cmocka_unit_test(only_one_triangle_is_read),
 		cmocka_unit_test(gradient_is_symmetric),
 		cmocka_unit_test(every_formula_agrees_with_differences),

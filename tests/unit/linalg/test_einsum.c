@@ -21,7 +21,7 @@ static void same(tensor *got, tensor *want)
 		assert_true(((double *)tensor_data(got))[i] == v[i]);
 }
 
-static void products_are_what_they_are_named(void **state)
+static void einsum_equals_the_named_operator(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3)), *b = iota(1, TENSOR_INTS(3, 4));
@@ -41,7 +41,7 @@ static void products_are_what_they_are_named(void **state)
 	}
 }
 
-static void one_operand_is_moved_and_summed(void **state)
+static void einsum_of_one_operand_permutes_and_sums(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 3)), *c = iota(0, TENSOR_INTS(2, 3, 3));
@@ -69,7 +69,7 @@ static void ones_broadcast(void **state)
 	}
 }
 
-static void wrong_equations_are_refused(void **state)
+static void invalid_equations_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3));
@@ -90,7 +90,7 @@ static void wrong_equations_are_refused(void **state)
 	}
 }
 
-static void gradients_follow(void **state)
+static void einsum_has_gradients(void **state)
 {
 	tensor_scope {
 		tensor *a = tensor_to(iota(0, TENSOR_INTS(2, 3)), F64),
@@ -106,11 +106,11 @@ static void gradients_follow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(products_are_what_they_are_named),
-		cmocka_unit_test(one_operand_is_moved_and_summed),
+		cmocka_unit_test(einsum_equals_the_named_operator),
+		cmocka_unit_test(einsum_of_one_operand_permutes_and_sums),
 		cmocka_unit_test(ones_broadcast),
-		cmocka_unit_test(wrong_equations_are_refused),
-		cmocka_unit_test(gradients_follow),
+		cmocka_unit_test(invalid_equations_are_refused),
+		cmocka_unit_test(einsum_has_gradients),
 	};
 
 	return cmocka_run_group_tests_name("einsum", tests, NULL, NULL);

@@ -90,7 +90,7 @@ static void check_svd(tensor *a, double tol)
 	}
 }
 
-static void factors_make_the_matrix_again(void **state)
+static void product_of_the_factors_is_the_matrix(void **state)
 {
 	static const int64_t shapes[][2] = { { 3, 3 },	 { 5, 3 }, { 3, 5 }, { 1, 1 },
 					     { 40, 37 }, { 0, 0 }, { 0, 3 }, { 3, 0 } };
@@ -131,7 +131,7 @@ static void check_square(tensor *a, int64_t n, double tol)
 			 ok(tensor_mul(v, ok(tensor_unsqueeze(w, -2))))) < (double)(n + 1) * tol);
 }
 
-static void square_matrices_are_solved_and_inverted(void **state)
+static void solve_and_inv_agree_with_products(void **state)
 {
 	static const int64_t sizes[] = { 1, 2, 3, 20, 0 };
 
@@ -143,7 +143,7 @@ static void square_matrices_are_solved_and_inverted(void **state)
 			}
 }
 
-static void determinants(void **state)
+static void determinants_equal_known_values(void **state)
 {
 	const double x[] = { 0, 2, 3, 1 }, y[] = { 1, 2, 2, 4 };
 	tensor *sign, *logabs;
@@ -396,7 +396,7 @@ static void matrices_without_columns_are_not_exchanged(void **state)
 	}
 }
 
-static void condition_of_nothing_is_zero(void **state)
+static void condition_number_of_an_empty_matrix_is_zero(void **state)
 {
 	tensor_scope {
 		tensor *a = ok(tensor_zeros(TENSOR_INTS(2, 0, 0), F64));
@@ -412,7 +412,7 @@ static void condition_of_nothing_is_zero(void **state)
 
 /* ---- errors ---- */
 
-static void singular_matrices_are_an_error_or_are_told(void **state)
+static void singular_matrices_fail_or_set_info(void **state)
 {
 	const double x[] = { 1, 2, 2, 4 };
 	tensor *inverse, *info;
@@ -434,7 +434,7 @@ static void singular_matrices_are_an_error_or_are_told(void **state)
 	}
 }
 
-static void numbers_that_are_not_finite_are_an_error(void **state)
+static void nan_and_infinity_are_refused(void **state)
 {
 	static const double values[] = { NAN, INFINITY };
 	tensor *q, *r, *s;
@@ -454,7 +454,7 @@ static void numbers_that_are_not_finite_are_an_error(void **state)
 }
 
 /* Pivots are rows that LAPACK exchanges: others would be out of bounds. */
-static void pivots_that_are_no_rows_are_refused(void **state)
+static void pivots_out_of_range_are_refused(void **state)
 {
 	static const double bad[] = { 0, 4, -1, INT32_MAX, INT32_MIN };
 	tensor *p, *l, *u;
@@ -513,7 +513,7 @@ static void shapes_and_dtypes_are_checked(void **state)
 	}
 }
 
-static void results_go_where_they_are_wanted(void **state)
+static void out_forms_write_to_their_arguments(void **state)
 {
 	const double x[] = { 2, 0, 0, 4 };
 
@@ -537,19 +537,19 @@ static void results_go_where_they_are_wanted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(factors_make_the_matrix_again),
-		cmocka_unit_test(square_matrices_are_solved_and_inverted),
-		cmocka_unit_test(determinants),
+		cmocka_unit_test(product_of_the_factors_is_the_matrix),
+		cmocka_unit_test(solve_and_inv_agree_with_products),
+		cmocka_unit_test(determinants_equal_known_values),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 		cmocka_unit_test(determinant_has_second_derivatives_everywhere),
 		cmocka_unit_test(matrices_without_columns_are_not_exchanged),
-		cmocka_unit_test(condition_of_nothing_is_zero),
-		cmocka_unit_test(singular_matrices_are_an_error_or_are_told),
-		cmocka_unit_test(numbers_that_are_not_finite_are_an_error),
-		cmocka_unit_test(pivots_that_are_no_rows_are_refused),
+		cmocka_unit_test(condition_number_of_an_empty_matrix_is_zero),
+		cmocka_unit_test(singular_matrices_fail_or_set_info),
+		cmocka_unit_test(nan_and_infinity_are_refused),
+		cmocka_unit_test(pivots_out_of_range_are_refused),
 		cmocka_unit_test(shapes_and_dtypes_are_checked),
-		cmocka_unit_test(results_go_where_they_are_wanted),
+		cmocka_unit_test(out_forms_write_to_their_arguments),
 	};
 
 	/* Exit status 77 means skipped: LAPACK is not installed. */

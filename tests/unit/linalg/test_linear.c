@@ -135,7 +135,7 @@ static void mm_takes_any_strides(void **state)
 		}
 }
 
-static void mm_of_large_matrices_is_cut_into_blocks(void **state)
+static void mm_of_large_matrices_agrees_with_the_plain_loop(void **state)
 {
 	static const int64_t shapes[][3] = {
 		{ 130, 300, 1200 }, { 1, 1000, 1100 },	{ 1000, 1100, 1 }, { 2, 700, 1030 },
@@ -225,7 +225,7 @@ static void addmm_with_beta_zero_ignores_self(void **state)
 	}
 }
 
-static void mm_passes_nan_and_infinity_on(void **state)
+static void mm_propagates_nan_and_infinity(void **state)
 {
 	tensor_scope {
 		tensor *a = ok(tensor_zeros(TENSOR_INTS(20, 20), F32)), *b = ok(tensor_clone(a));
@@ -255,7 +255,7 @@ static void mm_passes_nan_and_infinity_on(void **state)
 		}
 }
 
-static void sums_of_halves_are_rounded_once(void **state)
+static void sums_of_f16_and_bf16_are_rounded_once(void **state)
 {
 	for (int h = 4; h < 6; h++)
 		tensor_scope {
@@ -308,7 +308,7 @@ static void out_may_share_memory_with_an_input(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(32, 64)), *b = iota(0, TENSOR_INTS(48, 10));
@@ -363,7 +363,7 @@ static void threads_do_not_change_the_bits(void **state)
 }
 
 /* The level of instructions is chosen at load, so lower ones are tested in another process. */
-static void lower_levels_of_instructions_agree(void **state)
+static void all_instruction_set_levels_agree(void **state)
 {
 	static const char *const levels[] = { "v2", "v3" };
 
@@ -392,17 +392,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mm_equals_the_plain_loop_near_every_edge),
 		cmocka_unit_test(mm_takes_any_strides),
-		cmocka_unit_test(mm_of_large_matrices_is_cut_into_blocks),
+		cmocka_unit_test(mm_of_large_matrices_agrees_with_the_plain_loop),
 		cmocka_unit_test(mm_of_every_integer_wraps),
 		cmocka_unit_test(addmm_scales_and_broadcasts_self),
 		cmocka_unit_test(addmm_with_beta_zero_ignores_self),
-		cmocka_unit_test(mm_passes_nan_and_infinity_on),
-		cmocka_unit_test(sums_of_halves_are_rounded_once),
+		cmocka_unit_test(mm_propagates_nan_and_infinity),
+		cmocka_unit_test(sums_of_f16_and_bf16_are_rounded_once),
 		cmocka_unit_test(empty_dimensions_give_zeros_or_nothing),
 		cmocka_unit_test(out_may_share_memory_with_an_input),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(threads_do_not_change_the_bits),
-		cmocka_unit_test(lower_levels_of_instructions_agree),
+		cmocka_unit_test(all_instruction_set_levels_agree),
 	};
 
 	return cmocka_run_group_tests_name("linear", tests, NULL, NULL);

@@ -85,7 +85,7 @@ static void integer_products_are_exact(void **state)
 	}
 }
 
-static void vectors_are_rows_or_columns(void **state)
+static void matmul_takes_vectors_as_rows_or_columns(void **state)
 {
 	for
 		EACH_DTYPE(d)
@@ -122,7 +122,7 @@ static void dot_of_many_elements_is_summed_in_chunks(void **state)
 	}
 }
 
-static void matmul_broadcasts_what_are_no_matrices(void **state)
+static void matmul_broadcasts_batch_dimensions(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 1, 3, 4)), *b = iota(1, TENSOR_INTS(5, 4, 2)),
@@ -149,7 +149,7 @@ static void matmul_broadcasts_what_are_no_matrices(void **state)
 	}
 }
 
-static void other_sums_of_products(void **state)
+static void composite_products_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *b = iota(1, TENSOR_INTS(4, 3, 5));
@@ -230,7 +230,7 @@ static void attention_weighs_values(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *m = iota(0, TENSOR_INTS(3, 4));
@@ -284,13 +284,13 @@ int main(void)
 		cmocka_unit_test(bmm_is_mm_of_each_matrix),
 		cmocka_unit_test(baddbmm_scales_and_broadcasts_self),
 		cmocka_unit_test(integer_products_are_exact),
-		cmocka_unit_test(vectors_are_rows_or_columns),
+		cmocka_unit_test(matmul_takes_vectors_as_rows_or_columns),
 		cmocka_unit_test(dot_of_many_elements_is_summed_in_chunks),
-		cmocka_unit_test(matmul_broadcasts_what_are_no_matrices),
-		cmocka_unit_test(other_sums_of_products),
+		cmocka_unit_test(matmul_broadcasts_batch_dimensions),
+		cmocka_unit_test(composite_products_give_known_values),
 		cmocka_unit_test(complex_products_conjugate_only_in_vdot),
 		cmocka_unit_test(attention_weighs_values),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(vecdot_of_integers_keeps_their_dtype),
 	};
 

@@ -110,7 +110,7 @@ static void missing_plugin_is_named(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void plugin_is_there_or_says_why(void **state)
+static void plugin_opens_or_gives_a_reason(void **state)
 {
 	tensor_scope {
 		available = tensor_to_mkldnn(tensor_ones(I(1), F32), NONE) != NULL;
@@ -122,7 +122,7 @@ static void plugin_is_there_or_says_why(void **state)
 
 /* ---- conversions ---- */
 
-static void numbers_survive_the_round_trip(void **state)
+static void conversion_round_trip_keeps_values(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -149,7 +149,7 @@ static void numbers_survive_the_round_trip(void **state)
 	}
 }
 
-static void a_copy_is_its_own(void **state)
+static void clone_of_a_blocked_tensor_is_independent(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -184,7 +184,7 @@ static void a_blocked_tensor_is_opaque(void **state)
 	}
 }
 
-static void conversions_refuse(void **state)
+static void invalid_conversions_are_refused(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -244,7 +244,7 @@ static void conv_case(const struct conv_case *k, enum tensor_dtype dtype, double
 		    ok(tensor_conv2d(x, w, tensor_none, s, p, d, k->groups)), tol);
 }
 
-static void convolution_has_the_dense_numbers(void **state)
+static void convolution_equals_the_dense_one(void **state)
 {
 	NEED_ONEDNN();
 	for (size_t i = 0; i < ARRAY_SIZE(conv_cases); i++)
@@ -266,7 +266,7 @@ static bool has_bf16(void)
 	return is;
 }
 
-static void convolution_of_halves(void **state)
+static void convolution_of_f16_and_bf16_equals_the_dense_one(void **state)
 {
 	NEED_ONEDNN();
 	if (!has_bf16()) {
@@ -279,7 +279,7 @@ static void convolution_of_halves(void **state)
 		}
 }
 
-static void convolution_in_one_and_three_dimensions(void **state)
+static void conv1d_and_conv3d_equal_the_dense_ones(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -305,7 +305,7 @@ static void convolution_in_one_and_three_dimensions(void **state)
 	}
 }
 
-static void convolution_refuses(void **state)
+static void invalid_convolutions_are_refused(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -347,7 +347,7 @@ static void convolution_refuses(void **state)
 
 /* ---- linear ---- */
 
-static void linear_has_the_dense_numbers(void **state)
+static void linear_equals_the_dense_one(void **state)
 {
 	const int64_t shapes[][3] = {
 		{ 1, 1, 1 }, { 3, 17, 5 }, { 1, 300, 1000 }, { 64, 128, 33 }, { 9, 64, 64 }
@@ -395,7 +395,7 @@ static void linear_has_the_dense_numbers(void **state)
 
 /* ---- pooling ---- */
 
-static void pooling_has_the_dense_numbers(void **state)
+static void pooling_equals_the_dense_one(void **state)
 {
 	NEED_ONEDNN();
 	for (int i = 0; i < 64; i++)
@@ -425,7 +425,7 @@ static void pooling_has_the_dense_numbers(void **state)
 		}
 }
 
-static void pooling_in_three_dimensions_and_adaptive(void **state)
+static void pool3d_and_adaptive_pooling_equal_the_dense_ones(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -473,7 +473,7 @@ static tensor *gapped(unsigned seed)
 				I(1), 1));
 }
 
-static void functions_have_the_dense_numbers(void **state)
+static void functions_equal_the_dense_ones(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -504,7 +504,7 @@ static void functions_have_the_dense_numbers(void **state)
 	}
 }
 
-static void nan_and_infinity_pass_through_functions(void **state)
+static void functions_propagate_nan_and_infinity(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -517,7 +517,7 @@ static void nan_and_infinity_pass_through_functions(void **state)
 	}
 }
 
-static void sums_and_products(void **state)
+static void sums_and_products_equal_the_dense_ones(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -548,7 +548,7 @@ static void sums_and_products(void **state)
 	}
 }
 
-static void batch_norm_by_running_statistics(void **state)
+static void batch_norm_with_running_statistics_equals_the_dense_one(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -607,7 +607,7 @@ static tensor *forward(const struct net *n, tensor *x, bool is_blocked)
 	return is_blocked ? ok(tensor_to_dense(z)) : z;
 }
 
-static void gradients_are_those_of_the_dense_network(void **state)
+static void gradients_equal_those_of_the_dense_network(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -657,7 +657,7 @@ static void a_blocked_leaf_gets_a_strided_gradient(void **state)
 	}
 }
 
-static void a_second_derivative(void **state)
+static void second_derivative_equals_the_dense_one(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -682,7 +682,7 @@ static void a_second_derivative(void **state)
 
 /* ---- threads, processes ---- */
 
-static void a_forked_child_computes(void **state)
+static void forked_child_can_use_blocked_tensors(void **state)
 {
 	pid_t pid;
 	int status, before = tensor_get_num_threads();
@@ -802,7 +802,7 @@ static void without_memory_for_onednn_there_is_an_error(void **state)
 			 0);
 }
 
-static void the_same_bits_again(void **state)
+static void repeated_calls_give_the_same_bits(void **state)
 {
 	int before = tensor_get_num_threads();
 
@@ -822,7 +822,7 @@ static void the_same_bits_again(void **state)
 }
 
 /* More shapes than the cache of primitives keeps. */
-static void many_shapes_in_turn(void **state)
+static void more_shapes_than_the_cache_keeps(void **state)
 {
 	NEED_ONEDNN();
 	for (int64_t n = 1; n < 1400; n++)
@@ -836,7 +836,7 @@ static void many_shapes_in_turn(void **state)
 		}
 }
 
-static void blocked_tensor_is_not_given_by_dlpack(void **state)
+static void blocked_tensor_is_not_exported_by_dlpack(void **state)
 {
 	NEED_ONEDNN();
 	tensor_scope {
@@ -851,31 +851,31 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(missing_plugin_is_named),
-		cmocka_unit_test(plugin_is_there_or_says_why),
-		cmocka_unit_test(numbers_survive_the_round_trip),
-		cmocka_unit_test(a_copy_is_its_own),
+		cmocka_unit_test(plugin_opens_or_gives_a_reason),
+		cmocka_unit_test(conversion_round_trip_keeps_values),
+		cmocka_unit_test(clone_of_a_blocked_tensor_is_independent),
 		cmocka_unit_test(a_blocked_tensor_is_opaque),
-		cmocka_unit_test(blocked_tensor_is_not_given_by_dlpack),
-		cmocka_unit_test(conversions_refuse),
-		cmocka_unit_test(convolution_has_the_dense_numbers),
-		cmocka_unit_test(convolution_of_halves),
-		cmocka_unit_test(convolution_in_one_and_three_dimensions),
-		cmocka_unit_test(convolution_refuses),
-		cmocka_unit_test(linear_has_the_dense_numbers),
-		cmocka_unit_test(pooling_has_the_dense_numbers),
-		cmocka_unit_test(pooling_in_three_dimensions_and_adaptive),
-		cmocka_unit_test(functions_have_the_dense_numbers),
-		cmocka_unit_test(nan_and_infinity_pass_through_functions),
-		cmocka_unit_test(sums_and_products),
-		cmocka_unit_test(batch_norm_by_running_statistics),
-		cmocka_unit_test(gradients_are_those_of_the_dense_network),
+		cmocka_unit_test(blocked_tensor_is_not_exported_by_dlpack),
+		cmocka_unit_test(invalid_conversions_are_refused),
+		cmocka_unit_test(convolution_equals_the_dense_one),
+		cmocka_unit_test(convolution_of_f16_and_bf16_equals_the_dense_one),
+		cmocka_unit_test(conv1d_and_conv3d_equal_the_dense_ones),
+		cmocka_unit_test(invalid_convolutions_are_refused),
+		cmocka_unit_test(linear_equals_the_dense_one),
+		cmocka_unit_test(pooling_equals_the_dense_one),
+		cmocka_unit_test(pool3d_and_adaptive_pooling_equal_the_dense_ones),
+		cmocka_unit_test(functions_equal_the_dense_ones),
+		cmocka_unit_test(functions_propagate_nan_and_infinity),
+		cmocka_unit_test(sums_and_products_equal_the_dense_ones),
+		cmocka_unit_test(batch_norm_with_running_statistics_equals_the_dense_one),
+		cmocka_unit_test(gradients_equal_those_of_the_dense_network),
 		cmocka_unit_test(a_blocked_leaf_gets_a_strided_gradient),
-		cmocka_unit_test(a_second_derivative),
-		cmocka_unit_test(a_forked_child_computes),
+		cmocka_unit_test(second_derivative_equals_the_dense_one),
+		cmocka_unit_test(forked_child_can_use_blocked_tensors),
 		cmocka_unit_test(two_threads_share_weights),
 		cmocka_unit_test(without_memory_for_onednn_there_is_an_error),
-		cmocka_unit_test(the_same_bits_again),
-		cmocka_unit_test(many_shapes_in_turn),
+		cmocka_unit_test(repeated_calls_give_the_same_bits),
+		cmocka_unit_test(more_shapes_than_the_cache_keeps),
 	};
 
 	return cmocka_run_group_tests_name("blocked", tests, NULL, NULL);

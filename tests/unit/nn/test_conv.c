@@ -200,7 +200,7 @@ static void agrees_with_the_definition(void **state)
 }
 
 /* In a Winograd tile inf - inf would spread NaN to other elements. */
-static void infinities_reach_their_neighbours_only(void **state)
+static void non_finite_values_affect_only_their_windows(void **state)
 {
 	static const float special[] = { INFINITY, -INFINITY, NAN, 3e38f };
 
@@ -274,7 +274,7 @@ static void complex_numbers_agree_with_the_definition(void **state)
 	}
 }
 
-static void padding_by_name(void **state)
+static void same_and_valid_padding(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 4)), *w = iota(1, TENSOR_INTS(1, 1, 2));
@@ -306,7 +306,7 @@ static void padding_by_name(void **state)
 	}
 }
 
-static void halves_are_summed_in_f32(void **state)
+static void f16_and_bf16_are_summed_in_f32(void **state)
 {
 	tensor_scope {
 		tensor_options bf16 = TENSOR_OPTIONS(.dtype = TENSOR_BF16);
@@ -321,7 +321,7 @@ static void halves_are_summed_in_f32(void **state)
 	}
 }
 
-static void all_dimensions_and_no_batch(void **state)
+static void conv1d_and_conv3d_with_and_without_batch(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 4)), *w = iota(1, TENSOR_INTS(1, 1, 2));
@@ -347,7 +347,7 @@ static void all_dimensions_and_no_batch(void **state)
 	}
 }
 
-static void only_what_the_mask_asks_for(void **state)
+static void backward_computes_only_the_masked_outputs(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(1, 1, 3)), *w = iota(1, TENSOR_INTS(1, 1, 2));
@@ -399,7 +399,7 @@ static void bits_do_not_depend_on_threads(void **state)
 	assert_done(tensor_set_num_threads(before));
 }
 
-static void refusals_name_the_argument(void **state)
+static void errors_name_the_argument(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 4, 5, 5), F32));
@@ -442,15 +442,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_definition),
-		cmocka_unit_test(infinities_reach_their_neighbours_only),
+		cmocka_unit_test(non_finite_values_affect_only_their_windows),
 		cmocka_unit_test(integers_agree_with_the_definition),
 		cmocka_unit_test(complex_numbers_agree_with_the_definition),
-		cmocka_unit_test(padding_by_name),
-		cmocka_unit_test(halves_are_summed_in_f32),
-		cmocka_unit_test(all_dimensions_and_no_batch),
-		cmocka_unit_test(only_what_the_mask_asks_for),
+		cmocka_unit_test(same_and_valid_padding),
+		cmocka_unit_test(f16_and_bf16_are_summed_in_f32),
+		cmocka_unit_test(conv1d_and_conv3d_with_and_without_batch),
+		cmocka_unit_test(backward_computes_only_the_masked_outputs),
 		cmocka_unit_test(bits_do_not_depend_on_threads),
-		cmocka_unit_test(refusals_name_the_argument),
+		cmocka_unit_test(errors_name_the_argument),
 	};
 
 	return cmocka_run_group_tests_name("conv", tests, NULL, NULL);

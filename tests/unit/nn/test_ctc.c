@@ -65,7 +65,7 @@ static void loss_sums_over_all_alignments(void **state)
 	}
 }
 
-static void gradient_is_that_of_differences(void **state)
+static void gradient_agrees_with_central_differences(void **state)
 {
 	static const int64_t labels[] = { 1, 1 };
 
@@ -115,7 +115,7 @@ static void labels_and_lengths_out_of_range_are_refused(void **state)
 	}
 }
 
-static void zero_infinity_hides_what_is_impossible(void **state)
+static void zero_infinity_zeroes_impossible_targets(void **state)
 {
 	tensor_scope {
 		tensor *probs = some_log_probs();
@@ -136,9 +136,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loss_sums_over_all_alignments),
-		cmocka_unit_test(gradient_is_that_of_differences),
+		cmocka_unit_test(gradient_agrees_with_central_differences),
 		cmocka_unit_test(labels_and_lengths_out_of_range_are_refused),
-		cmocka_unit_test(zero_infinity_hides_what_is_impossible),
+		cmocka_unit_test(zero_infinity_zeroes_impossible_targets),
 	};
 
 	return cmocka_run_group_tests_name("ctc", tests, NULL, NULL);

@@ -30,7 +30,7 @@ static tensor *bags(int64_t mode, tensor *weight, tensor *factors, int64_t paddi
 	return output;
 }
 
-static void embedding_takes_rows(void **state)
+static void embedding_selects_rows(void **state)
 {
 	tensor_scope {
 		tensor *w = iota(0, TENSOR_INTS(4, 2)), *i = indices(TENSOR_INTS(2, 2), 3, 0, 1, 3),
@@ -50,7 +50,7 @@ static void embedding_takes_rows(void **state)
 	}
 }
 
-static void a_table_gets_the_sum_of_its_rows_gradients(void **state)
+static void gradient_of_an_embedding_sums_repeated_rows(void **state)
 {
 	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16,
 						    TENSOR_BF16 };
@@ -88,7 +88,7 @@ static void bags_are_sums_means_and_maxima(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *w = iota(0, TENSOR_INTS(2, 2)), *out, *x, *y, *z;
@@ -132,10 +132,10 @@ static void formulas_of_bags_agree_with_differences(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(embedding_takes_rows),
-		cmocka_unit_test(a_table_gets_the_sum_of_its_rows_gradients),
+		cmocka_unit_test(embedding_selects_rows),
+		cmocka_unit_test(gradient_of_an_embedding_sums_repeated_rows),
 		cmocka_unit_test(bags_are_sums_means_and_maxima),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 		cmocka_unit_test(formulas_of_bags_agree_with_differences),

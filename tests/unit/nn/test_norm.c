@@ -129,7 +129,7 @@ static void batch_norm_is_layer_norm_of_each_channel(void **state)
 		}
 }
 
-static void running_statistics_move_in_training_alone(void **state)
+static void running_statistics_change_in_training_only(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(4, 1)); /* mean 1.5, unbiased variance 5 / 3 */
@@ -150,7 +150,7 @@ static void running_statistics_move_in_training_alone(void **state)
 	}
 }
 
-static void statistics_have_the_shape_of_what_is_left(void **state)
+static void statistics_have_the_reduced_shape(void **state)
 {
 	tensor *out, *mean, *rstd;
 
@@ -176,7 +176,7 @@ static void statistics_have_the_shape_of_what_is_left(void **state)
 	}
 }
 
-static void only_wanted_gradients_are_made(void **state)
+static void only_requested_gradients_are_computed(void **state)
 {
 	tensor *out, *mean, *rstd, *dx, *dw, *db;
 
@@ -241,7 +241,7 @@ static void threads_do_not_change_the_bits(void **state)
 	tensor_set_num_threads(before);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = input(TENSOR_F32, TENSOR_INTS(2, 3, 4)),
@@ -271,12 +271,12 @@ int main(void)
 		cmocka_unit_test(layer_norm_is_its_definition),
 		cmocka_unit_test(group_norm_is_its_definition),
 		cmocka_unit_test(batch_norm_is_layer_norm_of_each_channel),
-		cmocka_unit_test(running_statistics_move_in_training_alone),
-		cmocka_unit_test(statistics_have_the_shape_of_what_is_left),
-		cmocka_unit_test(only_wanted_gradients_are_made),
+		cmocka_unit_test(running_statistics_change_in_training_only),
+		cmocka_unit_test(statistics_have_the_reduced_shape),
+		cmocka_unit_test(only_requested_gradients_are_computed),
 		cmocka_unit_test(empty_channels_read_nothing),
 		cmocka_unit_test(threads_do_not_change_the_bits),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("norm", tests, NULL, NULL);

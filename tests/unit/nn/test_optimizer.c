@@ -70,7 +70,7 @@ static void adam_in(tensor_options options, double tol)
 	}
 }
 
-static void adam_is_that_written_plainly(void **state)
+static void fused_adam_equals_the_plain_one(void **state)
 {
 	adam_in(F64, 1e-13);
 	adam_in(F32, 1e-5);
@@ -85,7 +85,7 @@ static int descend(tensor *p, tensor *g, tensor *momentum, tensor *found_inf)
 }
 
 /* Transposed parameters give the same elements. */
-static void strides_do_not_matter(void **state)
+static void results_do_not_depend_on_strides(void **state)
 {
 	tensor_scope {
 		tensor *p = ok(tensor_view(numbers(F32, 1, -1), TENSOR_SHAPE(20, 50)));
@@ -101,7 +101,7 @@ static void strides_do_not_matter(void **state)
 	}
 }
 
-static void found_inf_leaves_everything_alone(void **state)
+static void found_inf_skips_the_step(void **state)
 {
 	tensor_scope {
 		tensor *p = numbers(F32, 1, -1), *g = numbers(F32, 2, -1), *m = numbers(F32, 3, -1);
@@ -115,7 +115,7 @@ static void found_inf_leaves_everything_alone(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *p = numbers(F32, 1, -1), *g = numbers(F64, 2, -1),
@@ -137,10 +137,10 @@ static void what_does_not_fit_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(adam_is_that_written_plainly),
-		cmocka_unit_test(strides_do_not_matter),
-		cmocka_unit_test(found_inf_leaves_everything_alone),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(fused_adam_equals_the_plain_one),
+		cmocka_unit_test(results_do_not_depend_on_strides),
+		cmocka_unit_test(found_inf_skips_the_step),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void divisors_and_ceil_mode(void **state)
 	}
 }
 
-static void gradients_go_where_values_came_from(void **state)
+static void gradients_reach_the_selected_elements(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 3, 3)), *g, *out, *at;
@@ -161,7 +161,7 @@ static void adaptive_windows_cover_the_input(void **state)
 	}
 }
 
-static void nan_wins_and_infinity_is_found(void **state)
+static void max_of_a_window_with_nan_is_nan(void **state)
 {
 	const float v[] = { 1, NAN, 3, -INFINITY, -INFINITY, -INFINITY };
 
@@ -175,7 +175,7 @@ static void nan_wins_and_infinity_is_found(void **state)
 	}
 }
 
-static void refusals_name_the_argument(void **state)
+static void errors_name_the_argument(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(1, 1, 4, 4));
@@ -208,10 +208,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_window_is_searched),
 		cmocka_unit_test(divisors_and_ceil_mode),
-		cmocka_unit_test(gradients_go_where_values_came_from),
+		cmocka_unit_test(gradients_reach_the_selected_elements),
 		cmocka_unit_test(adaptive_windows_cover_the_input),
-		cmocka_unit_test(nan_wins_and_infinity_is_found),
-		cmocka_unit_test(refusals_name_the_argument),
+		cmocka_unit_test(max_of_a_window_with_nan_is_nan),
+		cmocka_unit_test(errors_name_the_argument),
 	};
 
 	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);

@@ -42,7 +42,7 @@ static tensor_list weights(tensor **w, int gates)
 	return (tensor_list){ w, 8 };
 }
 
-static void lstm_is_its_cells_one_after_the_other(void **state)
+static void lstm_equals_a_sequence_of_cells(void **state)
 {
 	tensor_scope {
 		tensor *x = numbers(TENSOR_SHAPE(STEPS, BATCH, IN), 5), *w[8], *out, *hy, *cy;
@@ -119,7 +119,7 @@ static void gradients_reach_input_states_and_weights(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = numbers(TENSOR_SHAPE(STEPS, BATCH, IN), 5), *w[8], *o, *h;
@@ -150,10 +150,10 @@ static void what_does_not_fit_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lstm_is_its_cells_one_after_the_other),
+		cmocka_unit_test(lstm_equals_a_sequence_of_cells),
 		cmocka_unit_test(packed_sequences_are_independent),
 		cmocka_unit_test(gradients_reach_input_states_and_weights),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("rnn", tests, NULL, NULL);

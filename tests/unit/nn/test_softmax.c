@@ -114,7 +114,7 @@ static void every_size_and_layout_agrees_with_plain_loops(void **state)
 			}
 }
 
-static void strided_and_backward_lines(void **state)
+static void strides_and_negative_strides_agree(void **state)
 {
 	tensor_scope {
 		tensor *whole = numbers(TENSOR_INTS(6, 80), F32, 5);
@@ -145,7 +145,7 @@ static void large_numbers_do_not_overflow(void **state)
 	}
 }
 
-static void nan_and_infinite_lines_are_nan(void **state)
+static void lines_with_nan_or_infinity_are_nan(void **state)
 {
 	for (int n = 3; n < 700; n += 231)
 		tensor_scope {
@@ -185,7 +185,7 @@ static void empty_and_zero_dimensional_tensors(void **state)
 	}
 }
 
-static void dtype_is_that_of_the_computation(void **state)
+static void dtype_argument_is_the_dtype_of_the_computation(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2)), *i = ok(tensor_arange(TENSOR_SCALAR(2), I64));
@@ -211,7 +211,7 @@ static void assert_rounded(tensor *half, tensor *single, double unit)
 	free(b);
 }
 
-static void halves_are_what_f32_gives_rounded(void **state)
+static void f16_and_bf16_are_the_rounded_f32_result(void **state)
 {
 	static const int64_t sizes[] = { 1, 7, 16, 100, 513 };
 
@@ -260,12 +260,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_size_and_layout_agrees_with_plain_loops),
-		cmocka_unit_test(strided_and_backward_lines),
+		cmocka_unit_test(strides_and_negative_strides_agree),
 		cmocka_unit_test(large_numbers_do_not_overflow),
-		cmocka_unit_test(nan_and_infinite_lines_are_nan),
+		cmocka_unit_test(lines_with_nan_or_infinity_are_nan),
 		cmocka_unit_test(empty_and_zero_dimensional_tensors),
-		cmocka_unit_test(dtype_is_that_of_the_computation),
-		cmocka_unit_test(halves_are_what_f32_gives_rounded),
+		cmocka_unit_test(dtype_argument_is_the_dtype_of_the_computation),
+		cmocka_unit_test(f16_and_bf16_are_the_rounded_f32_result),
 		cmocka_unit_test(same_bits_on_one_and_two_threads),
 	};
 

@@ -196,7 +196,7 @@ static void functions_agree_with_the_c_library_in_every_layout(void **state)
 	}
 }
 
-static void edges_of_ranges(void **state)
+static void values_at_the_limits_of_ranges(void **state)
 {
 	tensor_scope {
 		tensor *x = V(NAN, INFINITY, -INFINITY, -0.0);
@@ -295,7 +295,7 @@ static void powers_and_bits(void **state)
 	}
 }
 
-static void choices(void **state)
+static void selections_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = V(-2, NAN, 0.5, 9), *y = V(1, 1, NAN, 1), *u = VD(TENSOR_U8, 5, 200);
@@ -400,7 +400,7 @@ static void complex_numbers(void **state)
 	}
 }
 
-static void results_go_in_place_and_into_tensors_that_were_given(void **state)
+static void in_place_and_out_forms_agree(void **state)
 {
 	tensor_scope {
 		tensor *x = V(0.25, 4, 9), *out = tensor_empty(TENSOR_INTS(0), F64);
@@ -419,7 +419,7 @@ static void results_go_in_place_and_into_tensors_that_were_given(void **state)
 	}
 }
 
-static void sub_takes_all_of_a_complex_alpha(void **state)
+static void sub_uses_both_parts_of_a_complex_alpha(void **state)
 {
 	tensor_scope {
 		tensor *one = ok(tensor_ones(TENSOR_SHAPE(1), TENSOR_OPTIONS(.dtype = TENSOR_C64)));
@@ -451,7 +451,7 @@ static void complex_expm1_of_infinities(void **state)
 		}
 }
 
-static void complex_numbers_are_rounded_by_their_parts(void **state)
+static void complex_rounding_rounds_each_part(void **state)
 {
 	const double in[] = { 0.5, 1.5, -2.5, -0.2, 1e300, NAN };
 	const enum tensor_dtype dtypes[] = { TENSOR_C64, TENSOR_C128 };
@@ -486,16 +486,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_agree_with_the_c_library_in_every_layout),
-		cmocka_unit_test(edges_of_ranges),
+		cmocka_unit_test(values_at_the_limits_of_ranges),
 		cmocka_unit_test(quotients_and_remainders),
 		cmocka_unit_test(powers_and_bits),
-		cmocka_unit_test(choices),
+		cmocka_unit_test(selections_give_known_values),
 		cmocka_unit_test(activations_with_parameters),
 		cmocka_unit_test(complex_numbers),
-		cmocka_unit_test(results_go_in_place_and_into_tensors_that_were_given),
-		cmocka_unit_test(sub_takes_all_of_a_complex_alpha),
+		cmocka_unit_test(in_place_and_out_forms_agree),
+		cmocka_unit_test(sub_uses_both_parts_of_a_complex_alpha),
 		cmocka_unit_test(complex_expm1_of_infinities),
-		cmocka_unit_test(complex_numbers_are_rounded_by_their_parts),
+		cmocka_unit_test(complex_rounding_rounds_each_part),
 		cmocka_unit_test(complex_tanh_of_infinities_keeps_the_sign),
 	};
 

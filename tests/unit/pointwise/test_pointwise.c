@@ -231,7 +231,7 @@ static void in_place_and_out_forms(void **state)
 	}
 }
 
-static void where_chooses_and_copy_broadcasts(void **state)
+static void where_selects_and_copy_broadcasts(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 2));
@@ -317,7 +317,7 @@ static void complex_products_have_the_bits_of_four_products(void **state)
 	}
 }
 
-static void gelu_is_a_share_of_the_normal_distribution(void **state)
+static void gelu_equals_x_times_the_normal_cdf(void **state)
 {
 	static const float far[] = { 0, 40, -40, -0.0f, NAN };
 
@@ -382,7 +382,7 @@ static void imaginary_part_of_a_real_argument_is_refused(void **state)
 	}
 }
 
-static void truth_to_the_power_of_truth(void **state)
+static void pow_of_bool(void **state)
 {
 	tensor_scope {
 		tensor *b = ok(
@@ -407,13 +407,13 @@ int main(void)
 		cmocka_unit_test(special_values_follow_ieee),
 		cmocka_unit_test(alpha_scales_the_second_operand),
 		cmocka_unit_test(in_place_and_out_forms),
-		cmocka_unit_test(where_chooses_and_copy_broadcasts),
+		cmocka_unit_test(where_selects_and_copy_broadcasts),
 		cmocka_unit_test(dtypes_without_a_kernel_are_refused),
 		cmocka_unit_test(large_results_are_the_same_on_any_number_of_threads),
 		cmocka_unit_test(complex_products_have_the_bits_of_four_products),
-		cmocka_unit_test(gelu_is_a_share_of_the_normal_distribution),
+		cmocka_unit_test(gelu_equals_x_times_the_normal_cdf),
 		cmocka_unit_test(imaginary_part_of_a_real_argument_is_refused),
-		cmocka_unit_test(truth_to_the_power_of_truth),
+		cmocka_unit_test(pow_of_bool),
 	};
 
 	return cmocka_run_group_tests_name("pointwise", tests, NULL, NULL);

@@ -28,7 +28,7 @@ static tensor *bytes(tensor_ints shape, unsigned n, int shift, enum tensor_dtype
 	return t;
 }
 
-static void halves_round_to_even_and_large_ones_saturate(void **state)
+static void ties_round_to_even_and_large_values_saturate(void **state)
 {
 	tensor_scope {
 		tensor *x = FLOATS(S(9), 0.25f, 0.75f, -0.25f, 1e30f, -1e30f, INFINITY, -INFINITY,
@@ -51,7 +51,7 @@ static void halves_round_to_even_and_large_ones_saturate(void **state)
 	}
 }
 
-static void channels_have_scales_of_their_own(void **state)
+static void each_channel_has_a_scale(void **state)
 {
 	tensor_scope {
 		tensor *x = FLOATS(S(2, 3), 1, 2, 3, 4, 5, 6),
@@ -176,7 +176,7 @@ static void arithmetic_requantizes(void **state)
 	}
 }
 
-static void fake_quantising_passes_the_gradient_where_nothing_is_clamped(void **state)
+static void fake_quantize_gradient_is_zero_where_clamped(void **state)
 {
 	tensor_scope {
 		tensor *x = FLOATS(S(5), -3, -0.26f, 0.25f, 0.75f, 9);
@@ -198,7 +198,7 @@ static void fake_quantising_passes_the_gradient_where_nothing_is_clamped(void **
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, S(2, 3)),
@@ -250,14 +250,14 @@ static void printing_shows_values_and_scale(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(halves_round_to_even_and_large_ones_saturate),
-		cmocka_unit_test(channels_have_scales_of_their_own),
+		cmocka_unit_test(ties_round_to_even_and_large_values_saturate),
+		cmocka_unit_test(each_channel_has_a_scale),
 		cmocka_unit_test(views_keep_the_scale),
 		cmocka_unit_test(linear_is_exact),
 		cmocka_unit_test(convolution_is_exact),
 		cmocka_unit_test(arithmetic_requantizes),
-		cmocka_unit_test(fake_quantising_passes_the_gradient_where_nothing_is_clamped),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(fake_quantize_gradient_is_zero_where_clamped),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(printing_shows_values_and_scale),
 	};
 

@@ -22,7 +22,7 @@ static uint32_t word(uint64_t seed, uint64_t offset, int64_t i)
 /* ---- the generator ---- */
 
 /* kat_vectors of Random123, philox4x32 10. */
-static void philox_gives_the_published_numbers(void **state)
+static void philox_equals_the_published_vectors(void **state)
 {
 	static const struct {
 		uint32_t counter[4], key[2], out[4];
@@ -84,7 +84,7 @@ static void elements_are_the_generators_words(void **state)
 	tensor_generator_release(g);
 }
 
-static void a_state_is_where_numbers_go_on(void **state)
+static void restored_state_continues_the_sequence(void **state)
 {
 	tensor_generator *g = tensor_generator_new(7);
 	struct tensor_generator_state at;
@@ -120,7 +120,7 @@ static void a_state_is_where_numbers_go_on(void **state)
 }
 
 /* A forked child continues with the state of its parent. */
-static void a_forked_child_has_a_copy(void **state)
+static void forked_child_copies_the_generator(void **state)
 {
 	int status;
 	pid_t child;
@@ -204,7 +204,7 @@ static tensor *large(int which)
 	}
 }
 
-static void threads_do_not_matter(void **state)
+static void results_do_not_depend_on_threads(void **state)
 {
 	for (int which = 0; which < KINDS; which++) {
 		tensor_scope {
@@ -219,7 +219,7 @@ static void threads_do_not_matter(void **state)
 	}
 }
 
-static void strides_do_not_matter(void **state)
+static void results_do_not_depend_on_strides(void **state)
 {
 	tensor_scope {
 		tensor *plain = ok(tensor_empty(TENSOR_SHAPE(37, 53), F32));
@@ -275,7 +275,7 @@ static void numbers_are_the_same_on_every_processor(void **state)
 }
 
 /* The first elements of a longer result equal those of a shorter one. */
-static void length_does_not_matter(void **state)
+static void elements_do_not_depend_on_the_length(void **state)
 {
 	for (int64_t n = 1; n < 200; n += 13) {
 		tensor_scope {
@@ -293,15 +293,15 @@ static void length_does_not_matter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(philox_gives_the_published_numbers),
+		cmocka_unit_test(philox_equals_the_published_vectors),
 		cmocka_unit_test(elements_are_the_generators_words),
-		cmocka_unit_test(a_state_is_where_numbers_go_on),
-		cmocka_unit_test(a_forked_child_has_a_copy),
+		cmocka_unit_test(restored_state_continues_the_sequence),
+		cmocka_unit_test(forked_child_copies_the_generator),
 		cmocka_unit_test(boxed_calls_take_a_generator),
-		cmocka_unit_test(threads_do_not_matter),
-		cmocka_unit_test(strides_do_not_matter),
+		cmocka_unit_test(results_do_not_depend_on_threads),
+		cmocka_unit_test(results_do_not_depend_on_strides),
 		cmocka_unit_test(numbers_are_the_same_on_every_processor),
-		cmocka_unit_test(length_does_not_matter),
+		cmocka_unit_test(elements_do_not_depend_on_the_length),
 	};
 
 	return cmocka_run_group_tests_name("random", tests, NULL, NULL);

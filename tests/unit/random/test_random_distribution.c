@@ -55,7 +55,7 @@ static void assert_distribution(tensor *t, double (*cdf)(double), double mean, d
 	assert_true(d > 0.3); /* a smaller statistic is unlikely for random numbers */
 }
 
-static void floats_are_distributed_as_asked(void **state)
+static void float_distributions_pass_kolmogorov_smirnov(void **state)
 {
 	for (int i = 0; i < 2; i++) {
 		tensor_options o = i ? F64 : F32;
@@ -72,7 +72,7 @@ static void floats_are_distributed_as_asked(void **state)
 }
 
 /* Both normals of a pair are computed from one radius; the angle makes them independent. */
-static void normals_do_not_depend_on_each_other(void **state)
+static void normals_of_a_pair_are_independent(void **state)
 {
 	for (int i = 0; i < 2; i++) {
 		tensor_scope {
@@ -94,7 +94,7 @@ static void normals_do_not_depend_on_each_other(void **state)
 	}
 }
 
-static void halves_are_distributed_as_asked(void **state)
+static void f16_and_bf16_distributions_have_the_moments(void **state)
 {
 	static const enum tensor_dtype halves[] = { TENSOR_F16, TENSOR_BF16 };
 
@@ -139,7 +139,7 @@ static void complex_parts_share_the_variance(void **state)
 	}
 }
 
-static void integers_of_a_range_are_alike(void **state)
+static void integers_of_a_range_are_uniform(void **state)
 {
 	static const enum tensor_dtype types[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16,
 						   TENSOR_I32,	TENSOR_I64, TENSOR_F16,
@@ -166,7 +166,7 @@ static void integers_of_a_range_are_alike(void **state)
  * For a range of 3 * 2^k the reduction by multiplication prefers a third of the values, the more
  * the closer the range is to the width of the random word.
  */
-static void large_ranges_are_alike_too(void **state)
+static void large_ranges_are_uniform(void **state)
 {
 	static const int64_t thirds[] = { 1 << 22, 1 << 29, (int64_t)1 << 30, (int64_t)1 << 61 };
 
@@ -224,7 +224,7 @@ static void ranges_reach_the_ends_of_a_dtype(void **state)
 }
 
 /* All 24 permutations of four, numbered as mixed-radix integers. */
-static void permutations_are_alike(void **state)
+static void permutations_are_uniform(void **state)
 {
 	enum { ROUNDS = 24000 };
 	double *code = malloc(ROUNDS * sizeof(*code));
@@ -248,7 +248,7 @@ static void permutations_are_alike(void **state)
 	free(code);
 }
 
-static void a_permutation_has_everything_once(void **state)
+static void permutation_contains_each_index_once(void **state)
 {
 	static const int64_t lengths[] = { 0, 1, 2, 63, 64, 65, 1000, 100000 };
 
@@ -284,7 +284,7 @@ static double share_of_ones(tensor *t)
 	return ones / n;
 }
 
-static void coins_fall_as_asked(void **state)
+static void bernoulli_has_the_given_probability(void **state)
 {
 	static const double ps[] = { 0, 0x1p-20, 0.3, 0.5, 0.999, 1 };
 
@@ -316,7 +316,7 @@ static void coins_fall_as_asked(void **state)
 	}
 }
 
-static void own_means_and_deviations(void **state)
+static void normal_takes_tensors_of_means_and_deviations(void **state)
 {
 	tensor_scope {
 		const double means[] = { -100, 0, 100 }, stds[] = { 1, 0, 2 };
@@ -348,17 +348,17 @@ static void own_means_and_deviations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(floats_are_distributed_as_asked, fresh),
-		cmocka_unit_test_setup(normals_do_not_depend_on_each_other, fresh),
-		cmocka_unit_test_setup(halves_are_distributed_as_asked, fresh),
+		cmocka_unit_test_setup(float_distributions_pass_kolmogorov_smirnov, fresh),
+		cmocka_unit_test_setup(normals_of_a_pair_are_independent, fresh),
+		cmocka_unit_test_setup(f16_and_bf16_distributions_have_the_moments, fresh),
 		cmocka_unit_test_setup(complex_parts_share_the_variance, fresh),
-		cmocka_unit_test_setup(integers_of_a_range_are_alike, fresh),
-		cmocka_unit_test_setup(large_ranges_are_alike_too, fresh),
+		cmocka_unit_test_setup(integers_of_a_range_are_uniform, fresh),
+		cmocka_unit_test_setup(large_ranges_are_uniform, fresh),
 		cmocka_unit_test_setup(ranges_reach_the_ends_of_a_dtype, fresh),
-		cmocka_unit_test_setup(permutations_are_alike, fresh),
-		cmocka_unit_test_setup(a_permutation_has_everything_once, fresh),
-		cmocka_unit_test_setup(coins_fall_as_asked, fresh),
-		cmocka_unit_test_setup(own_means_and_deviations, fresh),
+		cmocka_unit_test_setup(permutations_are_uniform, fresh),
+		cmocka_unit_test_setup(permutation_contains_each_index_once, fresh),
+		cmocka_unit_test_setup(bernoulli_has_the_given_probability, fresh),
+		cmocka_unit_test_setup(normal_takes_tensors_of_means_and_deviations, fresh),
 	};
 
 	return cmocka_run_group_tests_name("random_distribution", tests, NULL, NULL);

@@ -174,7 +174,7 @@ static void every_dtype_layout_and_dimension_agrees_with_plain_loops(void **stat
 }
 
 /* Small integers, which every dtype represents. */
-static void halves_and_complex_numbers_reduce_like_f64(void **state)
+static void f16_bf16_and_complex_reduce_like_f64(void **state)
 {
 	static const enum tensor_dtype more[] = { TENSOR_F16, TENSOR_BF16, TENSOR_C64,
 						  TENSOR_C128 };
@@ -209,7 +209,7 @@ static void halves_and_complex_numbers_reduce_like_f64(void **state)
 			}
 }
 
-static void questions_of_zero_have_answers_for_any_dtype(void **state)
+static void all_and_any_take_every_dtype(void **state)
 {
 	const double v[] = { 0, -0.0, 0, NAN, 0.25, 0, 3, -1, 2 };
 
@@ -235,7 +235,7 @@ static void questions_of_zero_have_answers_for_any_dtype(void **state)
 	}
 }
 
-static void products_of_nothing_are_one(void **state)
+static void product_of_no_elements_is_one(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_add_scalar(iota(0, TENSOR_INTS(2, 3)), TENSOR_SCALAR(1)));
@@ -325,7 +325,7 @@ static void same_bits_on_one_and_two_threads(void **state)
 	tensor_set_num_threads(before);
 }
 
-static void nan_is_greatest_and_the_first_counts(void **state)
+static void max_is_nan_and_argmax_the_first_nan(void **state)
 {
 	for (int wide = 0; wide < 2; wide++)
 		for (int64_t n = 3; n < 5000; n = n * 3 + 1)
@@ -353,7 +353,7 @@ static void nan_is_greatest_and_the_first_counts(void **state)
 			}
 }
 
-static void minus_infinity_can_be_the_greatest(void **state)
+static void max_of_minus_infinities_is_minus_infinity(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_full(TENSOR_INTS(3, 200), TENSOR_SCALAR(-INFINITY), F32));
@@ -364,7 +364,7 @@ static void minus_infinity_can_be_the_greatest(void **state)
 	}
 }
 
-static void empty_inputs_sum_to_zero_and_have_no_mean(void **state)
+static void empty_sum_is_zero_and_empty_mean_is_nan(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_empty(TENSOR_INTS(0, 3), F32));
@@ -378,7 +378,7 @@ static void empty_inputs_sum_to_zero_and_have_no_mean(void **state)
 	}
 }
 
-static void greatest_of_nothing_is_an_error(void **state)
+static void max_of_no_elements_is_an_error(void **state)
 {
 	tensor *values, *indices;
 
@@ -396,7 +396,7 @@ static void greatest_of_nothing_is_an_error(void **state)
 	}
 }
 
-static void zero_dimensional_tensors_reduce_to_themselves(void **state)
+static void zero_dim_tensors_reduce_to_themselves(void **state)
 {
 	tensor *values, *indices;
 
@@ -415,7 +415,7 @@ static void zero_dimensional_tensors_reduce_to_themselves(void **state)
 	}
 }
 
-static void dtype_says_what_is_computed_in(void **state)
+static void dtype_argument_is_the_dtype_of_the_sum(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_full(TENSOR_INTS(300), TENSOR_SCALAR(100),
@@ -439,7 +439,7 @@ static void dtype_says_what_is_computed_in(void **state)
 	}
 }
 
-static void bad_dimensions_are_refused(void **state)
+static void invalid_dimensions_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2, 3));
@@ -456,7 +456,7 @@ static void bad_dimensions_are_refused(void **state)
 	}
 }
 
-static void out_forms_fill_the_tensor_given(void **state)
+static void out_forms_write_to_their_argument(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2, 3)),
@@ -482,7 +482,7 @@ static void out_forms_fill_the_tensor_given(void **state)
 	}
 }
 
-static void question_about_no_dimension_is_one_about_each_element(void **state)
+static void all_and_any_over_no_dimensions_test_each_element(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(3));
@@ -498,21 +498,21 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_dtype_layout_and_dimension_agrees_with_plain_loops),
-		cmocka_unit_test(halves_and_complex_numbers_reduce_like_f64),
-		cmocka_unit_test(questions_of_zero_have_answers_for_any_dtype),
-		cmocka_unit_test(products_of_nothing_are_one),
+		cmocka_unit_test(f16_bf16_and_complex_reduce_like_f64),
+		cmocka_unit_test(all_and_any_take_every_dtype),
+		cmocka_unit_test(product_of_no_elements_is_one),
 		cmocka_unit_test(large_tensors_agree_with_f64_sums),
 		cmocka_unit_test(f32_sums_stay_accurate_when_long),
 		cmocka_unit_test(same_bits_on_one_and_two_threads),
-		cmocka_unit_test(nan_is_greatest_and_the_first_counts),
-		cmocka_unit_test(minus_infinity_can_be_the_greatest),
-		cmocka_unit_test(empty_inputs_sum_to_zero_and_have_no_mean),
-		cmocka_unit_test(greatest_of_nothing_is_an_error),
-		cmocka_unit_test(zero_dimensional_tensors_reduce_to_themselves),
-		cmocka_unit_test(dtype_says_what_is_computed_in),
-		cmocka_unit_test(bad_dimensions_are_refused),
-		cmocka_unit_test(out_forms_fill_the_tensor_given),
-		cmocka_unit_test(question_about_no_dimension_is_one_about_each_element),
+		cmocka_unit_test(max_is_nan_and_argmax_the_first_nan),
+		cmocka_unit_test(max_of_minus_infinities_is_minus_infinity),
+		cmocka_unit_test(empty_sum_is_zero_and_empty_mean_is_nan),
+		cmocka_unit_test(max_of_no_elements_is_an_error),
+		cmocka_unit_test(zero_dim_tensors_reduce_to_themselves),
+		cmocka_unit_test(dtype_argument_is_the_dtype_of_the_sum),
+		cmocka_unit_test(invalid_dimensions_are_refused),
+		cmocka_unit_test(out_forms_write_to_their_argument),
+		cmocka_unit_test(all_and_any_over_no_dimensions_test_each_element),
 	};
 
 	return cmocka_run_group_tests_name("reduce", tests, NULL, NULL);

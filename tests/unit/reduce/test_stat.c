@@ -113,7 +113,7 @@ static void every_layout_and_dimension_agrees_with_plain_loops(void **state)
 				}
 }
 
-static void variance_of_too_few_is_nan_or_infinite(void **state)
+static void variance_of_too_few_elements_is_nan_or_infinite(void **state)
 {
 	tensor *v, *m;
 
@@ -137,7 +137,7 @@ static void variance_of_too_few_is_nan_or_infinite(void **state)
 	}
 }
 
-static void variance_far_from_zero_keeps_its_digits(void **state)
+static void variance_with_a_large_mean_is_accurate(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_add_scalar(iota(0, TENSOR_INTS(100000)), TENSOR_SCALAR(1e6)));
@@ -195,7 +195,7 @@ static void scans_agree_with_plain_loops(void **state)
 				}
 }
 
-static void a_scan_keeps_the_last_of_equals_and_nan(void **state)
+static void cummax_and_cummin_keep_the_last_of_equals_and_nan(void **state)
 {
 	const double x[] = { 1, 3, 3, 2, NAN, 5 };
 	tensor *v, *i;
@@ -218,7 +218,7 @@ static void a_scan_keeps_the_last_of_equals_and_nan(void **state)
 	}
 }
 
-static void long_scans_carry_over_blocks(void **state)
+static void long_scans_continue_across_blocks(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_ones(TENSOR_INTS(3, 100003), F32)), *s;
@@ -235,7 +235,7 @@ static void long_scans_carry_over_blocks(void **state)
 }
 
 /* prepend and append are not broadcast, and an empty vector is still checked. */
-static void differences_are_of_what_fits(void **state)
+static void diff_refuses_prepend_and_append_of_other_shapes(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3)), *v = iota(0, TENSOR_INTS(1));
@@ -257,12 +257,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_layout_and_dimension_agrees_with_plain_loops),
-		cmocka_unit_test(variance_of_too_few_is_nan_or_infinite),
-		cmocka_unit_test(variance_far_from_zero_keeps_its_digits),
+		cmocka_unit_test(variance_of_too_few_elements_is_nan_or_infinite),
+		cmocka_unit_test(variance_with_a_large_mean_is_accurate),
 		cmocka_unit_test(scans_agree_with_plain_loops),
-		cmocka_unit_test(differences_are_of_what_fits),
-		cmocka_unit_test(a_scan_keeps_the_last_of_equals_and_nan),
-		cmocka_unit_test(long_scans_carry_over_blocks),
+		cmocka_unit_test(diff_refuses_prepend_and_append_of_other_shapes),
+		cmocka_unit_test(cummax_and_cummin_keep_the_last_of_equals_and_nan),
+		cmocka_unit_test(long_scans_continue_across_blocks),
 	};
 
 	return cmocka_run_group_tests_name("stat", tests, NULL, NULL);

@@ -45,7 +45,7 @@ static void repeat_works_with_sixteen_dimensions(void **state)
 	}
 }
 
-static void pads_continue_what_is_there(void **state)
+static void padding_modes_extend_the_input(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 2, 3));
@@ -110,7 +110,7 @@ static void negative_strides_are_read_and_written(void **state)
 	}
 }
 
-static void splits_are_views_of_all_of_it(void **state)
+static void splits_are_views_that_cover_the_tensor(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(5, 2)), *parts[5];
@@ -131,7 +131,7 @@ static void splits_are_views_of_all_of_it(void **state)
 	}
 }
 
-static void bytes_are_seen_as_another_dtype(void **state)
+static void view_dtype_reinterprets_bytes(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_INTS(2, 2), F32)), *c;
@@ -149,7 +149,7 @@ static void bytes_are_seen_as_another_dtype(void **state)
 	}
 }
 
-static void numbers_in_order_reach_both_ends(void **state)
+static void ranges_include_both_limits(void **state)
 {
 	tensor_scope {
 		assert_values(ok(tensor_linspace(S(0), S(1), 5, F64)), 0, 0, 0.25, 0.5, 0.75, 1);
@@ -241,7 +241,7 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-static void repetitions_and_ravel_have_memory_of_their_own(void **state)
+static void repeat_and_ravel_copy(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(4)), *once = ok(tensor_repeat_interleave(t, 1, 0));
@@ -258,16 +258,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flip_and_roll_move_every_element_once),
 		cmocka_unit_test(repeat_works_with_sixteen_dimensions),
-		cmocka_unit_test(pads_continue_what_is_there),
+		cmocka_unit_test(padding_modes_extend_the_input),
 		cmocka_unit_test(triangles_write_every_layout),
 		cmocka_unit_test(negative_strides_are_read_and_written),
-		cmocka_unit_test(splits_are_views_of_all_of_it),
-		cmocka_unit_test(bytes_are_seen_as_another_dtype),
-		cmocka_unit_test(numbers_in_order_reach_both_ends),
+		cmocka_unit_test(splits_are_views_that_cover_the_tensor),
+		cmocka_unit_test(view_dtype_reinterprets_bytes),
+		cmocka_unit_test(ranges_include_both_limits),
 		cmocka_unit_test(transposed_copies_are_exact_at_the_edges),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(repetitions_and_ravel_have_memory_of_their_own),
+		cmocka_unit_test(repeat_and_ravel_copy),
 	};
 
 	return cmocka_run_group_tests_name("move", tests, NULL, NULL);

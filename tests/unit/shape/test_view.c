@@ -177,7 +177,7 @@ static void a_view_outlives_its_base(void **state)
 	tensor_release(v);
 }
 
-static void a_view_keeps_what_its_base_outgrew(void **state)
+static void view_keeps_the_memory_of_a_resized_base(void **state)
 {
 	tensor_scope {
 		tensor *out = iota(0, TENSOR_INTS(4)), *v = ok(tensor_slice(out, 0, 1, 3, 1));
@@ -233,7 +233,7 @@ int main(void)
 		cmocka_unit_test(as_strided_stays_inside_the_storage),
 		cmocka_unit_test(diagonal_of_two_dimensions),
 		cmocka_unit_test(a_view_outlives_its_base),
-		cmocka_unit_test(a_view_keeps_what_its_base_outgrew),
+		cmocka_unit_test(view_keeps_the_memory_of_a_resized_base),
 		cmocka_unit_test(geometry_changes_in_place),
 	};
 

@@ -143,7 +143,7 @@ static void same_result_on_one_and_two_threads(void **state)
 	tensor_set_num_threads(before);
 }
 
-static void medians_are_the_lower_and_know_nan(void **state)
+static void median_is_the_lower_one_and_propagates_nan(void **state)
 {
 	const double x[] = { 5, 1, 4, 2, NAN, 3, NAN, 1, NAN, NAN, NAN, NAN };
 	tensor *v, *i;
@@ -165,7 +165,7 @@ static void medians_are_the_lower_and_know_nan(void **state)
 	}
 }
 
-static void the_most_frequent_is_the_mode(void **state)
+static void mode_is_the_most_frequent_value(void **state)
 {
 	const double x[] = { 3, 1, 3, 2, 1, 7, 7, 7, 0, 0 };
 	tensor *v, *i;
@@ -179,7 +179,7 @@ static void the_most_frequent_is_the_mode(void **state)
 	}
 }
 
-static void bad_arguments_are_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor *v, *i;
 
@@ -219,9 +219,9 @@ int main(void)
 		cmocka_unit_test(every_dtype_and_length_agrees_with_qsort),
 		cmocka_unit_test(long_lines_agree_with_qsort),
 		cmocka_unit_test(same_result_on_one_and_two_threads),
-		cmocka_unit_test(medians_are_the_lower_and_know_nan),
-		cmocka_unit_test(the_most_frequent_is_the_mode),
-		cmocka_unit_test(bad_arguments_are_refused),
+		cmocka_unit_test(median_is_the_lower_one_and_propagates_nan),
+		cmocka_unit_test(mode_is_the_most_frequent_value),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("sort", tests, NULL, NULL);

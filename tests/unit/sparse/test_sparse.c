@@ -38,7 +38,7 @@ static bool coalesced(tensor *t)
 	return is;
 }
 
-static void coalescing_adds_and_sorts(void **state)
+static void coalesce_sums_duplicates_and_sorts(void **state)
 {
 	tensor_scope {
 		tensor *s = sample(), *c = ok(tensor_coalesce(s));
@@ -79,7 +79,7 @@ static void strided_and_sparse_convert_into_each_other(void **state)
 	}
 }
 
-static void every_dtype_goes_in_and_out(void **state)
+static void every_dtype_converts_to_sparse_and_back(void **state)
 {
 	for (int d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++)
 		tensor_scope {
@@ -161,7 +161,7 @@ static void elementwise_operators_keep_the_layout(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *i = ints(S(0, 1, 1, 3), S(2, 2)), *v = FLOATS(S(2), 1, 2);
@@ -211,7 +211,7 @@ static void what_does_not_fit_is_refused(void **state)
 	}
 }
 
-static void printing_shows_the_parts(void **state)
+static void printing_shows_indices_and_values(void **state)
 {
 	tensor_scope {
 		char text[400];
@@ -331,13 +331,13 @@ static void a_sparse_leaf_gets_a_sparse_gradient(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(coalescing_adds_and_sorts),
+		cmocka_unit_test(coalesce_sums_duplicates_and_sorts),
 		cmocka_unit_test(strided_and_sparse_convert_into_each_other),
-		cmocka_unit_test(every_dtype_goes_in_and_out),
+		cmocka_unit_test(every_dtype_converts_to_sparse_and_back),
 		cmocka_unit_test(products_equal_strided_ones),
 		cmocka_unit_test(elementwise_operators_keep_the_layout),
-		cmocka_unit_test(what_does_not_fit_is_refused),
-		cmocka_unit_test(printing_shows_the_parts),
+		cmocka_unit_test(invalid_arguments_are_refused),
+		cmocka_unit_test(printing_shows_indices_and_values),
 		cmocka_unit_test(the_same_bits_on_any_number_of_threads),
 		cmocka_unit_test(gradients_reach_the_values),
 		cmocka_unit_test(a_sparse_leaf_gets_a_sparse_gradient),

@@ -80,7 +80,7 @@ static void fd_carries_the_tensor_to_a_process(void **state)
 	tensor_release(t);
 }
 
-static void fd_gives_sizes_strides_and_offset(void **state)
+static void fd_has_sizes_strides_and_offset(void **state)
 {
 	tensor_scope {
 		tensor *t = counted(TENSOR_INTS(6, 8)), *back;
@@ -100,7 +100,7 @@ static void fd_gives_sizes_strides_and_offset(void **state)
 }
 
 /* A process that sends on a received buffer does not overwrite its descriptor, nor its label. */
-static void descriptor_is_kept_by_who_hands_it_on(void **state)
+static void descriptor_is_kept_when_a_buffer_is_sent_on(void **state)
 {
 	tensor_scope {
 		tensor *t = counted(TENSOR_INTS(6, 8)), *bytes;
@@ -114,7 +114,7 @@ static void descriptor_is_kept_by_who_hands_it_on(void **state)
 	}
 }
 
-static void read_only_fd_stays_so(void **state)
+static void read_only_fd_stays_read_only(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(2048));
 	int fd = tensor_buffer_fd(t, RO);
@@ -196,7 +196,7 @@ static int memfd(size_t bytes, int seals)
 	return fd;
 }
 
-static void memfd_of_another_maker_is_taken_if_it_cannot_shrink(void **state)
+static void foreign_memfd_is_accepted_if_sealed_against_shrinking(void **state)
 {
 	int fd = memfd(8192, F_SEAL_SHRINK | F_SEAL_GROW), before = count_fds();
 	float one = 1;
@@ -233,7 +233,7 @@ static void memfd_of_another_maker_is_taken_if_it_cannot_shrink(void **state)
 }
 
 /* A memfd of 64 GiB that has no pages. */
-static void sparse_memfd_costs_what_is_touched(void **state)
+static void sparse_memfd_allocates_only_touched_pages(void **state)
 {
 	int fd = memfd(1ull << 36, F_SEAL_SHRINK | F_SEAL_GROW);
 	tensor *t = ok(tensor_from_buffer_fd(fd, TENSOR_U8, TENSOR_NO_INTS, 0));
@@ -264,7 +264,7 @@ static void other_files_are_refused(void **state)
 }
 
 /* The descriptor of a memfd is in memory that all its holders can write. */
-static void descriptor_that_lies_is_refused(void **state)
+static void invalid_descriptor_is_refused(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(4, 4));
 	int64_t bytes = (int64_t)info_of(t).bytes, sizes[] = { INT64_MAX, 1ll << 40, -1, 5000 };
@@ -361,7 +361,7 @@ static void seal_is_refused_while_another_may_write(void **state)
  * A holder of a memfd can deny new writable mappings; a seal that fails then leaves a read-only
  * mapping.
  */
-static void seal_that_fails_is_told_to_the_tensor(void **state)
+static void failed_seal_leaves_the_tensor_read_only(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(1024));
 	int fd = tensor_buffer_fd(t, RW);
@@ -505,7 +505,7 @@ static void rights_are_checked(void **state)
 	tensor_release(t);
 }
 
-static void memfd_provider_says_what_it_has_not(void **state)
+static void memfd_provider_refuses_device_features(void **state)
 {
 	static const char advice[] = "load the tensor module, or set TENSOR_PROVIDER=device";
 	tensor *t;
@@ -539,7 +539,7 @@ static void memfd_provider_says_what_it_has_not(void **state)
 	tensor_release(t);
 }
 
-static void without_the_device_nothing_waits_for_events(void **state)
+static void event_and_region_calls_fail_without_the_device(void **state)
 {
 	struct tensor_buffer_event e;
 	tensor *t = counted(TENSOR_INTS(4));
@@ -642,26 +642,26 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fd_carries_the_tensor_to_a_process),
-		cmocka_unit_test(fd_gives_sizes_strides_and_offset),
-		cmocka_unit_test(descriptor_is_kept_by_who_hands_it_on),
-		cmocka_unit_test(read_only_fd_stays_so),
+		cmocka_unit_test(fd_has_sizes_strides_and_offset),
+		cmocka_unit_test(descriptor_is_kept_when_a_buffer_is_sent_on),
+		cmocka_unit_test(read_only_fd_stays_read_only),
 		cmocka_unit_test(each_set_of_rights_has_a_mapping),
 		cmocka_unit_test(geometry_can_be_given),
-		cmocka_unit_test(memfd_of_another_maker_is_taken_if_it_cannot_shrink),
-		cmocka_unit_test(sparse_memfd_costs_what_is_touched),
+		cmocka_unit_test(foreign_memfd_is_accepted_if_sealed_against_shrinking),
+		cmocka_unit_test(sparse_memfd_allocates_only_touched_pages),
 		cmocka_unit_test(other_files_are_refused),
-		cmocka_unit_test(descriptor_that_lies_is_refused),
+		cmocka_unit_test(invalid_descriptor_is_refused),
 		cmocka_unit_test(buffer_with_an_fd_is_not_reused),
 		cmocka_unit_test(seal_ends_all_writing),
 		cmocka_unit_test(seal_is_refused_while_another_may_write),
-		cmocka_unit_test(seal_that_fails_is_told_to_the_tensor),
+		cmocka_unit_test(failed_seal_leaves_the_tensor_read_only),
 		cmocka_unit_test(seal_is_refused_while_another_storage_is_on_the_import),
 		cmocka_unit_test(sealed_buffer_is_not_reused),
 		cmocka_unit_test(info_names_the_buffer),
 		cmocka_unit_test(tensors_without_a_buffer_are_refused),
 		cmocka_unit_test(rights_are_checked),
-		cmocka_unit_test(memfd_provider_says_what_it_has_not),
-		cmocka_unit_test(without_the_device_nothing_waits_for_events),
+		cmocka_unit_test(memfd_provider_refuses_device_features),
+		cmocka_unit_test(event_and_region_calls_fail_without_the_device),
 		cmocka_unit_test(no_descriptor_is_left_behind),
 		cmocka_unit_test(threads_share_a_buffer),
 	};

@@ -152,7 +152,7 @@ static const struct peer_role roles[] = {
 
 /* ---- rights ---- */
 
-static void rights_of_an_fd_are_the_holders(void **state)
+static void rights_of_an_fd_limit_its_holder(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(16));
 	int fd = tensor_buffer_fd(t, TENSOR_BUFFER_READ | TENSOR_BUFFER_WRITE);
@@ -167,7 +167,7 @@ static void rights_of_an_fd_are_the_holders(void **state)
 	tensor_release(t);
 }
 
-static void process_without_the_device_has_what_its_fd_permits(void **state)
+static void process_without_the_device_has_the_rights_of_its_fd(void **state)
 {
 	tensor *t;
 	int fd;
@@ -182,7 +182,7 @@ static void process_without_the_device_has_what_its_fd_permits(void **state)
 	close(fd);
 }
 
-static void handle_is_one_of_the_open_device(void **state)
+static void handle_belongs_to_the_open_device(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(16));
 	struct tensor_info info = { .size = sizeof(info) };
@@ -335,7 +335,7 @@ static void peer_with_the_right_revokes(void **state)
 
 /* ---- purgeable memory ---- */
 
-static void purgeable_memory_is_nobody_elses(void **state)
+static void purgeable_memory_cannot_be_shared(void **state)
 {
 	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 20), TENSOR_SCALAR(4), SHAREABLE(TENSOR_F32))),
 	       *u;
@@ -461,7 +461,7 @@ static void sync_counts_writes(void **state)
 
 /* ---- forks, regions ---- */
 
-static void child_has_the_mapping_and_no_handle(void **state)
+static void forked_child_has_the_mapping_and_no_handle(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(16));
 	uint32_t handle;
@@ -513,7 +513,7 @@ static void region_pins_memory_of_the_memfd_provider(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void needs_the_device(void **state)
+static void skipped_without_the_device(void **state)
 {
 	skip();
 }
@@ -521,25 +521,25 @@ static void needs_the_device(void **state)
 int main(int argc, char **argv)
 {
 	struct CMUnitTest tests[] = {
-		cmocka_unit_test(rights_of_an_fd_are_the_holders),
-		cmocka_unit_test(process_without_the_device_has_what_its_fd_permits),
-		cmocka_unit_test(handle_is_one_of_the_open_device),
+		cmocka_unit_test(rights_of_an_fd_limit_its_holder),
+		cmocka_unit_test(process_without_the_device_has_the_rights_of_its_fd),
+		cmocka_unit_test(handle_belongs_to_the_open_device),
 		cmocka_unit_test(import_is_closed_as_often_as_it_was_made),
 		cmocka_unit_test(dmabuf_comes_back_as_the_same_buffer),
 		cmocka_unit_test(peer_with_the_right_seals),
 		cmocka_unit_test(revoked_memory_is_sigbus),
 		cmocka_unit_test(peer_with_the_right_revokes),
-		cmocka_unit_test(purgeable_memory_is_nobody_elses),
+		cmocka_unit_test(purgeable_memory_cannot_be_shared),
 		cmocka_unit_test(purgeable_buffer_is_not_reused),
 		cmocka_unit_test(purged_memory_comes_back_zero),
 		cmocka_unit_test(death_of_a_peer_is_an_event),
 		cmocka_unit_test(sync_counts_writes),
-		cmocka_unit_test(child_has_the_mapping_and_no_handle),
+		cmocka_unit_test(forked_child_has_the_mapping_and_no_handle),
 		cmocka_unit_test(region_pins_memory_of_the_memfd_provider),
 	};
 
 	peer_main(argc, argv, roles);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests) && !on_device(); i++)
-		tests[i].test_func = needs_the_device;
+		tests[i].test_func = skipped_without_the_device;
 	return cmocka_run_group_tests_name("buffer_device", tests, NULL, NULL);
 }

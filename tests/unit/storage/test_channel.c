@@ -25,7 +25,7 @@ static void buffer_is_mapped_once(void **state)
 	pair_close(&q);
 }
 
-static void both_sides_forget_what_the_sender_freed(void **state)
+static void both_ends_drop_buffers_that_the_sender_freed(void **state)
 {
 	struct pair p = pair_open(SOCK_STREAM);
 	int before = count_buffers();
@@ -107,7 +107,7 @@ static void no_fd_is_left_behind(void **state)
 #endif
 
 /* Socket options of the program add control messages to each message, some with descriptors. */
-static void no_fd_of_the_senders_process_is_left(void **state)
+static void control_messages_of_the_sender_leak_no_fd(void **state)
 {
 	static const int wanted[] = { SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD };
 	struct pair p = pair_open(SOCK_STREAM);
@@ -198,7 +198,7 @@ static void death_of_the_peer_is_epipe(void **state)
 	}
 }
 
-static void socket_that_does_not_block_says_eagain(void **state)
+static void nonblocking_socket_gives_eagain(void **state)
 {
 	struct pair p = pair_open(SOCK_STREAM);
 	int sent = 0, got = 0;
@@ -249,14 +249,14 @@ int main(int argc, char **argv)
 	static const struct peer_role roles[] = { { "fall_silent", fall_silent }, { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffer_is_mapped_once),
-		cmocka_unit_test(both_sides_forget_what_the_sender_freed),
+		cmocka_unit_test(both_ends_drop_buffers_that_the_sender_freed),
 		cmocka_unit_test(received_tensor_outlives_channel_and_sender),
 		cmocka_unit_test(more_buffers_than_slots_arrive),
 		cmocka_unit_test(no_fd_is_left_behind),
-		cmocka_unit_test(no_fd_of_the_senders_process_is_left),
+		cmocka_unit_test(control_messages_of_the_sender_leak_no_fd),
 		cmocka_unit_test(threads_share_a_channel),
 		cmocka_unit_test(death_of_the_peer_is_epipe),
-		cmocka_unit_test(socket_that_does_not_block_says_eagain),
+		cmocka_unit_test(nonblocking_socket_gives_eagain),
 		cmocka_unit_test(wrong_arguments_are_refused),
 	};
 

@@ -95,7 +95,7 @@ static void address_stays_from_a_page_up(void **state)
 }
 
 /* All tensors of the storage: views, views of views, tensors that own a reference to it. */
-static void all_tensors_of_a_storage_follow(void **state)
+static void all_tensors_of_a_storage_move(void **state)
 {
 	EACH_SIZE(n) tensor_scope
 	{
@@ -116,7 +116,7 @@ static void all_tensors_of_a_storage_follow(void **state)
 	}
 }
 
-static void neighbours_of_a_small_tensor_stay(void **state)
+static void neighbours_of_a_moved_tensor_keep_their_values(void **state)
 {
 	tensor *t[64];
 
@@ -226,7 +226,7 @@ static void shrunk_tensor_keeps_its_elements(void **state)
 }
 
 /* The bytes that as_strided() reaches are copied. */
-static void view_behind_its_base_is_shared_whole(void **state)
+static void view_past_its_base_is_shared_completely(void **state)
 {
 	NOT_WATCHED();
 	tensor_scope {
@@ -283,7 +283,7 @@ static double time_beside(int others, bool new_view)
 	return took;
 }
 
-static void move_takes_no_longer_beside_many_tensors(void **state)
+static void duration_of_a_move_does_not_depend_on_other_tensors(void **state)
 {
 	NOT_WATCHED();
 	for (int new_view = 0; new_view < 2; new_view++) {
@@ -361,7 +361,7 @@ static double part_of_a_large_move(void (*what)(void))
 	return part;
 }
 
-static void large_move_stops_no_other_thread(void **state)
+static void large_move_does_not_block_other_threads(void **state)
 {
 	double share, fork;
 
@@ -385,7 +385,7 @@ static void *share_it(void *t)
  * a small guest suffices for three copies.
  */
 #define AMID 64
-static void fork_amid_a_move_leaves_the_child_a_copy(void **state)
+static void fork_during_a_move_gives_the_child_a_copy(void **state)
 {
 	tensor *t = bytes(AMID * MIB);
 	uint8_t *p = tensor_data(t);
@@ -452,7 +452,7 @@ static int count_maps(void)
 	return n;
 }
 
-static void mappings_do_not_stay(void **state)
+static void mappings_of_freed_buffers_are_removed(void **state)
 {
 	enum { COUNT = 2000 };
 	tensor *t[COUNT];
@@ -475,7 +475,7 @@ static void mappings_do_not_stay(void **state)
 /*
  * At the limit of mappings the memory cannot be replaced by private memory; a trim does it later.
  */
-static void release_at_the_limit_of_mappings_is_made_up_for(void **state)
+static void release_at_the_limit_of_mappings_is_completed_later(void **state)
 {
 	enum { COUNT = 100, MOST = 200000 };
 	static void *filler[MOST];
@@ -645,18 +645,18 @@ int main(int argc, char **argv)
 		cmocka_unit_test(fork_copies_a_private_tensor_of_any_size),
 		cmocka_unit_test(fork_shares_a_shareable_tensor_of_any_size),
 		cmocka_unit_test(address_stays_from_a_page_up),
-		cmocka_unit_test(all_tensors_of_a_storage_follow),
-		cmocka_unit_test(neighbours_of_a_small_tensor_stay),
+		cmocka_unit_test(all_tensors_of_a_storage_move),
+		cmocka_unit_test(neighbours_of_a_moved_tensor_keep_their_values),
 		cmocka_unit_test(bytes_behind_the_tensor_are_not_shared),
 		cmocka_unit_test(bytes_of_released_views_are_not_shared),
 		cmocka_unit_test(shrunk_tensor_keeps_its_elements),
-		cmocka_unit_test(view_behind_its_base_is_shared_whole),
-		cmocka_unit_test(move_takes_no_longer_beside_many_tensors),
-		cmocka_unit_test(large_move_stops_no_other_thread),
-		cmocka_unit_test(fork_amid_a_move_leaves_the_child_a_copy),
+		cmocka_unit_test(view_past_its_base_is_shared_completely),
+		cmocka_unit_test(duration_of_a_move_does_not_depend_on_other_tensors),
+		cmocka_unit_test(large_move_does_not_block_other_threads),
+		cmocka_unit_test(fork_during_a_move_gives_the_child_a_copy),
 		cmocka_unit_test(threads_share_one_tensor),
-		cmocka_unit_test(mappings_do_not_stay),
-		cmocka_unit_test(release_at_the_limit_of_mappings_is_made_up_for),
+		cmocka_unit_test(mappings_of_freed_buffers_are_removed),
+		cmocka_unit_test(release_at_the_limit_of_mappings_is_completed_later),
 		cmocka_unit_test(sent_tensor_is_shared_from_then_on),
 		cmocka_unit_test(memory_is_private_again_afterwards),
 		cmocka_unit_test(foreign_memory_is_not_moved),

@@ -218,7 +218,7 @@ static void view_arrives_as_a_view(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void peer_without_the_device_shares_all_the_same(void **state)
+static void peer_without_the_device_can_share(void **state)
 {
 	struct peer p = peer_start("echo_nobody", SOCK_STREAM);
 
@@ -295,7 +295,7 @@ static void mapped_file_is_copied(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void read_only_is_the_kernels_word(void **state)
+static void read_only_is_enforced_by_the_kernel(void **state)
 {
 	struct peer p = peer_start("attack", SOCK_STREAM);
 
@@ -310,7 +310,7 @@ static void read_only_is_the_kernels_word(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void page_frames_are_the_same(void **state)
+static void both_processes_map_the_same_page_frames(void **state)
 {
 	enum { N = 512 };
 	struct peer p = peer_start("frames", SOCK_STREAM);
@@ -390,12 +390,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(every_dtype_and_stride_arrives),
 		cmocka_unit_test(sixteen_dimensions_arrive),
 		cmocka_unit_test(view_arrives_as_a_view),
-		cmocka_unit_test(peer_without_the_device_shares_all_the_same),
+		cmocka_unit_test(peer_without_the_device_can_share),
 		cmocka_unit_test(writes_are_seen_on_both_sides),
 		cmocka_unit_test(private_tensor_is_shared_by_the_first_send),
 		cmocka_unit_test(mapped_file_is_copied),
-		cmocka_unit_test(read_only_is_the_kernels_word),
-		cmocka_unit_test(page_frames_are_the_same),
+		cmocka_unit_test(read_only_is_enforced_by_the_kernel),
+		cmocka_unit_test(both_processes_map_the_same_page_frames),
 		cmocka_unit_test(only_descriptors_cross_the_socket),
 	};
 

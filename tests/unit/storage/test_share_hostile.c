@@ -217,7 +217,7 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 	link_close(&l);
 }
 
-static void geometry_that_just_fits_is_taken(void **state)
+static void geometry_up_to_the_end_of_the_buffer_is_accepted(void **state)
 {
 	const struct {
 		int64_t offset, size, stride, at_last;
@@ -268,7 +268,7 @@ static void foreign_message_ends_the_channel(void **state)
 
 /* ---- buffers that the receiver should have ---- */
 
-static void buffer_that_never_came_is_refused(void **state)
+static void unknown_buffer_is_refused(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	struct wire_message m = WITH(&l, flags, 0);
@@ -299,7 +299,7 @@ static void buffer_that_never_came_is_refused(void **state)
 	link_close(&l);
 }
 
-static void rights_that_are_not_what_is_said_are_refused(void **state)
+static void rights_that_contradict_the_message_are_refused(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	struct wire_message m = WITH(&l, flags, WIRE_FD | WIRE_READONLY);
@@ -310,7 +310,7 @@ static void rights_that_are_not_what_is_said_are_refused(void **state)
 
 /* ---- fds ---- */
 
-static void fds_that_are_no_buffers_are_refused(void **state)
+static void fds_of_other_files_are_refused(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	int plain = memfd_create("plain", MFD_ALLOW_SEALING), grown, pipes[2], fds[6];
@@ -385,7 +385,7 @@ static void dmabuf_is_refused(void **state)
 }
 
 /* Both descriptors have the identity of the buffer; the part is smaller and has another offset. */
-static void part_is_not_taken_for_the_whole(void **state)
+static void part_of_a_buffer_is_not_confused_with_the_whole(void **state)
 {
 	struct tensor_export part = { .size = sizeof(part),
 				      .flags = TENSOR_EXPORT_RANGE,
@@ -457,7 +457,7 @@ static void more_fds_than_announced_are_closed(void **state)
 	link_close(&l);
 }
 
-static void message_in_pieces_is_put_together(void **state)
+static void message_in_parts_is_reassembled(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	tensor *t;
@@ -473,7 +473,7 @@ static void message_in_pieces_is_put_together(void **state)
 	link_close(&l);
 }
 
-static void message_that_is_cut_short_is_refused(void **state)
+static void truncated_message_is_refused(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	char longer[sizeof(l.m) + 8] = { 0 };
@@ -516,7 +516,7 @@ static void empty_packet_is_refused(void **state)
 }
 
 /* A hole that a peer punches into a memfd reads as zeros, without a fault. */
-static void hole_in_a_buffer_faults_nobody(void **state)
+static void hole_in_a_buffer_reads_as_zeros(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	tensor *t;
@@ -539,18 +539,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fields_out_of_range_are_refused),
 		cmocka_unit_test(geometry_outside_the_buffer_is_refused),
-		cmocka_unit_test(geometry_that_just_fits_is_taken),
+		cmocka_unit_test(geometry_up_to_the_end_of_the_buffer_is_accepted),
 		cmocka_unit_test(foreign_message_ends_the_channel),
-		cmocka_unit_test(buffer_that_never_came_is_refused),
-		cmocka_unit_test(rights_that_are_not_what_is_said_are_refused),
-		cmocka_unit_test(fds_that_are_no_buffers_are_refused),
+		cmocka_unit_test(unknown_buffer_is_refused),
+		cmocka_unit_test(rights_that_contradict_the_message_are_refused),
+		cmocka_unit_test(fds_of_other_files_are_refused),
 		cmocka_unit_test(dmabuf_is_refused),
-		cmocka_unit_test(part_is_not_taken_for_the_whole),
+		cmocka_unit_test(part_of_a_buffer_is_not_confused_with_the_whole),
 		cmocka_unit_test(more_fds_than_announced_are_closed),
-		cmocka_unit_test(message_in_pieces_is_put_together),
-		cmocka_unit_test(message_that_is_cut_short_is_refused),
+		cmocka_unit_test(message_in_parts_is_reassembled),
+		cmocka_unit_test(truncated_message_is_refused),
 		cmocka_unit_test(empty_packet_is_refused),
-		cmocka_unit_test(hole_in_a_buffer_faults_nobody),
+		cmocka_unit_test(hole_in_a_buffer_reads_as_zeros),
 	};
 
 	return cmocka_run_group_tests_name("share_hostile", tests, NULL, NULL);

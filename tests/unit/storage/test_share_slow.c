@@ -183,7 +183,7 @@ static void link_close(struct link *l)
 	close(l->ends[1]);
 }
 
-static void file_of_a_process_that_stands_still_is_refused_at_once(void **state)
+static void file_of_a_stopped_fuse_server_is_refused_at_once(void **state)
 {
 	struct slow_file slow;
 	struct link l;
@@ -209,7 +209,7 @@ static void file_of_a_process_that_stands_still_is_refused_at_once(void **state)
  * While one close() blocks, refused descriptors of other messages queue up: their number is
  * limited.
  */
-static void refused_descriptors_of_a_channel_are_few(void **state)
+static void refused_descriptors_of_a_channel_are_limited(void **state)
 {
 	struct slow_file slow;
 	struct link bad, flood, good;
@@ -259,8 +259,8 @@ static void refused_descriptors_of_a_channel_are_few(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(file_of_a_process_that_stands_still_is_refused_at_once),
-		cmocka_unit_test(refused_descriptors_of_a_channel_are_few),
+		cmocka_unit_test(file_of_a_stopped_fuse_server_is_refused_at_once),
+		cmocka_unit_test(refused_descriptors_of_a_channel_are_limited),
 	};
 
 	return cmocka_run_group_tests_name("share_slow", tests, NULL, NULL);

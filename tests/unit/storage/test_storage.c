@@ -45,7 +45,7 @@ static void no_fault_when_warm(tensor_options o)
 #endif
 }
 
-static void warm_memory_takes_no_page_fault(void **state)
+static void warm_memory_causes_no_page_fault(void **state)
 {
 	no_fault_when_warm(F32);
 	no_fault_when_warm(BUFFER);
@@ -101,7 +101,7 @@ static void shared_buffer_is_never_reused(void **state)
 	close(ends[1]);
 }
 
-static void new_buffer_is_zero(void **state)
+static void new_buffer_contains_zeros(void **state)
 {
 	tensor *t;
 
@@ -146,7 +146,7 @@ static void small_tensors_are_copied_by_a_fork(void **state)
 	close(go[1]);
 }
 
-static void buffer_of_before_a_fork_is_not_reused(void **state)
+static void buffer_from_before_a_fork_is_not_reused(void **state)
 {
 	struct tensor_cache_stats s;
 	tensor *t;
@@ -166,7 +166,7 @@ static void buffer_of_before_a_fork_is_not_reused(void **state)
 }
 
 /* A child opens the device itself and does not close handles of its parent. */
-static void parent_keeps_its_buffers_whatever_a_child_frees(void **state)
+static void child_does_not_free_buffers_of_its_parent(void **state)
 {
 	tensor *mine = ok(tensor_full(LARGE, TENSOR_SCALAR(1), BUFFER));
 	struct peer p;
@@ -209,7 +209,7 @@ static void child_sends_inherited(tensor_options o)
 	tensor_release(t);
 }
 
-static void child_sends_what_it_inherited(void **state)
+static void child_sends_inherited_tensors(void **state)
 {
 	child_sends_inherited(F32);
 	child_sends_inherited(BUFFER);
@@ -227,7 +227,7 @@ static int first(tensor_channel *ch)
 
 /* ---- limits ---- */
 
-static void too_much_memory_is_a_clear_error(void **state)
+static void too_large_allocation_is_a_clear_error(void **state)
 {
 	char text[32];
 
@@ -294,7 +294,7 @@ static int buffers_with(rlim_t soft, rlim_t hard)
 	return n;
 }
 
-static void file_descriptors_that_run_out_are_a_clear_error(void **state)
+static void limit_of_descriptors_is_a_clear_error(void **state)
 {
 	if (strcmp(tensor_provider_name(), "memfd"))
 		skip();
@@ -416,18 +416,18 @@ int main(int argc, char **argv)
 {
 	static const struct peer_role roles[] = { { "first", first }, { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(warm_memory_takes_no_page_fault),
+		cmocka_unit_test(warm_memory_causes_no_page_fault),
 		cmocka_unit_test(freed_buffer_is_reused),
 		cmocka_unit_test(trimmed_cache_is_empty),
 		cmocka_unit_test(shared_buffer_is_never_reused),
-		cmocka_unit_test(new_buffer_is_zero),
+		cmocka_unit_test(new_buffer_contains_zeros),
 		cmocka_unit_test(small_tensors_are_copied_by_a_fork),
-		cmocka_unit_test(buffer_of_before_a_fork_is_not_reused),
-		cmocka_unit_test(parent_keeps_its_buffers_whatever_a_child_frees),
-		cmocka_unit_test(child_sends_what_it_inherited),
-		cmocka_unit_test(too_much_memory_is_a_clear_error),
+		cmocka_unit_test(buffer_from_before_a_fork_is_not_reused),
+		cmocka_unit_test(child_does_not_free_buffers_of_its_parent),
+		cmocka_unit_test(child_sends_inherited_tensors),
+		cmocka_unit_test(too_large_allocation_is_a_clear_error),
 		cmocka_unit_test(limit_of_the_module_is_a_clear_error),
-		cmocka_unit_test(file_descriptors_that_run_out_are_a_clear_error),
+		cmocka_unit_test(limit_of_descriptors_is_a_clear_error),
 		cmocka_unit_test(limit_of_a_file_is_a_clear_error),
 		cmocka_unit_test(handles_cost_no_file_descriptor),
 		cmocka_unit_test(environment_chooses_the_provider),

@@ -185,7 +185,7 @@ static void file_is_replaced_or_kept(void **state)
 	assert_string_equal(out, "3\n");
 }
 
-static void bad_arguments_are_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	write_file("late.json", LINE(11, 1, 1) LINE(10, 1, 1));
 	write_file("empty.json", "");
@@ -238,7 +238,7 @@ int main(void)
 		IN_FOLDER(long_recording_keeps_peaks_and_stays_small),
 		IN_FOLDER(page_has_the_picture_and_a_table),
 		IN_FOLDER(file_is_replaced_or_kept),
-		IN_FOLDER(bad_arguments_are_refused),
+		IN_FOLDER(invalid_arguments_are_refused),
 		cmocka_unit_test(terminal_gets_no_svg),
 		IN_FOLDER(interrupt_draws_what_was_sampled),
 	};

@@ -57,7 +57,7 @@ static void fields_choose_columns(void **state)
 	assert_int_equal(tensorstat_run("-j --fields name b sh"), 2);
 }
 
-static void one_line_is_names_and_values(void **state)
+static void one_line_output_is_names_and_values(void **state)
 {
 	assert_int_equal(tensorstat_run("-o b sh owner %d dtype i32"), 0);
 	assert_says("name \"an ant\" dtype i32 shape [2] size ");
@@ -65,7 +65,7 @@ static void one_line_is_names_and_values(void **state)
 	assert_int_equal(count("\n"), 1);
 }
 
-static void colour_comes_only_when_wanted(void **state)
+static void colour_is_off_by_default(void **state)
 {
 	assert_int_equal(tensorstat_run("b sh"), 0);
 	assert_silent_about("\033");
@@ -97,7 +97,7 @@ static void terminal_is_coloured_unless_no_color_is_set(void **state)
 	assert_says("ID");
 }
 
-static void watching_writes_an_object_a_line(void **state)
+static void watch_writes_one_json_object_per_line(void **state)
 {
 	assert_int_equal(tensorstat_run("-j -w 0.1 b sh owner %d | head -n 2"), 0);
 	assert_int_equal(count("\n"), 2);
@@ -108,7 +108,7 @@ static void watching_writes_an_object_a_line(void **state)
 
 /* ---- totals ---- */
 
-static void stat_counts_until_told(void **state)
+static void stat_prints_the_requested_samples(void **state)
 {
 	assert_int_equal(tensorstat_run("stat"), 0);
 	assert_says("BUFFERS");
@@ -376,11 +376,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sort_orders_by_a_column),
 		cmocka_unit_test(fields_choose_columns),
-		cmocka_unit_test(one_line_is_names_and_values),
-		cmocka_unit_test(colour_comes_only_when_wanted),
+		cmocka_unit_test(one_line_output_is_names_and_values),
+		cmocka_unit_test(colour_is_off_by_default),
 		cmocka_unit_test(terminal_is_coloured_unless_no_color_is_set),
-		cmocka_unit_test(watching_writes_an_object_a_line),
-		cmocka_unit_test(stat_counts_until_told),
+		cmocka_unit_test(watch_writes_one_json_object_per_line),
+		cmocka_unit_test(stat_prints_the_requested_samples),
 		cmocka_unit_test(device_is_shown),
 		cmocka_unit_test(top_in_a_pipe_writes_plain_tables),
 		cmocka_unit_test(top_fits_the_window_and_never_clears_it),

@@ -471,7 +471,7 @@ static void dumb_terminal_gets_plain_tables(void **state)
 	}
 }
 
-static void keys_are_not_needed(void **state)
+static void top_works_without_keys(void **state)
 {
 	char *argv[] = { "sh", "-c", NULL, NULL };
 	char command[PATH_MAX + 64];
@@ -522,7 +522,7 @@ static int imitation(const char *label)
 	return fd;
 }
 
-static void hostile_names_are_made_harmless(void **state)
+static void control_characters_in_names_are_replaced(void **state)
 {
 	char *argv[] = { tool, "-b", "memfd", "-w", "0.2", "top", "owner", owner, NULL };
 	int fds[] = {
@@ -563,9 +563,9 @@ int main(void)
 		cmocka_unit_test(all_window_sizes_are_filled_and_not_exceeded),
 		cmocka_unit_test(resize_is_drawn_at_once),
 		cmocka_unit_test(dumb_terminal_gets_plain_tables),
-		cmocka_unit_test(keys_are_not_needed),
+		cmocka_unit_test(top_works_without_keys),
 		cmocka_unit_test(interrupt_key_restores_the_terminal),
-		cmocka_unit_test(hostile_names_are_made_harmless),
+		cmocka_unit_test(control_characters_in_names_are_replaced),
 	};
 
 	tool_find();
