@@ -20,7 +20,7 @@
 #define ARGS_MAX      24 /* arguments of a call */
 #define CALLS_MAX     40 /* calls of a program */
 #define FDS	      16 /* slots of fds; which of them hold what is a habit, see table.c */
-#define HANDLES	      8	 /* slots of handles and their cookies */
+#define HANDLES	      8	 /* slots of handles and their mmap offsets */
 #define MAPS	      8	 /* slots of mappings */
 #define PAGE	      4096UL
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -64,7 +64,7 @@ struct machine;
  * @cmd: of an ioctl
  * @bytes: of an ioctl's struct
  * @handle_at: where the struct returns a handle, 0: it does not
- * @mmap_offset_at: where it returns a cookie
+ * @mmap_offset_at: where it returns an mmap offset
  * @fd_at: where it returns a fd
  * @args: up to the first without a name
  */

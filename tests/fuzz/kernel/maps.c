@@ -38,7 +38,7 @@ static bool part(const struct machine *m, const uint64_t *arg, char **at, size_t
 	return true;
 }
 
-/* fd, cookie (slot; what is above the slots: none), page, pages, prot, flags, over, out */
+/* fd, mmap_offset (slot; above the slots: none), page, pages, prot, flags, over, out */
 long run_mmap(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	uint64_t offset = arg[2] * PAGE + (arg[1] < HANDLES ? m->mmap_offset[arg[1]] : 0);
