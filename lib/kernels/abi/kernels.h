@@ -121,7 +121,7 @@ typedef int (*group_norm_backward_kernel)(tensor *dx, tensor *dweight, tensor *d
 					  const tensor *grad, const tensor *x, const tensor *mean,
 					  const tensor *rstd, const tensor *weight);
 
-/* Records the error that the kernel `name` of a backend does not support dtype; returns -errno. */
+/* Errors that every backend words alike. */
 int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
 	__attribute__((cold));
 

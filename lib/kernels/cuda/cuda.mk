@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# libtensor_cuda.so.0, if nvcc is found. The host code is C, compiled like the library; kernels and
-# their launchers are CUDA C++. The path of nvcc gives that of the toolkit.
+# libtensor_cuda.so.0, where nvcc is found; nothing at all otherwise. The host side is C, compiled
+# like the library; only kernels and their launchers are CUDA C++. nvcc's own folder says where the
+# toolkit is.
 
 NVCC ?= $(shell command -v nvcc)
 
