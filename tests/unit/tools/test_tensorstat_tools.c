@@ -343,9 +343,9 @@ static void mistyped_words_get_a_suggestion(void **state)
 	static const struct {
 		const char *args, *says;
 	} cases[] = {
-		{ "buffr", "unknown object \"buffr\"; did you mean \"buffer\"?" },
+		{ "buffxr", "unknown object \"buffxr\"; did you mean \"buffer\"?" },
 		{ "metricz", "did you mean \"metrics\"?" },
-		{ "b sohw", "did you mean \"show\"?" },
+		{ "b shqw", "did you mean \"show\"?" },
 		{ "device ste", "did you mean \"set\"?" },
 		{ "--jsn b", "did you mean \"--json\"?" },
 		{ "--color=alwayz b", "did you mean \"always\"?" },
@@ -356,7 +356,7 @@ static void mistyped_words_get_a_suggestion(void **state)
 		{ "client show pdi 1", "did you mean \"pid\"?" },
 		{ "monitor aloc", "did you mean \"alloc\"?" },
 		{ "-b memdf stat", "did you mean \"memfd\"?" },
-		{ "top prcess", "did you mean \"process\"?" },
+		{ "top prqcess", "did you mean \"process\"?" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
