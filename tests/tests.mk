@@ -73,7 +73,8 @@ test-tsan:
 	$(Q)setarch -R tests/run-unit build tsan $(TSAN_RUN:%=build/tsan/tests/%)
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
-GUEST_LIB := test_share test_memory test_channel test_share_hostile test_storage test_buffer test_buffer_device test_tensorstat test_tensorstat_tools test_autograd test_autograd_history
+GUEST_LIB := test_share test_memory test_channel test_share_hostile test_storage test_buffer test_buffer_device test_tensorstat test_tensorstat_tools \
+	test_tensorstat_doctor test_autograd test_autograd_history
 
 test-guest-library: all unit
 	@tests/vm/tally guest-library tests/vm/run --kernel $(KERNEL) --no-load --smp 2 --timeout 900 $(VM_FLAGS) \
