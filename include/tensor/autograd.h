@@ -39,7 +39,7 @@ int tensor_backward(tensor *output);
  * its graph, tensor_set_grad(leaf, tensor_detach(tensor_grad(leaf))). Gradients that are asked for by inputs and
  * grads close none.
  */
-int tensor_backward_ex(tensor_list outputs, tensor *const *output_grads, tensor_list inputs,
+int tensor_backward_ex(tensor_list_arg outputs, tensor *const *output_grads, tensor_list_arg inputs,
 		       tensor **grads, unsigned flags);
 
 /* Per thread: whether operators record a graph. Returns the former state. */
@@ -86,11 +86,11 @@ tensor *tensor_node_saved_get(tensor_node *node, int i);
  * that requires a gradient. fn returns a new tensor or NULL. 0, or -EDOM with the element and
  * both values in the error record.
  */
-int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx, tensor_list inputs,
+int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx, tensor_list_arg inputs,
 		     double eps, double atol, double rtol);
 /* The same for the recorded backward: second derivatives, and those by the output's gradient. */
 int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
-			 tensor_list inputs, double eps, double atol, double rtol);
+			 tensor_list_arg inputs, double eps, double atol, double rtol);
 
 #ifdef __cplusplus
 }

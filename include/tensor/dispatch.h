@@ -175,7 +175,7 @@ int tensor_register_kernel(const char *name, enum tensor_key key, tensor_kernel 
 /* What runs for every operator that has no function for the key. */
 int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx);
 /* A tensor on a backend's device: memory from its allocator, contiguous, uninitialised. */
-tensor *tensor_empty_on(tensor_device device, tensor_ints size, enum tensor_dtype dtype);
+tensor *tensor_empty_on(tensor_device device, tensor_ints_arg size, enum tensor_dtype dtype);
 /* The address on its device, whatever device that is. */
 void *tensor_device_data(const tensor *t);
 

@@ -103,7 +103,7 @@ enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b);
 /* First element, for CPU tensors; NULL elsewhere. Strides are tensor_strides(). */
 void *tensor_data(const tensor *t);
 /* A new contiguous tensor of this shape, filled from data (numel elements of dtype). */
-tensor *tensor_from_data(const void *data, tensor_ints size, tensor_options options);
+tensor *tensor_from_data(const void *data, tensor_ints_arg size, tensor_options options);
 /* Copies numel elements in row-major order to or from memory of the caller's. nbytes is what
  * the caller has; EINVAL when it is not numel * itemsize. */
 int tensor_copy_to(const tensor *t, void *data, size_t nbytes);
@@ -114,7 +114,7 @@ int tensor_item_int(const tensor *t, int64_t *value);
 /* The same for every dtype: bool, int, float or complex. The others give the real part. */
 int tensor_item_scalar(const tensor *t, tensor_scalar *value);
 /* Element at an index of dim integers, as a number. */
-int tensor_at(const tensor *t, tensor_ints index, double *value);
+int tensor_at(const tensor *t, tensor_ints_arg index, double *value);
 
 /* Text as people know it, edge items and all. Returns bytes needed, like snprintf. */
 int tensor_format(const tensor *t, char *buf, size_t size);

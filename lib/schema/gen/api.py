@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Writes the public functions (tensor/ops.h, ops_api_F.c) and each family's header for the library."""
+import re
 import textwrap
 
 NOTE = '/* Generated from lib/schema/ops/. */\n'
@@ -13,14 +14,19 @@ def comment(op):
     return '/*\n' + ''.join(f' * {line}\n' for line in lines) + ' */\n'
 
 
+def parameters(op, hide=False):
+    """The parameters in the public header, where a list is of the type that C++ converts literals to."""
+    return re.sub(r'\b(tensor_(?:ints|floats|scalars|list)) ', r'\1_arg ', op.params(hide))
+
+
 def public_header(ops):
     out = [NOTE, '#ifndef TENSOR_OPS_H\n#define TENSOR_OPS_H\n\n#include <tensor/types.h>\n\n',
            '#ifdef __cplusplus\nextern "C" {\n#endif\n\n']
     for op in ops:
         out.append(comment(op))
-        out.append(f'{op.ctype}tensor_{op.c_name}({op.params(hide=True)});\n')
+        out.append(f'{op.ctype}tensor_{op.c_name}({parameters(op, hide=True)});\n')
         if op.hidden:
-            out.append(f'{op.ctype}tensor_{op.c_name_full}({op.params()});\n')
+            out.append(f'{op.ctype}tensor_{op.c_name_full}({parameters(op)});\n')
         out.append('\n')
     out.append('#ifdef __cplusplus\n}\n#endif\n#endif\n')
     return ''.join(out)
