@@ -6,11 +6,30 @@ import textwrap
 NOTE = '/* Generated from lib/schema/ops/. */\n'
 
 
+# Arguments that are numbers in the schema language and have an enumeration in <tensor/types.h>. They stay int64_t
+# in C, where a constant of the enumeration converts to it.
+ENUMERATIONS = {
+    'reduction': 'enum tensor_reduction',
+    'interpolation_mode': 'enum tensor_interpolation_mode',
+    'padding_mode': 'enum tensor_padding_mode',
+}
+
+
+def enumeration(op, arg):
+    """The enumeration of an argument's values, or None."""
+    if arg.type != 'int':
+        return None
+    if arg.name == 'mode' and 'embedding_bag' in op.base:
+        return 'enum tensor_bag_mode'
+    return ENUMERATIONS.get(arg.name)
+
+
 def comment(op):
     lines = textwrap.wrap(f'{op.text}', 92, break_long_words=False)
     lines += textwrap.wrap(op.words.doc, 92)
     lines += textwrap.wrap(op.words.shapes, 92)
     lines += textwrap.wrap(op.words.errors, 92)
+    lines += [f'{a.name}: {enumeration(op, a)}.' for a in op.args if enumeration(op, a)]
     return '/*\n' + ''.join(f' * {line}\n' for line in lines) + ' */\n'
 
 
