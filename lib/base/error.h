@@ -9,6 +9,9 @@
 int tensor_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 /* The same for functions that return a tensor. */
 #define tensor_fail_null(code, ...) ((void)tensor_fail(code, __VA_ARGS__), (tensor *)NULL)
+/* For an operator that calls others, after one of them failed: the record names the operator of the outermost call,
+ * "linear: in mm: mat2 must have ...". Does nothing if the record names op already. */
+void error_in(const char *op) __attribute__((cold));
 /* For an operator that got NULL: keeps the record of the call that failed before. */
 tensor *null_argument(const char *op) __attribute__((cold));
 int null_argument_code(const char *op) __attribute__((cold));

@@ -336,6 +336,7 @@ static int call_boxed(const tensor_op *op, const tensor_value *args, int nargs, 
 		      int nrets)
 {
 	struct unboxer u = { op, args, nargs, rets, nrets, 0, 0 };
+	int err;
 
 	if (!op)
 		return tensor_fail(ENOENT, "boxed call: there is no such operator");
@@ -346,7 +347,10 @@ static int call_boxed(const tensor_op *op, const tensor_value *args, int nargs, 
 	    (nrets != op->schema.nreturns && op->schema.nreturns != TENSOR_RETURNS_LIST))
 		return tensor_fail(EINVAL, "%s: has %d results, room for %d was given",
 				   op->schema.name, op->schema.nreturns, nrets);
-	return op->unbox(&u);
+	err = op->unbox(&u);
+	if (err < 0 && op->calls)
+		error_in(op->schema.name);
+	return err;
 }
 
 static int own_values(tensor_value *rets, int nrets)

@@ -143,15 +143,26 @@ def public_source(family, ops):
         call = f'call_{op.id}({", ".join(names)})'
         out.append(f'TENSOR_EXPORT {op.ctype}tensor_{op.c_name_full}({op.params()})\n{{\n')
         out.append(null_checks(op))
-        if op.variant != 'function' or op.plain_result:
+        if op.calls_others:
+            names_error = f'\t\terror_in("{op.name}");\n'
+        else:
+            names_error = ''
+        if (op.variant != 'function' or op.plain_result) and names_error:
+            failed = 'result_ < 0' if op.multi else '!result_'
+            out.append(f'\t{op.ctype}result_ = {call};\n\n\tif (unlikely({failed}))\n{names_error}'
+                       '\treturn result_;\n')
+        elif op.variant != 'function' or op.plain_result:
             out.append(f'\treturn {call};\n')
         elif op.list_result:
-            out.append(f'\tint n = {call};\n\n\tif (n < 0)\n\t\treturn n;\n'
+            out.append(f'\tint n = {call};\n\n\tif (unlikely(n < 0)) {{\n{names_error}\t\treturn n;\n\t}}\n'
                        '\treturn scope_own_list(results, n) < 0 ? -ENOMEM : n;\n')
         elif op.multi:
             res = [n for _, n in op.c_results()]
-            out.append(f'\tint err = {call};\n\n\tif (err < 0)\n\t\treturn err;\n')
+            out.append(f'\tint err = {call};\n\n\tif (unlikely(err < 0)) {{\n{names_error}\t\treturn err;\n\t}}\n')
             out.append(f'\treturn scope_own_results((tensor **[]){{{", ".join(res)}}}, {len(res)});\n')
+        elif names_error:
+            out.append(f'\ttensor *result_ = {call};\n\n\tif (unlikely(!result_)) {{\n{names_error}\t\treturn NULL;\n\t}}\n'
+                       '\treturn scope_own(thread(), result_);\n')
         else:
             out.append(f'\treturn scope_own(thread(), {call});\n')
         out.append('}\n\n')
