@@ -112,3 +112,27 @@ TEST(devices)
 	CHECK(TENSOR_DEVICE_CUDA(index).type == TENSOR_CUDA &&
 	      TENSOR_DEVICE_CUDA(index).index == 1);
 }
+
+TEST(overloads_take_a_tensor_or_a_number)
+{
+	tensor_scope {
+		tensor *x = tensor_full(TENSOR_SHAPE(1), TENSOR_SCALAR(3), TENSOR_OPTIONS(0));
+		double value = 0;
+
+		CHECK(tensor_item(tensor_add(x, x), &value) == 0 && value == 6);
+		CHECK(tensor_item(tensor_add(x, 0), &value) == 0 && value == 3);
+		CHECK(tensor_item(tensor_mul(x, 0.5f), &value) == 0 && value == 1.5);
+		CHECK(tensor_item(tensor_pow(2, x), &value) == 0 && value == 8);
+		CHECK(tensor_item(tensor_pow(x, TENSOR_SCALAR(2)), &value) == 0 && value == 9);
+		CHECK(tensor_item(tensor_where(tensor_gt(x, 1), x, -1), &value) == 0 && value == 3);
+		CHECK(tensor_item(tensor_fill_(x,
+					       tensor_sum(tensor_ones_like(x, TENSOR_OPTIONS(0)))),
+				  &value) == 0 &&
+		      value == 1);
+		CHECK(tensor_item(tensor_fill_(x, 5), &value) == 0 && value == 5);
+		CHECK(!tensor_add(x, static_cast<tensor *>(nullptr)) &&
+		      tensor_last_error()->code == EINVAL);
+		tensor *(*add)(tensor *, tensor *) = tensor_add;
+		CHECK(tensor_item(add(x, x), &value) == 0 && value == 10);
+	}
+}

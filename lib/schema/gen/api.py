@@ -3,6 +3,8 @@
 import re
 import textwrap
 
+import either
+
 NOTE = '/* Generated from lib/schema/ops/. */\n'
 
 
@@ -47,7 +49,9 @@ def public_header(ops):
         if op.hidden:
             out.append(f'{op.ctype}tensor_{op.c_name_full}({parameters(op)});\n')
         out.append('\n')
-    out.append('#ifdef __cplusplus\n}\n#endif\n#endif\n')
+    out.append('#ifdef __cplusplus\n}\n#endif\n\n')
+    out.append(either.text(ops))
+    out.append('#endif\n')
     return ''.join(out)
 
 
