@@ -86,8 +86,8 @@ tensor *tensor_node_saved_get(tensor_node *node, int i);
  * that requires a gradient. fn returns a new tensor or NULL. 0, or -EDOM with the element and
  * both values in the error record.
  */
-int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx, tensor_list_arg inputs,
-		     double eps, double atol, double rtol);
+int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
+		     tensor_list_arg inputs, double eps, double atol, double rtol);
 /* The same for the recorded backward: second derivatives, and those by the output's gradient. */
 int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
 			 tensor_list_arg inputs, double eps, double atol, double rtol);

@@ -93,7 +93,8 @@ int tensor_buffer_fd(tensor *t, unsigned rights);
  * that the library does not know; or the elements do not lie within the memory. ENOTSUP: a dma-buf,
  * and /dev/tensor is not there. ENODEV, EACCES: memory that cannot be mapped.
  */
-tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, tensor_ints_arg size, int64_t offset);
+tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, tensor_ints_arg size,
+			      int64_t offset);
 
 /**
  * tensor_buffer_dmabuf() - a dma-buf of the tensor's buffer, for the driver of a device
