@@ -204,9 +204,8 @@ template <class T> class tensor_base : public handle
 	{
 		check_dtype(dtype_of<X>);
 		if (!is_writable())
-			throw_error(EACCES,
-				    "mutable_data: the tensor's memory is mapped read-only");
-		return static_cast<X *>(tensor_data(get()));
+			check(tensor_mutable_data(get()));
+		return static_cast<X *>(tensor_mutable_data(get()));
 	}
 
 #ifdef __cpp_lib_span

@@ -102,7 +102,7 @@ tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, tensor_ints_arg s
  * @rights: TENSOR_BUFFER_READ for a device that only reads, READ | WRITE otherwise; more for who
  *	gives the dma-buf to tensor_from_buffer_fd()
  *
- * The tensor's first element lies (char *)tensor_data(t) - (char *)tensor_data(base) bytes behind
+ * The tensor's first element lies (const char *)tensor_data(t) - (const char *)tensor_data(base) bytes behind
  * the begin, where base is a tensor that begins where its storage does.
  *
  * Return: the descriptor, or -errno. EACCES: as tensor_buffer_fd(), or no ATTACH. EBUSY: the buffer

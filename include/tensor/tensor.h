@@ -101,7 +101,10 @@ enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b);
 /* ---- data in and out ---- */
 
 /* First element, for CPU tensors; NULL elsewhere. Strides are tensor_strides(). */
-void *tensor_data(const tensor *t);
+const void *tensor_data(const tensor *t);
+/* The same for writing. NULL with EACCES where the memory is mapped read-only. What is written through it
+ * does not count as an in-place change (tensor_version()). */
+void *tensor_mutable_data(tensor *t);
 /* A new contiguous tensor of this shape, filled from data (numel elements of dtype). */
 tensor *tensor_from_data(const void *data, tensor_ints_arg size, tensor_options options);
 /* Copies numel elements in row-major order to or from memory of the caller's. nbytes is what
