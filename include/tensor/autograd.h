@@ -41,7 +41,7 @@ int tensor_backward(tensor *output);
  * tensor_set_grad(leaf, tensor_detach(tensor_grad(leaf))). Gradients returned in grads make no
  * cycle.
  */
-int tensor_backward_ex(tensor_list outputs, tensor *const *output_grads, tensor_list inputs,
+int tensor_backward_ex(tensor_list_arg outputs, tensor *const *output_grads, tensor_list_arg inputs,
 		       tensor **grads, unsigned flags);
 
 /* Set whether operators of this thread record a graph. Returns the previous state. */
@@ -95,12 +95,12 @@ tensor *tensor_node_saved_get(tensor_node *node, int i);
  * gradient may differ by atol + rtol * |difference|. 0, or -EDOM with the element and both values
  * in the error record.
  */
-int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx, tensor_list inputs,
-		     double eps, double atol, double rtol);
+int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
+		     tensor_list_arg inputs, double eps, double atol, double rtol);
 /* As tensor_gradcheck() for the recorded backward: second derivatives with respect to inputs and
  * output gradients. */
 int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
-			 tensor_list inputs, double eps, double atol, double rtol);
+			 tensor_list_arg inputs, double eps, double atol, double rtol);
 
 #ifdef __cplusplus
 }

@@ -180,7 +180,7 @@ int tensor_register_kernel(const char *name, enum tensor_key key, tensor_kernel 
 int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx);
 /* New tensor on a backend's device, in memory of its allocator: contiguous, uninitialized. NULL
  * with the error set. */
-tensor *tensor_empty_on(tensor_device device, tensor_ints size, enum tensor_dtype dtype);
+tensor *tensor_empty_on(tensor_device device, tensor_ints_arg size, enum tensor_dtype dtype);
 /* Address of the first element on the tensor's device. */
 void *tensor_device_data(const tensor *t);
 

@@ -118,10 +118,13 @@ enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b);
 
 /* Address of the first element of a CPU tensor, borrowed; NULL on other devices. The elements are
  * tensor_strides() apart. */
-void *tensor_data(const tensor *t);
+const void *tensor_data(const tensor *t);
+/* As tensor_data(), for writing. NULL with EACCES if the memory is read-only. Writes through the
+ * address do not increment tensor_version(). */
+void *tensor_mutable_data(tensor *t);
 /* New contiguous tensor of this shape with a copy of data (numel elements of the dtype). NULL with
  * the error set. */
-tensor *tensor_from_data(const void *data, tensor_ints size, tensor_options options);
+tensor *tensor_from_data(const void *data, tensor_ints_arg size, tensor_options options);
 /* Copy numel elements in row-major order to or from the caller's memory. nbytes is the size of that
  * memory: EINVAL unless it is numel * itemsize. 0 or -errno. */
 int tensor_copy_to(const tensor *t, void *data, size_t nbytes);
@@ -134,7 +137,7 @@ int tensor_item_int(const tensor *t, int64_t *value);
  * functions return the real part of a complex number. */
 int tensor_item_scalar(const tensor *t, tensor_scalar *value);
 /* Convert the element at an index of tensor_dim(t) integers. 0 or -errno. */
-int tensor_at(const tensor *t, tensor_ints index, double *value);
+int tensor_at(const tensor *t, tensor_ints_arg index, double *value);
 
 /* Format as text, with long dimensions shortened to their first and last elements. Returns the
  * bytes needed, like snprintf(). */

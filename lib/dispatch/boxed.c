@@ -370,6 +370,8 @@ int boxed_call_past(const tensor_op *op, uint32_t skip, const tensor_value *args
 				   op->schema.name, op->schema.nreturns, nrets);
 	err = op->unbox(&u);
 	th->exclude = exclude;
+	if (err < 0 && op->calls)
+		error_in(op->schema.name);
 	return err;
 }
 

@@ -1,8 +1,29 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Writes the public functions (tensor/ops.h, ops_api_F.c) and each family's header for the library."""
+import re
 import textwrap
 
+import either
+
 NOTE = '/* Generated from lib/schema/ops/. */\n'
+
+
+# Arguments that are numbers in the schema language and have an enumeration in <tensor/types.h>. They stay int64_t
+# in C, where a constant of the enumeration converts to it.
+ENUMERATIONS = {
+    'reduction': 'enum tensor_reduction',
+    'interpolation_mode': 'enum tensor_interpolation_mode',
+    'padding_mode': 'enum tensor_padding_mode',
+}
+
+
+def enumeration(op, arg):
+    """The enumeration of an argument's values, or None."""
+    if arg.type != 'int':
+        return None
+    if arg.name == 'mode' and 'embedding_bag' in op.base:
+        return 'enum tensor_bag_mode'
+    return ENUMERATIONS.get(arg.name)
 
 
 def comment(op):
@@ -10,7 +31,13 @@ def comment(op):
     lines += textwrap.wrap(op.words.doc, 92)
     lines += textwrap.wrap(op.words.shapes, 92)
     lines += textwrap.wrap(op.words.errors, 92)
+    lines += [f'{a.name}: {enumeration(op, a)}.' for a in op.args if enumeration(op, a)]
     return '/*\n' + ''.join(f' * {line}\n' for line in lines) + ' */\n'
+
+
+def parameters(op, hide=False):
+    """The parameters in the public header, where a list is of the type that C++ converts literals to."""
+    return re.sub(r'\b(tensor_(?:ints|floats|scalars|list)) ', r'\1_arg ', op.params(hide))
 
 
 def public_header(ops):
@@ -18,11 +45,13 @@ def public_header(ops):
            '#ifdef __cplusplus\nextern "C" {\n#endif\n\n']
     for op in ops:
         out.append(comment(op))
-        out.append(f'{op.ctype}tensor_{op.c_name}({op.params(hide=True)});\n')
+        out.append(f'{op.ctype}tensor_{op.c_name}({parameters(op, hide=True)});\n')
         if op.hidden:
-            out.append(f'{op.ctype}tensor_{op.c_name_full}({op.params()});\n')
+            out.append(f'{op.ctype}tensor_{op.c_name_full}({parameters(op)});\n')
         out.append('\n')
-    out.append('#ifdef __cplusplus\n}\n#endif\n#endif\n')
+    out.append('#ifdef __cplusplus\n}\n#endif\n\n')
+    out.append(either.text(ops))
+    out.append('#endif\n')
     return ''.join(out)
 
 
@@ -118,15 +147,26 @@ def public_source(family, ops):
         call = f'call_{op.id}({", ".join(names)})'
         out.append(f'TENSOR_EXPORT {op.ctype}tensor_{op.c_name_full}({op.params()})\n{{\n')
         out.append(null_checks(op))
-        if op.variant != 'function' or op.plain_result:
+        if op.calls_others:
+            names_error = f'\t\terror_in("{op.name}");\n'
+        else:
+            names_error = ''
+        if (op.variant != 'function' or op.plain_result) and names_error:
+            failed = 'result_ < 0' if op.multi else '!result_'
+            out.append(f'\t{op.ctype}result_ = {call};\n\n\tif (unlikely({failed}))\n{names_error}'
+                       '\treturn result_;\n')
+        elif op.variant != 'function' or op.plain_result:
             out.append(f'\treturn {call};\n')
         elif op.list_result:
-            out.append(f'\tint n = {call};\n\n\tif (n < 0)\n\t\treturn n;\n'
+            out.append(f'\tint n = {call};\n\n\tif (unlikely(n < 0)) {{\n{names_error}\t\treturn n;\n\t}}\n'
                        '\treturn scope_own_list(results, n) < 0 ? -ENOMEM : n;\n')
         elif op.multi:
             res = [n for _, n in op.c_results()]
-            out.append(f'\tint err = {call};\n\n\tif (err < 0)\n\t\treturn err;\n')
+            out.append(f'\tint err = {call};\n\n\tif (unlikely(err < 0)) {{\n{names_error}\t\treturn err;\n\t}}\n')
             out.append(f'\treturn scope_own_results((tensor **[]){{{", ".join(res)}}}, {len(res)});\n')
+        elif names_error:
+            out.append(f'\ttensor *result_ = {call};\n\n\tif (unlikely(!result_)) {{\n{names_error}\t\treturn NULL;\n\t}}\n'
+                       '\treturn scope_own(thread(), result_);\n')
         else:
             out.append(f'\treturn scope_own(thread(), {call});\n')
         out.append('}\n\n')

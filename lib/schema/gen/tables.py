@@ -235,6 +235,7 @@ def row(op):
 \t.name = "{op.base}",
 \t.variant = {variant[op.variant]},
 \t.rule = {RULES[op.rule]},
+\t.calls = {str(op.calls_others).lower()},
 \t.kernels = {kernels},
 \t.box = (tensor_kernel)box_{op.id},
 \t.unbox = unbox_{op.id},
