@@ -57,7 +57,6 @@ static void join_range(int64_t begin, int64_t end, void *ctx)
 		part_of_row(j, j->to + begin, begin / j->row, 0, end - begin);
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): join_range() writes to it */
 void join_rows(char *to, int64_t rows, const struct join_piece *piece, int n)
 {
 	struct join j = { .to = to, .piece = piece, .n = n };
