@@ -44,14 +44,13 @@ class subscript
 	}
 };
 
-/* begin:end:step of a dimension. */
+/* begin:end:step of a dimension; range() is all of it. */
 inline subscript range(std::optional<int64_t> begin = std::nullopt,
 		       std::optional<int64_t> end = std::nullopt, int64_t step = 1)
 {
 	return TENSOR_SLICE(given(begin), given(end), step);
 }
 
-inline const subscript all_of = TENSOR_ALL;
 inline const subscript ellipsis = TENSOR_ELLIPSIS;
 inline const subscript newaxis = TENSOR_NEWAXIS;
 
