@@ -8,7 +8,7 @@ GEN_PY    := $(wildcard lib/schema/gen/*.py)
 GEN_OPS   := $(wildcard lib/schema/ops/*/*.yaml)
 GEN_DERIV := $(wildcard lib/schema/derivatives/*/*.yaml)
 FAMILIES  := $(basename $(notdir $(GEN_OPS)))
-GEN_H     := $(GEN)/include/tensor/ops.h $(FAMILIES:%=$(GEN)/family/%.h)
+GEN_H     := $(GEN)/include/tensor/ops.h $(GEN)/include/tensor/ops.hpp $(FAMILIES:%=$(GEN)/family/%.h)
 GEN_C     := $(GEN)/ops_registry.c \
              $(FAMILIES:%=$(GEN)/ops_api_%.c) \
              $(FAMILIES:%=$(GEN)/ops_tables_%.c) \

@@ -45,7 +45,8 @@ INSTALL_lib += 0755:$(LIB_SO):LIBDIR/libtensor.so.$(VERSION) \
 	link:libtensor.so.$(VERSION):LIBDIR/libtensor.so.$(SOVERSION) \
 	$(call into,0755,$(ONEDNN_SO) $(CUDA_SO),LIBDIR)
 INSTALL_dev += link:libtensor.so.$(SOVERSION):LIBDIR/libtensor.so \
-	$(call into,0644,$(wildcard include/tensor/*.h include/tensor/*.hpp) $(GEN)/include/tensor/ops.h,INCLUDEDIR/tensor) \
+	$(call into,0644,$(wildcard include/tensor/*.h include/tensor/*.hpp) $(GEN)/include/tensor/ops.h \
+		$(GEN)/include/tensor/ops.hpp,INCLUDEDIR/tensor) \
 	$(call into,0644,$(wildcard include/uapi/linux/*.h),INCLUDEDIR/linux) \
 	fill:packaging/tensor.pc.in:PKGCONFIGDIR/tensor.pc \
 	fill:packaging/tensorConfig.cmake.in:CMAKEDIR/tensorConfig.cmake \

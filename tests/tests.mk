@@ -21,6 +21,8 @@ $(B)/tests/test_without_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'
 $(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 
+include tests/cpp/cpp.mk
+
 .PHONY: unit test test-unit test-sanitize test-shell test-guest-library
 # The tests that take minutes; `make test-kernel` has those that take hours. Where nvcc is, the CUDA plugin
 # is compiled, too.
@@ -32,9 +34,9 @@ test:
 		test-golden=golden test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.
-UNIT_RUN = $(patsubst %.c,$(1)/tests/%,$(notdir $(UNIT_SRC))) $(1)/tests/fuzz-ops $(1)/tests/fuzz-calls $(1)/tests/reference
+UNIT_RUN = $(patsubst %.c,$(1)/tests/%,$(notdir $(UNIT_SRC))) $(patsubst tests/cpp/%.cc,$(1)/tests/%,$(CPP_SRC)) $(1)/tests/fuzz-ops $(1)/tests/fuzz-calls $(1)/tests/reference
 
-unit: $(UNIT_BIN) $(B)/tests/fuzz-ops $(B)/tests/fuzz-calls $(B)/tests/reference $(TENSORSTAT) $(ONEDNN_SO)
+unit: $(UNIT_BIN) $(CPP_BIN) $(B)/tests/fuzz-ops $(B)/tests/fuzz-calls $(B)/tests/reference $(TENSORSTAT) $(ONEDNN_SO)
 
 # $(call chosen,PROGRAMS): those that T names, T=view or T=test_view; all without T.
 chosen = $(if $(T),$(foreach t,$(T),$(or $(filter %/test_$(t) %/$(t) %/$(t).sh,$(1)),$(error T=$(t) names no test of \
@@ -73,7 +75,8 @@ test-tsan:
 	$(Q)setarch -R tests/run-unit build tsan $(TSAN_RUN:%=build/tsan/tests/%)
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
-GUEST_LIB := test_share test_memory test_channel test_share_hostile test_storage test_buffer test_buffer_device test_tensorstat test_tensorstat_tools test_autograd test_autograd_history
+GUEST_LIB := test_share test_memory test_channel test_share_hostile test_storage test_buffer test_buffer_device test_tensorstat test_tensorstat_tools \
+	test_tensorstat_doctor test_autograd test_autograd_history
 
 test-guest-library: all unit
 	@tests/vm/tally guest-library tests/vm/run --kernel $(KERNEL) --no-load --smp 2 --timeout 900 $(VM_FLAGS) \

@@ -140,9 +140,9 @@ static tensor *numbers(tensor_ints size, const struct form *f)
 			k = llabs(k) + 1;
 		}
 		if (real)
-			((float *)tensor_data(t))[i] = x;
+			((float *)tensor_mutable_data(t))[i] = x;
 		else
-			((int64_t *)tensor_data(t))[i] = k;
+			((int64_t *)tensor_mutable_data(t))[i] = k;
 	}
 	return row_own(tensor_to(row_own(t), TENSOR_OPTIONS(.dtype = f->dtype)));
 }

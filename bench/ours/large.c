@@ -38,7 +38,7 @@ static void run_add_out_64m(int64_t n)
  * pages are the same. */
 static void run_triad_64m(int64_t n)
 {
-	float *x = tensor_data(out);
+	float *x = tensor_mutable_data(out);
 	const float *y = tensor_data(a), *z = tensor_data(b);
 
 	while (n--) {

@@ -57,7 +57,7 @@ void row_drop(void)
 tensor *row_wave(tensor_ints size, double seed, double scale)
 {
 	tensor *t = row_own(tensor_empty(size, TENSOR_OPTIONS(0)));
-	float *p = tensor_data(t);
+	float *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0, n = tensor_numel(t); i < n; i++)
 		p[i] = (float)(scale * sin(seed + 0.37 * (double)i));

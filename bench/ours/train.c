@@ -157,7 +157,7 @@ static void setup_mlp(void)
 	}
 	images = row_wave(TENSOR_SHAPE(BATCH, 64), 4, 1);
 	labels = row_own(tensor_empty(TENSOR_SHAPE(BATCH), TENSOR_OPTIONS(.dtype = TENSOR_I64)));
-	p = tensor_data(labels);
+	p = tensor_mutable_data(labels);
 	for (int i = 0; i < BATCH; i++)
 		p[i] = i % 10;
 }

@@ -101,8 +101,8 @@ static void shift(float *out, const float *in, int dx, int dy)
 static void fill(struct pair *p, const int *order, int n, uint64_t *seed)
 {
 	static const int8_t dx[] = { 1, -1, 0, 0 }, dy[] = { 0, 0, 1, -1 };
-	float *pixel = tensor_data(p->images);
-	int64_t *label = tensor_data(p->labels);
+	float *pixel = tensor_mutable_data(p->images);
+	int64_t *label = tensor_mutable_data(p->labels);
 
 	for (int i = 0; i < n; i++) {
 		const struct image *image = &images[order[i]];

@@ -90,7 +90,7 @@ static int make_weights(struct trainer *t)
 
 		if (!w)
 			return tensor_perror("trainer");
-		p = tensor_data(w);
+		p = tensor_mutable_data(w);
 		for (int64_t k = 0; size.len == 2 && k < tensor_numel(w); k++)
 			p[k] = bound * ((digits_random(&seed) >> 40) * 0x1p-23f - 1);
 		tensor_set_label(w, label[i]);

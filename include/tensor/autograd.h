@@ -10,9 +10,10 @@
 extern "C" {
 #endif
 
-/* Set whether t, of a floating or complex dtype, requires a gradient. 0, or EINVAL for another dtype
- * and for clearing it on the result of a recorded operator (detach that instead). */
+/* Set whether t, of a floating or complex dtype, requires a gradient. 0, or EINVAL for another
+ * dtype and for clearing it on the result of a recorded operator (detach that instead). */
 int tensor_set_requires_grad(tensor *t, bool requires_grad);
+/* True if t is such a leaf, or a recorded result of one. False for NULL. */
 bool tensor_requires_grad(const tensor *t);
 /* True unless a recorded operator returned the tensor. */
 bool tensor_is_leaf(const tensor *t);
@@ -40,7 +41,7 @@ int tensor_backward(tensor *output);
  * tensor_set_grad(leaf, tensor_detach(tensor_grad(leaf))). Gradients returned in grads make no
  * cycle.
  */
-int tensor_backward_ex(tensor_list outputs, tensor *const *output_grads, tensor_list inputs,
+int tensor_backward_ex(tensor_list_arg outputs, tensor *const *output_grads, tensor_list_arg inputs,
 		       tensor **grads, unsigned flags);
 
 /* Set whether operators of this thread record a graph. Returns the previous state. */
@@ -50,6 +51,8 @@ bool tensor_is_grad_enabled(void);
 struct tensor_grad_guard {
 	bool before, once;
 };
+/* tensor_set_grad_enabled() with a guard that restores the state. For bindings: C code uses
+ * tensor_no_grad. */
 struct tensor_grad_guard tensor_grad_enter(bool enabled);
 void tensor_grad_leave(struct tensor_grad_guard *guard);
 
@@ -72,6 +75,7 @@ typedef struct tensor_node tensor_node;
  * requires no gradient. */
 tensor_node *tensor_grad_fn(const tensor *t);
 const char *tensor_node_name(const tensor_node *node); /* "MmBackward" */
+/* Number of edges: one per input of the operator that may require a gradient. */
 int tensor_node_edges(const tensor_node *node);
 /* The node that edge i leads to, NULL if that input requires no gradient. *input_nr is the index of
  * the node's output, in forward order, whose gradient the edge carries. */
@@ -87,15 +91,16 @@ tensor *tensor_node_saved_get(tensor_node *node, int i);
 
 /*
  * Compare the gradients of fn with central differences in f64, for every element of every input
- * that requires a gradient. fn returns a new tensor or NULL. 0, or -EDOM with the element and both
- * values in the error record.
+ * that requires a gradient. fn returns a new tensor or NULL. eps is the step of the differences; a
+ * gradient may differ by atol + rtol * |difference|. 0, or -EDOM with the element and both values
+ * in the error record.
  */
-int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx, tensor_list inputs,
-		     double eps, double atol, double rtol);
+int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
+		     tensor_list_arg inputs, double eps, double atol, double rtol);
 /* As tensor_gradcheck() for the recorded backward: second derivatives with respect to inputs and
  * output gradients. */
 int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
-			 tensor_list inputs, double eps, double atol, double rtol);
+			 tensor_list_arg inputs, double eps, double atol, double rtol);
 
 #ifdef __cplusplus
 }

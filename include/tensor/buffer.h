@@ -95,7 +95,8 @@ int tensor_buffer_fd(tensor *t, unsigned rights);
  *   that the library does not know; or elements outside the memory. ENOTSUP: a dma-buf without
  *   /dev/tensor. ENODEV, EACCES: memory that cannot be mapped.
  */
-tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, tensor_ints size, int64_t offset);
+tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, tensor_ints_arg size,
+			      int64_t offset);
 
 /**
  * tensor_buffer_dmabuf() - export the tensor's buffer as a dma-buf, for a device driver
@@ -103,7 +104,7 @@ tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, tensor_ints size,
  * @rights: TENSOR_BUFFER_READ for a device that only reads, READ | WRITE otherwise; more if the
  * 	dma-buf is passed to tensor_from_buffer_fd()
  *
- * The tensor's first element is (char *)tensor_data(t) - (char *)tensor_data(base) bytes after the
+ * The tensor's first element is (const char *)tensor_data(t) - (const char *)tensor_data(base) bytes after the
  * start, where base is a tensor at the start of the storage.
  *
  * Return: the descriptor, or -errno. EACCES: as tensor_buffer_fd(), or no ATTACH. EBUSY: the buffer

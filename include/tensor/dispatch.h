@@ -88,14 +88,16 @@ struct tensor_schema {
 
 /* All operators, sorted by name: an array of *count elements, owned by the library. */
 const tensor_op *const *tensor_op_list(int *count);
+/* The same list by number and by name; op i is valid for 0 <= i < count. */
 int tensor_op_count(void);
 const tensor_op *tensor_op_at(int i);		   /* NULL past the end */
 const tensor_op *tensor_op_find(const char *name); /* NULL if unknown */
+/* The schema, owned by the library. */
 const struct tensor_schema *tensor_op_schema(const tensor_op *op);
 /* True if a function (not a fallback) is registered for the key. */
 bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key);
-const char *tensor_key_name(enum tensor_key key);
-uint32_t tensor_keys(const tensor *t); /* bit k: key k */
+const char *tensor_key_name(enum tensor_key key); /* "SparseCPU"; "?" for an unknown key */
+uint32_t tensor_keys(const tensor *t);		  /* bit k: key k */
 
 /* ---- boxed calls ---- */
 
@@ -147,6 +149,7 @@ typedef struct tensor_value {
  */
 int tensor_call(const char *name, const tensor_value *args, int nargs, tensor_value *rets,
 		int nrets);
+/* As tensor_call() without the search by name. */
 int tensor_op_call(const tensor_op *op, const tensor_value *args, int nargs, tensor_value *rets,
 		   int nrets);
 /* As tensor_call(), dispatched to keys below `key` only: for fallbacks. */
@@ -156,6 +159,7 @@ int tensor_op_call_below(const tensor_op *op, enum tensor_key key, const tensor_
 /* ---- registration ---- */
 
 typedef void (*tensor_kernel)(void); /* cast from the operator's own function type */
+/* Boxed function for any operator: sets rets[0..nrets - 1] to owned results. 0 or -errno. */
 typedef int (*tensor_fallback)(const tensor_op *op, enum tensor_key key, const tensor_value *args,
 			       int nargs, tensor_value *rets, int nrets, void *ctx);
 
@@ -176,7 +180,7 @@ int tensor_register_kernel(const char *name, enum tensor_key key, tensor_kernel 
 int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx);
 /* New tensor on a backend's device, in memory of its allocator: contiguous, uninitialized. NULL
  * with the error set. */
-tensor *tensor_empty_on(tensor_device device, tensor_ints size, enum tensor_dtype dtype);
+tensor *tensor_empty_on(tensor_device device, tensor_ints_arg size, enum tensor_dtype dtype);
 /* Address of the first element on the tensor's device. */
 void *tensor_device_data(const tensor *t);
 

@@ -39,27 +39,41 @@ typedef struct tensor_subscript {
 	tensor *t;		   /* borrowed */
 } tensor_subscript;
 
+static inline tensor_subscript tensor_subscript_of(enum tensor_subscript_kind kind, int64_t start,
+						   int64_t stop, int64_t step, tensor *t)
+{
+	tensor_subscript s = { (uint32_t)kind, 0, start, stop, step, t };
+
+	return s;
+}
+
+#ifdef __cplusplus
+#define TENSOR_SUBSCRIPT_ tensor_subscript_of
+#else
+#define TENSOR_SUBSCRIPT_(kind, start, stop, step, t) \
+	((tensor_subscript){ kind, 0, start, stop, step, t })
+#endif
+
 /* One position; the dimension is removed. A negative position counts from the end. */
-#define TENSOR_I(i) ((tensor_subscript){ .kind = TENSOR_ITEM_INT, .start = (i) })
+#define TENSOR_I(i) TENSOR_SUBSCRIPT_(TENSOR_ITEM_INT, (i), 0, 0, NULL)
 /* start:stop:step; TENSOR_NONE for an omitted part. A negative step counts down from start and ends
  * before stop. */
-#define TENSOR_SLICE(from, to, by) \
-	((tensor_subscript){       \
-		.kind = TENSOR_ITEM_SLICE, .start = (from), .stop = (to), .step = (by) })
+#define TENSOR_SLICE(from, to, by) TENSOR_SUBSCRIPT_(TENSOR_ITEM_SLICE, (from), (to), (by), NULL)
 /* A full slice. */
 #define TENSOR_ALL TENSOR_SLICE(TENSOR_NONE, TENSOR_NONE, TENSOR_NONE)
 /* Full slices of all dimensions without an item. At most once. */
-#define TENSOR_ELLIPSIS ((tensor_subscript){ .kind = TENSOR_ITEM_ELLIPSIS })
+#define TENSOR_ELLIPSIS TENSOR_SUBSCRIPT_(TENSOR_ITEM_ELLIPSIS, 0, 0, 0, NULL)
 /* A new dimension of size 1. */
-#define TENSOR_NEWAXIS ((tensor_subscript){ .kind = TENSOR_ITEM_NEWAXIS })
+#define TENSOR_NEWAXIS TENSOR_SUBSCRIPT_(TENSOR_ITEM_NEWAXIS, 0, 0, 0, NULL)
 /* An index tensor (i64, i32) or a mask (bool, u8). */
-#define TENSOR_AT(x) ((tensor_subscript){ .kind = TENSOR_ITEM_TENSOR, .t = (x) })
+#define TENSOR_AT(x) TENSOR_SUBSCRIPT_(TENSOR_ITEM_TENSOR, 0, 0, 0, (x))
 
 /* x[items]: a new tensor, owned like an operator's result. EINVAL for items that do not fit x. */
 tensor *tensor_index_items(tensor *x, const tensor_subscript *items, int n);
 /* x[items] = value, which broadcasts. Returns x, or NULL. */
 tensor *tensor_index_put_items(tensor *x, tensor *value, const tensor_subscript *items, int n);
 
+#ifndef __cplusplus
 #define TENSOR_ITEMS_(...)                                                \
 	(const tensor_subscript[]){ __VA_ARGS__ },                        \
 		(int)(sizeof((const tensor_subscript[]){ __VA_ARGS__ }) / \
@@ -67,8 +81,26 @@ tensor *tensor_index_put_items(tensor *x, tensor *value, const tensor_subscript 
 #define tensor_index(x, ...) tensor_index_items((x), TENSOR_ITEMS_(__VA_ARGS__))
 #define tensor_index_put(x, value, ...) \
 	tensor_index_put_items((x), (value), TENSOR_ITEMS_(__VA_ARGS__))
+#endif
 
 #ifdef __cplusplus
 }
+
+namespace tensor_literal
+{
+/* The list lives to the end of the full expression that has the call. */
+inline tensor *index(tensor *x, std::initializer_list<tensor_subscript> items)
+{
+	return tensor_index_items(x, items.begin(), static_cast<int>(items.size()));
+}
+
+inline tensor *index_put(tensor *x, tensor *value, std::initializer_list<tensor_subscript> items)
+{
+	return tensor_index_put_items(x, value, items.begin(), static_cast<int>(items.size()));
+}
+} // namespace tensor_literal
+
+#define tensor_index(x, ...)		tensor_literal::index((x), { __VA_ARGS__ })
+#define tensor_index_put(x, value, ...) tensor_literal::index_put((x), (value), { __VA_ARGS__ })
 #endif
 #endif

@@ -50,11 +50,14 @@ int tensor_save_npy(const char *path, tensor *t);
  * by several threads. */
 typedef struct tensor_archive tensor_archive;
 
+/* Open a file and read its list of tensors, not their data. Owned by the caller; NULL with the
+ * error set. */
 tensor_archive *tensor_open_npz(const char *path, const struct tensor_load_options *options);
 tensor_archive *tensor_open_safetensors(const char *path,
 					const struct tensor_load_options *options);
 void tensor_archive_close(tensor_archive *archive); /* NULL is ignored */
 
+/* Number of tensors; 0 for NULL. */
 int64_t tensor_archive_count(const tensor_archive *archive);
 /* The i-th name in the order of the file, NULL past the end. Valid until the archive is closed. */
 const char *tensor_archive_name(const tensor_archive *archive, int64_t i);
@@ -69,6 +72,7 @@ tensor *tensor_archive_at(tensor_archive *archive, int64_t i);
 struct tensor_metadata {
 	const char *key, *value;
 };
+/* Number of entries; 0 for other formats. */
 int64_t tensor_archive_metadata_count(const tensor_archive *archive);
 /* The i-th entry, NULL past the end. Valid until the archive is closed. */
 const struct tensor_metadata *tensor_archive_metadata(const tensor_archive *archive, int64_t i);
@@ -80,6 +84,8 @@ struct tensor_named {
 
 #define TENSOR_SAVE_COMPRESSED 1u /* deflate; compressed tensors cannot be mapped */
 
+/* Save n tensors of any strides and device. 0 or -errno: EINVAL for an invalid or duplicate name,
+ * EOPNOTSUPP for a dtype or layout that the format does not have. */
 int tensor_save_npz(const char *path, const struct tensor_named *tensors, int64_t n,
 		    unsigned flags);
 int tensor_save_safetensors(const char *path, const struct tensor_named *tensors, int64_t n,

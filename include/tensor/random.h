@@ -27,6 +27,7 @@ struct tensor_generator_state {
 
 /* New generator, owned by the caller. NULL with ENOMEM. */
 tensor_generator *tensor_generator_new(uint64_t seed);
+/* Add a reference. Returns g. */
 tensor_generator *tensor_generator_retain(tensor_generator *g);
 /* Drop a reference; the last one frees the generator. NULL is ignored. */
 void tensor_generator_release(tensor_generator *g);
@@ -37,7 +38,9 @@ tensor_generator *tensor_default_generator(void);
 void tensor_generator_manual_seed(tensor_generator *g, uint64_t seed);
 /* Set a seed from the kernel and the position 0. Returns the seed. */
 uint64_t tensor_generator_seed(tensor_generator *g);
+/* The seed set last. */
 uint64_t tensor_generator_initial_seed(const tensor_generator *g);
+/* Read or set the whole state: draws after set_state() repeat those after get_state(). */
 void tensor_generator_get_state(const tensor_generator *g, struct tensor_generator_state *state);
 void tensor_generator_set_state(tensor_generator *g, const struct tensor_generator_state *state);
 

@@ -30,6 +30,7 @@ struct tensor_cache_stats {
 	uint64_t hits, misses;	 /* of allocations of a whole buffer or mapping */
 	uint64_t arenas, blocks; /* bytes of arenas, and of the allocated blocks in them */
 };
+/* Read the counters of this process. */
 void tensor_cache_stats(struct tensor_cache_stats *stats);
 /* Number of tensors and storages. For leak tests: it scans all descriptions, while other threads
  * may allocate and free. */
@@ -77,7 +78,10 @@ typedef struct tensor_channel tensor_channel;
 
 #define TENSOR_SEND_READONLY 1u /* the peer can only map it read-only, permanently */
 
+/* Open a channel on a connected socket, which the caller closes after the channel. NULL with the
+ * error set: EINVAL for another kind of socket. */
 tensor_channel *tensor_channel_open(int socket);
+/* Close the channel and drop its references to buffers. NULL is ignored. */
 void tensor_channel_close(tensor_channel *channel);
 /*
  * Send a tensor. 0 or -errno. A tensor in private memory is moved to a buffer first, as by

@@ -39,6 +39,8 @@ struct tensor_scope_guard {
 	uint32_t mark, depth; /* the state before the scope */
 	bool once;
 };
+/* Open a scope; leave it in the same thread and in reverse order. For bindings: C code uses
+ * tensor_scope. */
 struct tensor_scope_guard tensor_scope_enter(void);
 void tensor_scope_leave(struct tensor_scope_guard *guard);
 
@@ -68,19 +70,30 @@ void tensor_scope_leave(struct tensor_scope_guard *guard);
 	     *guard##_once = &guard;                                              \
 	     guard##_once; guard##_once = NULL)
 
-/* ---- properties ---- */
+/*
+ * ---- properties ----
+ *
+ * Functions of a tensor do not fail or set an error. For NULL they return -1, NULL, false or the
+ * dtype, layout and device 0, so that the result of a chain of calls is checked once at its end.
+ * Arrays belong to the tensor.
+ */
 
+/* Number of dimensions, 0 to TENSOR_MAX_DIMS. */
 int tensor_dim(const tensor *t);
-int64_t tensor_size(const tensor *t, int dim); /* dim may be negative; -1 if out of range */
+/* Size of a dimension, and its stride in elements. dim may be negative; -1 if out of range. */
+int64_t tensor_size(const tensor *t, int dim);
 int64_t tensor_stride(const tensor *t, int dim);
+/* Arrays of tensor_dim(t) numbers; tensor_shape() has the sizes with their number. */
 const int64_t *tensor_sizes(const tensor *t);
 const int64_t *tensor_strides(const tensor *t);
 tensor_ints tensor_shape(const tensor *t);
+/* Number of elements. */
 int64_t tensor_numel(const tensor *t);
 int64_t tensor_storage_offset(const tensor *t); /* in elements */
 enum tensor_dtype tensor_dtype(const tensor *t);
 enum tensor_layout tensor_layout(const tensor *t);
 tensor_device tensor_get_device(const tensor *t);
+/* Row-major without gaps. */
 bool tensor_is_contiguous(const tensor *t);
 /* Contiguous in the order of dimensions of `format`; TENSOR_PRESERVE_FORMAT is row-major here. */
 bool tensor_is_contiguous_as(const tensor *t, enum tensor_memory_format format);
@@ -91,9 +104,9 @@ uint32_t tensor_version(const tensor *t);
 /* False for a tensor in memory mapped read-only. */
 bool tensor_is_writable(const tensor *t);
 
-size_t tensor_itemsize(enum tensor_dtype dtype);	/* bytes; 0 for an unknown dtype */
-const char *tensor_dtype_name(enum tensor_dtype dtype); /* "f32" */
-const char *tensor_layout_name(enum tensor_layout layout);
+size_t tensor_itemsize(enum tensor_dtype dtype);	   /* bytes; 0 for an unknown dtype */
+const char *tensor_dtype_name(enum tensor_dtype dtype);	   /* "f32" */
+const char *tensor_layout_name(enum tensor_layout layout); /* "sparse_coo" */
 /* The smallest dtype that represents the values of both. TENSOR_DTYPE_NONE, with the error set, for
  * u64 with a signed integer and for an 8-bit float with another dtype. */
 enum tensor_dtype tensor_promote_types(enum tensor_dtype a, enum tensor_dtype b);
@@ -105,9 +118,13 @@ enum tensor_dtype tensor_result_type(const tensor *a, const tensor *b);
 
 /* Address of the first element of a CPU tensor, borrowed; NULL on other devices. The elements are
  * tensor_strides() apart. */
-void *tensor_data(const tensor *t);
-/* New contiguous tensor of this shape with a copy of data (numel elements of the dtype). */
-tensor *tensor_from_data(const void *data, tensor_ints size, tensor_options options);
+const void *tensor_data(const tensor *t);
+/* As tensor_data(), for writing. NULL with EACCES if the memory is read-only. Writes through the
+ * address do not increment tensor_version(). */
+void *tensor_mutable_data(tensor *t);
+/* New contiguous tensor of this shape with a copy of data (numel elements of the dtype). NULL with
+ * the error set. */
+tensor *tensor_from_data(const void *data, tensor_ints_arg size, tensor_options options);
 /* Copy numel elements in row-major order to or from the caller's memory. nbytes is the size of that
  * memory: EINVAL unless it is numel * itemsize. 0 or -errno. */
 int tensor_copy_to(const tensor *t, void *data, size_t nbytes);
@@ -120,7 +137,7 @@ int tensor_item_int(const tensor *t, int64_t *value);
  * functions return the real part of a complex number. */
 int tensor_item_scalar(const tensor *t, tensor_scalar *value);
 /* Convert the element at an index of tensor_dim(t) integers. 0 or -errno. */
-int tensor_at(const tensor *t, tensor_ints index, double *value);
+int tensor_at(const tensor *t, tensor_ints_arg index, double *value);
 
 /* Format as text, with long dimensions shortened to their first and last elements. Returns the
  * bytes needed, like snprintf(). */
@@ -139,6 +156,7 @@ struct tensor_error {
 
 /* The thread's last error. Valid until the next one in this thread. */
 const struct tensor_error *tensor_last_error(void);
+/* Set the code to 0 and the text to "". */
 void tensor_clear_error(void);
 /* Write "prefix: text" to stderr. Returns -code, for use in a return statement. */
 int tensor_perror(const char *prefix);
@@ -146,7 +164,7 @@ int tensor_perror(const char *prefix);
 /* ---- threads ---- */
 
 /* Maximum number of threads of an operator, including the caller: 1 <= n <= 256. Results are
- * bitwise identical for any n. */
+ * bitwise identical for any n. 0 or EINVAL. */
 int tensor_set_num_threads(int n);
 int tensor_get_num_threads(void);
 

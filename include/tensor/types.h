@@ -69,8 +69,10 @@ typedef struct tensor_device {
 	int8_t index; /* 0 for the CPU */
 } tensor_device;
 
+#ifndef __cplusplus /* C++: literals.hpp */
 #define TENSOR_DEVICE_CPU     ((tensor_device){ TENSOR_CPU, 0 })
 #define TENSOR_DEVICE_CUDA(i) ((tensor_device){ TENSOR_CUDA, (i) })
+#endif
 
 /* The order of a tensor's dimensions in memory. */
 enum tensor_memory_format {
@@ -82,18 +84,53 @@ enum tensor_memory_format {
 	TENSOR_MEMORY_FORMAT_COUNT
 };
 
-/* Options of a factory. A zero field is the default: f32, strided, CPU, not shareable, row-major.
- */
+/* Argument reduction of loss functions. */
+enum tensor_reduction {
+	TENSOR_REDUCTION_NONE = 0, /* a loss for each element */
+	TENSOR_REDUCTION_MEAN,
+	TENSOR_REDUCTION_SUM,
+};
+
+/* Argument `mode` of embedding_bag. */
+enum tensor_bag_mode {
+	TENSOR_BAG_SUM = 0,
+	TENSOR_BAG_MEAN,
+	TENSOR_BAG_MAX,
+};
+
+/* Arguments `interpolation_mode` and `padding_mode` of grid_sampler. */
+enum tensor_interpolation_mode {
+	TENSOR_INTERPOLATION_BILINEAR = 0,
+	TENSOR_INTERPOLATION_NEAREST,
+	TENSOR_INTERPOLATION_BICUBIC,
+};
+
+enum tensor_padding_mode {
+	TENSOR_PADDING_ZEROS = 0,
+	TENSOR_PADDING_BORDER,
+	TENSOR_PADDING_REFLECTION,
+};
+
+/* g++ warns about omitted members of a designated initializer unless they have a default. */
+#ifdef __cplusplus
+#define TENSOR_ZERO_ = {}
+#else
+#define TENSOR_ZERO_
+#endif
+
+/* Options of a factory. A zero field is the default: f32, strided, CPU, not shareable, row-major. */
 typedef struct tensor_options {
-	uint8_t dtype;	/* enum tensor_dtype */
-	uint8_t layout; /* enum tensor_layout */
-	tensor_device device;
-	uint8_t shareable;     /* allocate a buffer that can be shared, whatever its size */
-	uint8_t memory_format; /* enum tensor_memory_format */
-	uint8_t reserved[2];
+	uint8_t dtype TENSOR_ZERO_;  /* enum tensor_dtype */
+	uint8_t layout TENSOR_ZERO_; /* enum tensor_layout */
+	tensor_device device TENSOR_ZERO_;
+	uint8_t shareable TENSOR_ZERO_; /* allocate a buffer that can be shared, whatever its size */
+	uint8_t memory_format TENSOR_ZERO_; /* enum tensor_memory_format */
+	uint8_t reserved[2] TENSOR_ZERO_;
 } tensor_options;
 
+#ifndef __cplusplus /* C++: literals.hpp */
 #define TENSOR_OPTIONS(...) ((tensor_options){ __VA_ARGS__ })
+#endif
 
 /* A number of any kind, for arguments declared as Scalar in a schema. */
 enum tensor_scalar_kind {
@@ -183,10 +220,17 @@ typedef struct tensor_list {
 	int64_t len;
 } tensor_list;
 
+#define TENSOR_SHAPE(...) TENSOR_INTS(__VA_ARGS__)
+#ifndef __cplusplus /* C++: literals.hpp */
+/* Parameters. In C++ they are classes that TENSOR_SHAPE(2, 3) converts to. */
+typedef tensor_ints tensor_ints_arg;
+typedef tensor_floats tensor_floats_arg;
+typedef tensor_scalars tensor_scalars_arg;
+typedef tensor_list tensor_list_arg;
+
 #define TENSOR_INTS(...)                                  \
 	((tensor_ints){ (const int64_t[]){ __VA_ARGS__ }, \
 			sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t) })
-#define TENSOR_SHAPE(...)   TENSOR_INTS(__VA_ARGS__)
 #define TENSOR_SCALAR_SHAPE ((tensor_ints){ NULL, 0 }) /* zero dimensions, one element */
 #define TENSOR_NO_INTS	    ((tensor_ints){ NULL, -1 })
 #define TENSOR_FLOATS(...)                                 \
@@ -200,6 +244,7 @@ typedef struct tensor_list {
 #define TENSOR_LIST(...)                                  \
 	((tensor_list){ (tensor *const[]){ __VA_ARGS__ }, \
 			sizeof((tensor *const[]){ __VA_ARGS__ }) / sizeof(tensor *) })
+#endif
 
 /* "Not given" for an optional integer, and for an optional tensor. NULL never means that: it is the
  * result of a failed operator, and propagates the failure. */
@@ -209,5 +254,6 @@ extern tensor *const tensor_none;
 
 #ifdef __cplusplus
 }
+#include <tensor/literals.hpp>
 #endif
 #endif

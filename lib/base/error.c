@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 TENSOR_EXPORT int tensor_fail(int code, const char *fmt, ...)
 {
@@ -20,6 +21,42 @@ TENSOR_EXPORT int tensor_fail(int code, const char *fmt, ...)
 	vsnprintf(e->text, sizeof(e->text), fmt, args);
 	va_end(args);
 	return -code;
+}
+
+/* Length of the name in front of ": ", 0 if the text begins with none. */
+static size_t name_length(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+
+	return text[n] == ':' && text[n + 1] == ' ' ? n : 0;
+}
+
+/* Of an operator: without overload and the _ of an in-place form. */
+static size_t base_length(const char *name, size_t n)
+{
+	size_t base = strcspn(name, ".:");
+
+	base = base < n ? base : n;
+	while (base && name[base - 1] == '_')
+		base--;
+	return base;
+}
+
+void error_in(const char *op)
+{
+	struct tensor_error *e = &thread()->error;
+	size_t named = name_length(e->text), base = base_length(op, strlen(op));
+	const char *inner = e->text;
+	char text[2 * TENSOR_ERROR_TEXT];
+
+	if (!e->code ||
+	    (named && base_length(e->text, named) == base && !strncmp(e->text, op, base)))
+		return;
+	/* "addmm: in mm: ..." of a composite within a composite: the middle is left out. */
+	if (named && !strncmp(inner + named, ": in ", 5))
+		inner += named + 5;
+	snprintf(text, sizeof(text), "%s: %s%s", op, named ? "in " : "", inner);
+	memcpy(e->text, text, TENSOR_ERROR_TEXT - 1);
 }
 
 int null_argument_code(const char *op)

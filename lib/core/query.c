@@ -99,7 +99,7 @@ TENSOR_EXPORT void *tensor_device_data(const tensor *t)
 	return tensor_given(t) ? t->data : NULL;
 }
 
-TENSOR_EXPORT void *tensor_data(const tensor *t)
+TENSOR_EXPORT const void *tensor_data(const tensor *t)
 {
 	const struct tensor_allocator *a;
 
@@ -113,4 +113,13 @@ TENSOR_EXPORT void *tensor_data(const tensor *t)
 	}
 	a = device_allocator(t->device);
 	return a && a->host_accessible ? t->data : NULL;
+}
+
+TENSOR_EXPORT void *tensor_mutable_data(tensor *t)
+{
+	if (tensor_given(t) && t->storage->readonly) {
+		tensor_fail(EACCES, "mutable_data: the tensor's memory is mapped read-only");
+		return NULL;
+	}
+	return (void *)tensor_data(t);
 }

@@ -281,6 +281,25 @@ tensor_device unbox_device(struct unboxer *u, int i, bool required, tensor_devic
 	return v->device;
 }
 
+static __thread const tensor_options *boxed_options;
+
+const tensor_options *box_options(const tensor_options *options)
+{
+	const tensor_options *before = boxed_options;
+
+	boxed_options = options;
+	return before;
+}
+
+void unbox_options(const struct unboxer *u, tensor_options *options)
+{
+	if (!u->skip || !boxed_options)
+		return;
+	options->shareable = boxed_options->shareable;
+	if (!options->memory_format)
+		options->memory_format = boxed_options->memory_format;
+}
+
 int box_result(struct unboxer *u, tensor *t)
 {
 	if (!t)
@@ -336,6 +355,9 @@ int boxed_call_past(const tensor_op *op, uint32_t skip, const tensor_value *args
 		    tensor_value *rets, int nrets)
 {
 	struct unboxer u = { op, args, nargs, rets, nrets, 0, 0, skip };
+	struct tensor_thread *th = thread();
+	uint32_t exclude = th->exclude;
+	int err;
 
 	if (!op)
 		return tensor_fail(ENOENT, "boxed call: there is no such operator");
@@ -346,7 +368,11 @@ int boxed_call_past(const tensor_op *op, uint32_t skip, const tensor_value *args
 	    (nrets != op->schema.nreturns && op->schema.nreturns != TENSOR_RETURNS_LIST))
 		return tensor_fail(EINVAL, "%s: has %d results, room for %d was given",
 				   op->schema.name, op->schema.nreturns, nrets);
-	return op->unbox(&u);
+	err = op->unbox(&u);
+	th->exclude = exclude;
+	if (err < 0 && op->calls)
+		error_in(op->schema.name);
+	return err;
 }
 
 static int own_values(tensor_value *rets, int nrets)

@@ -20,11 +20,24 @@ static inline tensor_kernel unbox_function(struct unboxer *u, uint32_t keys)
 {
 	uint32_t ks = dispatch_keys(thread(), op_mask(u->op) & ~u->skip, keys);
 
-	if (likely(ks))
-		return op_function(u->op, top_key(ks));
+	if (likely(ks)) {
+		tensor_kernel fn = op_function(u->op, top_key(ks));
+
+		/* It asks the thread again which fallback is the highest. boxed_call_past() puts it back. */
+		if (unlikely(u->skip && fn == u->op->box))
+			thread()->exclude |= u->skip;
+		return fn;
+	}
 	u->err = dispatch_missing(u->op, keys);
 	return NULL;
 }
+
+/*
+ * Options of a factory that are not in its schema (memory_format). A typed call sets them around the
+ * fallback and restores the returned value; boxed_call_past() reads them.
+ */
+const tensor_options *box_options(const tensor_options *options);
+void unbox_options(const struct unboxer *u, tensor_options *options);
 
 /* As tensor_op_call(), without the functions for the keys in skip; the caller owns the results. */
 int boxed_call_past(const struct tensor_op *op, uint32_t skip, const tensor_value *args, int nargs,

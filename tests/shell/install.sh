@@ -63,7 +63,8 @@ relative_prefix_is_refused() {
 
 staging_gets_the_system_files() {
 	cd "$staged/usr"
-	for f in bin/tensorstat include/tensor/ops.h include/linux/tensor.h share/man/man1/tensorstat.1 \
+	for f in bin/tensorstat include/tensor/ops.h include/tensor/ops.hpp include/tensor/tensor.hpp include/linux/tensor.h \
+		share/man/man1/tensorstat.1 \
 		share/man/man3/tensor_buffer.3 share/man/man4/tensor.4 lib/udev/rules.d/60-tensor.rules \
 		lib/modules-load.d/tensor.conf lib/sysusers.d/tensor.conf lib/modprobe.d/tensor.conf; do
 		[ -s $f ] || { echo "$f"; exit 1; }

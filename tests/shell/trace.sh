@@ -244,6 +244,16 @@ without_the_variable_no_file_is_made() {
 	(cd "$tmp" && mkdir none && cd none && env -u TENSOR_TRACE ../prog learn && TENSOR_TRACE='' ../prog learn && ls | is_empty)
 }
 
+# Calls through the key's fallback have the same results, errors and layouts as without it. `make unit` builds these.
+unit_tests_pass_while_they_are_traced() {
+	local t
+	for t in view autograd blocked quantized sparse format_arguments loss reduce sort stat random; do
+		[ -x "$build/tests/test_$t" ] || { echo "no build/tests/test_$t: make unit"; exit 77; }
+		TENSOR_TRACE="$tmp/unit.json" timeout 120 "$build/tests/test_$t" 2>&1 || { echo "test_$t"; return 1; }
+		model "$tmp/unit.json" 'assert len(events) > 10'
+	done
+}
+
 gcc -std=gnu11 -O1 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -I"$build/gen/include" "$tmp/prog.c" -o "$tmp/prog" -L"$build" \
 	-ltensor -Wl,-rpath,"$build" -pthread || exit 1
 check_all operators_have_shapes_dtypes_and_errors operator_that_autograd_records_is_one_event \
@@ -251,4 +261,5 @@ check_all operators_have_shapes_dtypes_and_errors operator_that_autograd_records
 	child_writes_to_its_own_file trace_of_an_aborted_program_lacks_the_bracket_alone \
 	trace_of_a_killed_program_lacks_the_bracket_alone second_program_does_not_write_into_the_file_of_the_first \
 	later_program_replaces_the_file relative_path_is_kept_by_chdir file_that_cannot_be_written_is_one_warning \
-	full_disk_leaves_a_readable_file descriptor_that_the_program_closed_ends_the_trace without_the_variable_no_file_is_made
+	full_disk_leaves_a_readable_file descriptor_that_the_program_closed_ends_the_trace without_the_variable_no_file_is_made \
+	unit_tests_pass_while_they_are_traced

@@ -21,9 +21,10 @@ static inline struct tensor_buffer_info info_of(const tensor *t)
 	return info;
 }
 
+/* Of read-only memory, too: writing to it must fail. */
 static inline float *floats(const tensor *t)
 {
-	return tensor_data(t);
+	return (float *)tensor_data(t);
 }
 
 /* Writes to the first element with the default signal handlers: sanitizers install their own. */

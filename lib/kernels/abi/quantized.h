@@ -38,7 +38,7 @@ struct requantize {
  * out[i, j] = requantized sum over k of (x[i, k] - x_zero) (w[j, k] - w_zero[j]); x u8 [m, k], w i8
  * [n, k], both with contiguous rows of k bytes; out u8 or i8 with strides by row and by column.
  */
-struct product_i8 {
+struct gemm_s8 {
 	int64_t m, n, k;
 	const uint8_t *x;
 	const int8_t *w;
@@ -46,7 +46,7 @@ struct product_i8 {
 	int64_t out_row, out_column;
 	const struct requantize *requantize;
 };
-typedef int (*product_i8_kernel)(const struct product_i8 *p);
+typedef int (*gemm_s8_kernel)(const struct gemm_s8 *p);
 
 /* im2col of bytes: out [oh * ow, channels * kh * kw], padded with `fill`. */
 struct patches {

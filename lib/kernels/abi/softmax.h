@@ -4,6 +4,6 @@
 #define TENSOR_SOFTMAX_H
 
 /* Lines of f16 and bf16 have at most this many elements, contiguous in self. */
-#define SOFTMAX_HALF_LINE 8192
+#define SOFTMAX_REDUCED_LINE 8192
 
 #endif

@@ -117,7 +117,7 @@ int op_masked_scatter(const struct tensor_op *op, tensor **out, tensor *self, te
 {
 	masked_scatter_kernel fn = (masked_scatter_kernel)op_kernel(op, op->kernels, self);
 	const tensor *inputs[] = { mask, source, self };
-	int n = op->variant == VARIANT_INPLACE ? 2 : 3, ndim = self->ndim, err = 0;
+	int n = op->variant == VARIANT_INPLACE ? 2 : 3, ndim, err = 0;
 	tensor *to = NULL, *where = NULL, *from = NULL;
 	int64_t sizes[TENSOR_MAX_DIMS];
 	struct op_output o;

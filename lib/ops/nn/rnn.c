@@ -225,7 +225,7 @@ static int check_layers(struct rnn *r)
 				   (long long)r->layers, (long long)r->params.len);
 	if (r->params.len != r->layers * r->directions * r->per_layer)
 		return tensor_fail(EINVAL, "%s: %lld parameters are needed, got %lld", r->op,
-				   (long long)(r->layers * r->directions * r->per_layer),
+				   (long long)r->layers * r->directions * r->per_layer,
 				   (long long)r->params.len);
 	if (!(r->dropout >= 0 && r->dropout <= 1))
 		return tensor_fail(EINVAL, "%s: dropout must be between 0 and 1, got %g", r->op,

@@ -20,7 +20,7 @@ static bool reduced_float_in_lines(const tensor *self, enum tensor_dtype dtype, 
 {
 	return self->dtype == dtype && dtype_is_reduced_float(dtype) && self->ndim &&
 	       self->device.type == TENSOR_CPU && self->strides[d] == 1 &&
-	       self->sizes[d] <= SOFTMAX_HALF_LINE;
+	       self->sizes[d] <= SOFTMAX_REDUCED_LINE;
 }
 
 /* Reduced floats are widened to f32 for the kernel, except where it converts them itself. */

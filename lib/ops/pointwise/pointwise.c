@@ -293,7 +293,7 @@ static int common_sizes(const struct tensor_op *op, const struct pointwise_arg *
 	struct tensor so_far = { .ndim = 0 };
 
 	for (int i = 0; i < n; i++) {
-		int ndim = so_far.ndim;
+		int ndim;
 
 		if (!arg[i].t)
 			continue;

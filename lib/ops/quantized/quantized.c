@@ -22,8 +22,6 @@ static void free_quantizer(struct tensor_extension *x)
 	free(q);
 }
 
-tensor *kernel_quantized_dequantize(tensor *self);
-
 static tensor *part(const tensor *t, int i, const char **name)
 {
 	*name = "";

@@ -91,7 +91,7 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 				int64_t output_zero_point, bool relu)
 {
 	const char *op = "quantized_linear";
-	product_i8_kernel fn = (product_i8_kernel)kernels_product_i8.fn[TENSOR_KEY_CPU];
+	gemm_s8_kernel fn = (gemm_s8_kernel)kernels_gemm_s8.fn[TENSOR_KEY_CPU];
 	int64_t sizes[TENSOR_MAX_DIMS], n, k;
 	tensor *plain, *x = NULL, *out = NULL;
 	struct requantize q;
@@ -116,15 +116,15 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 				    quantizer_new(op, output_scale, output_zero_point, TENSOR_U8));
 	if (out) {
 		q = requantization(&w, self, weight, out, relu);
-		fn(&(struct product_i8){ .m = n ? out->numel / n : 0,
-					 .n = n,
-					 .k = k,
-					 .x = x->data,
-					 .w = w.w->data,
-					 .out = out->data,
-					 .out_row = n,
-					 .out_column = 1,
-					 .requantize = &q });
+		fn(&(struct gemm_s8){ .m = n ? out->numel / n : 0,
+				      .n = n,
+				      .k = k,
+				      .x = x->data,
+				      .w = w.w->data,
+				      .out = out->data,
+				      .out_row = n,
+				      .out_column = 1,
+				      .requantize = &q });
 	}
 	put_weights(&w);
 	tensor_put(x);
@@ -174,7 +174,7 @@ static int patch_sizes(const char *op, const tensor *self, const tensor *weight,
 static int convolve(tensor *out, const tensor *x, const struct weights *w, int64_t groups,
 		    const struct patches *p, const struct requantize *all)
 {
-	product_i8_kernel product = (product_i8_kernel)kernels_product_i8.fn[TENSOR_KEY_CPU];
+	gemm_s8_kernel product = (gemm_s8_kernel)kernels_gemm_s8.fn[TENSOR_KEY_CPU];
 	patches_kernel patches = (patches_kernel)kernels_patches_u8.fn[TENSOR_KEY_CPU];
 	int64_t pixels = p->oh * p->ow, k = p->channels * p->kh * p->kw;
 	int64_t n = out->sizes[1] / groups, image = p->channels * p->height * p->width;
@@ -190,15 +190,15 @@ static int convolve(tensor *out, const tensor *x, const struct weights *w, int64
 		q.scale += g * n;
 		q.bias = q.bias ? q.bias + g * n : NULL;
 		patches(columns->data, (const uint8_t *)x->data + i * image, p);
-		product(&(struct product_i8){ .m = pixels,
-					      .n = n,
-					      .k = k,
-					      .x = columns->data,
-					      .w = (const int8_t *)w->w->data + g * n * k,
-					      .out = (uint8_t *)out->data + i * n * pixels,
-					      .out_row = 1,
-					      .out_column = pixels,
-					      .requantize = &q });
+		product(&(struct gemm_s8){ .m = pixels,
+					   .n = n,
+					   .k = k,
+					   .x = columns->data,
+					   .w = (const int8_t *)w->w->data + g * n * k,
+					   .out = (uint8_t *)out->data + i * n * pixels,
+					   .out_row = 1,
+					   .out_column = pixels,
+					   .requantize = &q });
 	}
 	tensor_put(columns);
 	return 0;

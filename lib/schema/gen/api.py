@@ -1,8 +1,29 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Writes the public functions (tensor/ops.h, ops_api_F.c) and each family's header for the library."""
+import re
 import textwrap
 
+import either
+
 NOTE = '/* Generated from lib/schema/ops/. */\n'
+
+
+# Arguments that are numbers in the schema language and have an enumeration in <tensor/types.h>. They stay int64_t
+# in C, where a constant of the enumeration converts to it.
+ENUMERATIONS = {
+    'reduction': 'enum tensor_reduction',
+    'interpolation_mode': 'enum tensor_interpolation_mode',
+    'padding_mode': 'enum tensor_padding_mode',
+}
+
+
+def enumeration(op, arg):
+    """The enumeration of an argument's values, or None."""
+    if arg.type != 'int':
+        return None
+    if arg.name == 'mode' and 'embedding_bag' in op.base:
+        return 'enum tensor_bag_mode'
+    return ENUMERATIONS.get(arg.name)
 
 
 def comment(op):
@@ -10,7 +31,13 @@ def comment(op):
     lines += textwrap.wrap(op.words.doc, 92)
     lines += textwrap.wrap(op.words.shapes, 92)
     lines += textwrap.wrap(op.words.errors, 92)
+    lines += [f'{a.name}: {enumeration(op, a)}.' for a in op.args if enumeration(op, a)]
     return '/*\n' + ''.join(f' * {line}\n' for line in lines) + ' */\n'
+
+
+def parameters(op, hide=False):
+    """The parameters in the public header, where a list is of the type that C++ converts literals to."""
+    return re.sub(r'\b(tensor_(?:ints|floats|scalars|list)) ', r'\1_arg ', op.params(hide))
 
 
 def public_header(ops):
@@ -18,11 +45,13 @@ def public_header(ops):
            '#ifdef __cplusplus\nextern "C" {\n#endif\n\n']
     for op in ops:
         out.append(comment(op))
-        out.append(f'{op.ctype}tensor_{op.c_name}({op.params(hide=True)});\n')
+        out.append(f'{op.ctype}tensor_{op.c_name}({parameters(op, hide=True)});\n')
         if op.hidden:
-            out.append(f'{op.ctype}tensor_{op.c_name_full}({op.params()});\n')
+            out.append(f'{op.ctype}tensor_{op.c_name_full}({parameters(op)});\n')
         out.append('\n')
-    out.append('#ifdef __cplusplus\n}\n#endif\n#endif\n')
+    out.append('#ifdef __cplusplus\n}\n#endif\n\n')
+    out.append(either.text(ops))
+    out.append('#endif\n')
     return ''.join(out)
 
 
@@ -90,51 +119,62 @@ def family_header(family, ops, written):
     return ''.join(out)
 
 
-def null_checks(op):
-    plain = [a.name for a in op.args if a.is_tensor]
-    checks = [f'!{n}' for n in plain]
-    checks += [f'!list_complete({a.name})' for a in op.args if a.type in ('Tensor[]', 'Tensor?[]')]
+def argument_checks(op, hidden):
+    """Checks of the arguments that the caller passes."""
+    given = [a for a in op.args if a.name not in hidden]
+    checks = [f'!{a.name}' for a in given if a.is_tensor]
+    checks += [f'!list_complete({a.name})' for a in given if a.type in ('Tensor[]', 'Tensor?[]')]
     res = []
     if checks:
         ret = 'null_argument_code' if op.multi else 'null_argument'
         res.append(f'\tif (unlikely({" || ".join(checks)}))\n\t\treturn {ret}("{op.name}");\n')
     wrong = {'int[]': 'ints_given', 'int[]?': 'ints_allowed', 'float[]': 'floats_given',
              'float[]?': 'floats_allowed', 'Scalar[]': 'scalars_given', 'str': 'string_given'}
-    for a in op.args:
+    for a in given:
         if a.type in wrong:
             ret = 'wrong_list_code' if op.multi else 'wrong_list'
             res.append(f'\tif (unlikely(!{wrong[a.type]}({a.name})))\n'
                        f'\t\treturn {ret}("{op.name}", "{a.name}");\n')
-    for a in op.args:
+    for a in given:
         if a.type == 'Tensor?':
             res.append(f'\tif ({a.name} == tensor_none)\n\t\t{a.name} = NULL;\n')
     return ''.join(res)
 
 
+def checked_return(op, call):
+    """Calls the operator and gives its results to the scope; the error of a composite gets its name."""
+    on_error = f'\t\terror_in("{op.name}");\n' if op.calls_others else ''
+    if (op.variant != 'function' or op.plain_result) and on_error:
+        failed = 'result_ < 0' if op.multi else '!result_'
+        return f'\t{op.ctype}result_ = {call};\n\n\tif (unlikely({failed}))\n{on_error}\treturn result_;\n'
+    if op.variant != 'function' or op.plain_result:
+        return f'\treturn {call};\n'
+    if op.list_result:
+        return (f'\tint n = {call};\n\n\tif (unlikely(n < 0)) {{\n{on_error}\t\treturn n;\n\t}}\n'
+                '\treturn scope_own_list(results, n) < 0 ? -ENOMEM : n;\n')
+    if op.multi:
+        results = ', '.join(n for _, n in op.c_results())
+        return (f'\tint err = {call};\n\n\tif (unlikely(err < 0)) {{\n{on_error}\t\treturn err;\n\t}}\n'
+                f'\treturn scope_own_results((tensor **[]){{{results}}}, {len(op.c_results())});\n')
+    if on_error:
+        return (f'\ttensor *result_ = {call};\n\n\tif (unlikely(!result_)) {{\n{on_error}\t\treturn NULL;\n\t}}\n'
+                '\treturn scope_own(thread(), result_);\n')
+    return f'\treturn scope_own(thread(), {call});\n'
+
+
+def public_function(op, hidden):
+    """hidden: {name: argument} of those that get their default."""
+    names = [n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()]
+    values = ', '.join(hidden[n].default_c() if n in hidden else n for n in names)
+    name = op.c_name if hidden else op.c_name_full
+    return (f'TENSOR_EXPORT {op.ctype}tensor_{name}({op.params(hide=bool(hidden))})\n{{\n' +
+            argument_checks(op, hidden) + checked_return(op, f'call_{op.id}({values})') + '}\n\n')
+
+
 def public_source(family, ops):
     out = [NOTE, f'#include "family/{family}.h"\n\n']
     for op in ops:
-        names = [n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()]
-        call = f'call_{op.id}({", ".join(names)})'
-        out.append(f'TENSOR_EXPORT {op.ctype}tensor_{op.c_name_full}({op.params()})\n{{\n')
-        out.append(null_checks(op))
-        if op.variant != 'function' or op.plain_result:
-            out.append(f'\treturn {call};\n')
-        elif op.list_result:
-            out.append(f'\tint n = {call};\n\n\tif (n < 0)\n\t\treturn n;\n'
-                       '\treturn scope_own_list(results, n) < 0 ? -ENOMEM : n;\n')
-        elif op.multi:
-            res = [n for _, n in op.c_results()]
-            out.append(f'\tint err = {call};\n\n\tif (err < 0)\n\t\treturn err;\n')
-            out.append(f'\treturn scope_own_results((tensor **[]){{{", ".join(res)}}}, {len(res)});\n')
-        else:
-            out.append(f'\treturn scope_own(thread(), {call});\n')
-        out.append('}\n\n')
+        out.append(public_function(op, {}))
         if op.hidden:
-            drop = {a.name: a for a in op.hidden}
-            vals = [drop[n].default_c() if n in drop else n for n in names]
-            vals = ['tensor_none' if n in drop and drop[n].type == 'Tensor?' else v
-                    for n, v in zip(names, vals)]
-            out.append(f'TENSOR_EXPORT {op.ctype}tensor_{op.c_name}({op.params(hide=True)})\n{{\n')
-            out.append(f'\treturn tensor_{op.c_name_full}({", ".join(vals)});\n}}\n\n')
+            out.append(public_function(op, {a.name: a for a in op.hidden}))
     return ''.join(out)

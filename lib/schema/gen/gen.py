@@ -15,6 +15,7 @@ except ImportError:
     sys.exit(f'gen.py: {sys.executable} has no PyYAML (Debian: python3-yaml)')
 
 import api
+import cpp
 import derivatives
 import examples
 import schema
@@ -42,6 +43,7 @@ def main():
     if missing:
         sys.exit('\n'.join(missing))
     write(f'{out}/include/tensor/ops.h', api.public_header(ops))
+    write(f'{out}/include/tensor/ops.hpp', cpp.header(ops))
     write(f'{out}/examples.c', examples.source(ops, examples.folder()))
     write(f'{out}/ops_registry.c', tables.registry(ops))
     for family in sorted({op.family for op in ops}):

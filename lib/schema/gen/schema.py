@@ -230,6 +230,11 @@ class Op:
         return arg
 
     @property
+    def calls_others(self):
+        """Its function calls public operators, whose errors name them."""
+        return self.kind in ('composite', 'explicit', 'each', 'alias')
+
+    @property
     def outs(self):
         return [a for a in self.args if a.mutated and a.keyword] if self.variant == 'out' else []
 

@@ -149,8 +149,15 @@ def boxer(op):
         return ''.join(out)
     n = len(op.returns)
     out.append(f'\t}}, rets[{max(n, 1)}] = {{0}};\n\n')
-    out.append(f'\tif (dispatch_fallback(&entry_{op.id}, {key_union(op)}, args, {len(op.args)}, '
-               f'rets, {n}) < 0)\n\t\treturn {fail(op)};\n')
+    if op.gathers:
+        out.append('\tconst tensor_options *before = box_options(&options);\n')
+    out.append(f'\tint err = dispatch_fallback(&entry_{op.id}, {key_union(op)}, args, {len(op.args)}, '
+               f'rets, {n});\n\n')
+    if op.gathers:
+        out.append('\tbox_options(before);\n')
+    if op.multi and op.variant == 'function' and not op.plain_result:
+        out.append('\tif (err < 0)\n\t\t' + ' = '.join(f'*{r}' for _, r in op.c_results()) + ' = NULL;\n')
+    out.append(f'\tif (err < 0)\n\t\treturn {fail(op)};\n')
     if op.variant == 'inplace':
         out.append(f'\treturn {"0" if op.multi else op.args[0].name};\n')
     elif op.variant == 'out':
@@ -175,7 +182,7 @@ def unboxer(op):
                    f'{a.default_c()});\n')
     if op.gathers:
         fields = [a.name for a in op.args if a.name in GATHERED]
-        out.append('\ttensor_options options = {' + ', '.join(f'.{n} = {n}' for n in fields) + '};\n')
+        out.append('\ttensor_options options = {' + ', '.join(f'.{n} = {n}' for n in fields) + '};\n\n\tunbox_options(u, &options);\n')
     names = [n for _, n, _ in op.c_args()]
     out.append('\ttensor_kernel fn;\n')
     function = f'\tfn = unbox_function(u, {key_union(op)});\n'
@@ -228,6 +235,7 @@ def row(op):
 \t.name = "{op.base}",
 \t.variant = {variant[op.variant]},
 \t.rule = {RULES[op.rule]},
+\t.calls = {str(op.calls_others).lower()},
 \t.kernels = {kernels},
 \t.box = (tensor_kernel)box_{op.id},
 \t.unbox = unbox_{op.id},

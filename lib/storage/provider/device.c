@@ -47,7 +47,7 @@ static int device_map(struct tensor_buffer *b)
 
 	if (fd < 0)
 		return fd;
-	p = mmap(NULL, b->map_size, prot, MAP_SHARED | MAP_POPULATE, fd, (off_t)b->cookie);
+	p = mmap(NULL, b->map_size, prot, MAP_SHARED | MAP_POPULATE, fd, (off_t)b->mmap_offset);
 	if (p == MAP_FAILED)
 		return -errno;
 	b->map = p;
@@ -81,7 +81,7 @@ static int device_alloc(size_t size, struct tensor_buffer *b)
 	if (err < 0)
 		return err == -EINVAL ? -ENOMEM : err; /* EINVAL: larger than the module allows */
 	b->handle = alloc.handle;
-	b->cookie = alloc.mmap_offset;
+	b->mmap_offset = alloc.mmap_offset;
 	err = device_info(fd, b->handle, &info);
 	if (err < 0)
 		goto close_handle;
@@ -107,7 +107,7 @@ static int import_handle(int fd, struct tensor_buffer *b)
 	if (err < 0)
 		return err;
 	b->handle = arg.handle;
-	b->cookie = arg.mmap_offset;
+	b->mmap_offset = arg.mmap_offset;
 	return 0;
 }
 

@@ -68,7 +68,7 @@ static int remap(struct tensor_buffer *b, int fd, bool readonly)
 {
 	int prot = readonly ? PROT_READ : PROT_READ | PROT_WRITE;
 	int flags = MAP_FIXED | MAP_POPULATE | (readonly ? MAP_PRIVATE : MAP_SHARED);
-	void *p = mmap(b->map, b->map_size, prot, flags, fd, (off_t)b->cookie);
+	void *p = mmap(b->map, b->map_size, prot, flags, fd, (off_t)b->mmap_offset);
 
 	return p == MAP_FAILED ? -errno : 0;
 }

@@ -29,7 +29,7 @@ struct tensor_buffer {
 	void *page; /* address of the descriptor, if it is in memory */
 	struct tensor_identity id;
 	uint64_t offset; /* offset in bytes within the buffer that id names; not 0 for a part of a buffer */
-	uint64_t cookie;      /* mmap() offset of the handle */
+	uint64_t mmap_offset; /* mmap() offset of the handle */
 	int fd;		      /* memfd, or buffer fd of an import; -1 if none */
 	uint32_t handle;      /* handle of the device; 0 if there is only the fd */
 	uint32_t open_serial; /* number of the open that the handle belongs to */

@@ -111,7 +111,7 @@ static int64_t element(struct arguments *a)
 static void fill(struct arguments *a, tensor *t)
 {
 	int64_t n = tensor_numel(t) * (int64_t)tensor_itemsize(tensor_dtype(t));
-	uint8_t *p = tensor_data(t);
+	uint8_t *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < tensor_numel(t); i++) {
 		double f = any_float(a);

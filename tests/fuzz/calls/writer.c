@@ -128,7 +128,7 @@ void writer_watch(tensor *t)
 		return;
 	begin();
 	if (count < REGIONS && tensor_numel(t) > 0)
-		regions[count++] = (struct region){ tensor_data(t), (size_t)tensor_numel(t),
+		regions[count++] = (struct region){ tensor_mutable_data(t), (size_t)tensor_numel(t),
 						    tensor_itemsize(tensor_dtype(t)) };
 	pthread_mutex_unlock(&lock);
 }

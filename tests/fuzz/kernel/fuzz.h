@@ -64,7 +64,7 @@ struct machine;
  * @cmd: of an ioctl
  * @bytes: of an ioctl's struct
  * @handle_at: where the struct returns a handle, 0: it does not
- * @mmap_offset_at: where it returns a cookie
+ * @mmap_offset_at: where it returns an mmap offset
  * @fd_at: where it returns a fd
  * @args: up to the first without a name
  */

@@ -32,9 +32,9 @@ static tensor *indices(struct call *c, int ndim, const int64_t *shape, int64_t s
 			c->refuse = true;
 		}
 		if (narrow)
-			((int32_t *)tensor_data(flat))[i] = (int32_t)v;
+			((int32_t *)tensor_mutable_data(flat))[i] = (int32_t)v;
 		else
-			((int64_t *)tensor_data(flat))[i] = v;
+			((int64_t *)tensor_mutable_data(flat))[i] = v;
 	}
 	return tensor_as_strided(flat, (tensor_ints){ shape, ndim }, (tensor_ints){ strides, ndim },
 				 0);

@@ -133,7 +133,7 @@ tensor *tensor_like(enum tensor_dtype dtype, int ndim, const int64_t *sizes)
 	flat = tensor_empty(TENSOR_SHAPE(run + offset + 1), TENSOR_OPTIONS(.dtype = dtype));
 	if (!flat)
 		return NULL;
-	p = tensor_data(flat);
+	p = tensor_mutable_data(flat);
 	for (int64_t i = 0; i < tensor_numel(flat); i++)
 		put(p + i * (int64_t)tensor_itemsize(dtype), dtype);
 	return tensor_as_strided(flat, (tensor_ints){ sizes, ndim }, (tensor_ints){ strides, ndim },

@@ -187,6 +187,7 @@ TEST_F(uring, ring_outlives_mapping_and_handle)
 	memset(self->at, 0x5a, BYTES);
 	munmap(self->at, BYTES);
 	EXPECT_EQ(0, dev_close(self->dev, self->buf.handle));
+	self->buf.handle = 0;
 	ASSERT_EQ(0, overwrite_new_buffers(dev, BYTES, 8));
 	/* the address only identifies a place in the fixed buffer */
 	EXPECT_EQ(16, fixed(self, IORING_OP_WRITE_FIXED, self->at + HUGE, 16, 0));

@@ -70,7 +70,8 @@ static void attention_without_keys_has_gradient_zero(void **state)
 		tensor *q = ok(tensor_ones(TENSOR_SHAPE(2, 2), F64)),
 		       *mask = ok(tensor_zeros(TENSOR_SHAPE(2, 2), F64));
 
-		((double *)tensor_data(mask))[0] = ((double *)tensor_data(mask))[1] = -INFINITY;
+		((double *)tensor_mutable_data(mask))[0] =
+			((double *)tensor_mutable_data(mask))[1] = -INFINITY;
 		assert_done(tensor_set_requires_grad(q, true));
 		assert_done(tensor_backward(ok(
 			tensor_sum(tensor_scaled_dot_product_attention(q, q, q, mask, 0, false)))));

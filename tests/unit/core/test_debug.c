@@ -102,7 +102,7 @@ static void write_behind(void)
 {
 	tensor *t = made();
 
-	((volatile char *)tensor_data(t))[BYTES + 3] = 1;
+	((volatile char *)tensor_mutable_data(t))[BYTES + 3] = 1;
 	tensor_release(t);
 }
 
@@ -110,14 +110,14 @@ static void write_before(void)
 {
 	tensor *t = made();
 
-	((volatile char *)tensor_data(t))[-2] = 1;
+	((volatile char *)tensor_mutable_data(t))[-2] = 1;
 	tensor_release(t);
 }
 
 static void write_after_release(void)
 {
 	tensor *t = made();
-	volatile char *p = tensor_data(t);
+	volatile char *p = tensor_mutable_data(t);
 
 	tensor_release(t);
 	p[50] = 1;
@@ -161,7 +161,7 @@ static void nothing_is_wrong(void)
 {
 	for (int i = 0; i < 100; i++) {
 		tensor *t = made(), *u = tensor_add(t, t);
-		void *p = tensor_data(t);
+		void *p = tensor_mutable_data(t);
 
 		tensor_release(t);
 		t = made();

@@ -54,13 +54,13 @@ static void f16_and_bf16_are_exact_in_f32(void **state)
 		tensor_scope {
 			tensor *h = tensor_empty(TENSOR_SHAPE(65536),
 						 TENSOR_OPTIONS(.dtype = halves[k]));
-			uint16_t *bits = tensor_data(h), *back;
+			uint16_t *bits = tensor_mutable_data(h), *back;
 			float *f;
 
 			for (int i = 0; i < 65536; i++)
 				bits[i] = (uint16_t)i;
-			f = tensor_data(as(h, TENSOR_F32));
-			back = tensor_data(as(as(h, TENSOR_F32), halves[k]));
+			f = tensor_mutable_data(as(h, TENSOR_F32));
+			back = tensor_mutable_data(as(as(h, TENSOR_F32), halves[k]));
 			for (int i = 0; i < 65536; i++) {
 				double want = k ? 0 :
 					      i & 0x7c00 ?
@@ -107,7 +107,7 @@ static void f16_and_bf16_round_to_nearest_even(void **state)
 
 		for (int r = 0; r < 64; r++)
 			for (int i = 0; i < n; i++)
-				((float *)tensor_data(f))[r * n + i] = rows[i].in;
+				((float *)tensor_mutable_data(f))[r * n + i] = rows[i].in;
 		for (int way = 0; way < 2; way++) {
 			f16 = tensor_contiguous(as(way ? tensor_t(f) : f, TENSOR_F16));
 			bf16 = tensor_contiguous(as(way ? tensor_t(f) : f, TENSOR_BF16));
@@ -115,9 +115,9 @@ static void f16_and_bf16_round_to_nearest_even(void **state)
 				for (int i = 0; i < n; i++) {
 					int at = way ? i * 64 + r : r * n + i;
 
-					assert_int_equal(((uint16_t *)tensor_data(f16))[at],
+					assert_int_equal(((const uint16_t *)tensor_data(f16))[at],
 							 rows[i].f16);
-					assert_int_equal(((uint16_t *)tensor_data(bf16))[at],
+					assert_int_equal(((const uint16_t *)tensor_data(bf16))[at],
 							 rows[i].bf16);
 				}
 			}
@@ -126,7 +126,7 @@ static void f16_and_bf16_round_to_nearest_even(void **state)
 			tensor *one = tensor_full(TENSOR_SHAPE(1), tensor_scalar_float(rows[i].in),
 						  TENSOR_OPTIONS(.dtype = TENSOR_F16));
 
-			assert_int_equal(*(uint16_t *)tensor_data(one), rows[i].f16);
+			assert_int_equal(*(const uint16_t *)tensor_data(one), rows[i].f16);
 		}
 	}
 }
@@ -167,7 +167,7 @@ static void every_f8_is_exact_in_wider_floats(void **state)
 						    TENSOR_OPTIONS(.dtype = f8[k].dtype)));
 
 			for (int i = 0; i < 256; i++)
-				((uint8_t *)tensor_data(t))[i] = (uint8_t)i;
+				((uint8_t *)tensor_mutable_data(t))[i] = (uint8_t)i;
 			for (size_t w = 0; w < sizeof(wide) / sizeof(*wide); w++) {
 				tensor *there = ok(as(t, wide[w])),
 				       *back = ok(as(there, f8[k].dtype));
@@ -182,7 +182,8 @@ static void every_f8_is_exact_in_wider_floats(void **state)
 						continue;
 					}
 					assert_true(got == want && signbit(got) == signbit(want));
-					assert_int_equal(((uint8_t *)tensor_data(back))[i], i);
+					assert_int_equal(((const uint8_t *)tensor_data(back))[i],
+							 i);
 				}
 			}
 		}
@@ -214,7 +215,8 @@ static void f8_rounds_to_nearest_even(void **state)
 				t = ok(as(ok(tensor_from_data(v, TENSOR_SHAPE(4), F32)),
 					  f8[k].dtype));
 				for (int j = 0; j < 4; j++)
-					assert_int_equal(((uint8_t *)tensor_data(t))[j], want[j]);
+					assert_int_equal(((const uint8_t *)tensor_data(t))[j],
+							 want[j]);
 			}
 			for (int j = 0; j < 2; j++) {
 				tensor *t = ok(tensor_full(TENSOR_SHAPE(1),
@@ -317,8 +319,9 @@ static void f16_and_bf16_compute_in_f32(void **state)
 		tensor *scaled =
 			as(tensor_mul_scalar(as(x, TENSOR_F32), tensor_scalar_float(-0.01)),
 			   TENSOR_BF16);
-		uint16_t *got = tensor_data(y),
-			 *want = tensor_data(as(tensor_exp(as(scaled, TENSOR_F32)), TENSOR_BF16));
+		uint16_t *got = tensor_mutable_data(y),
+			 *want = tensor_mutable_data(
+				 as(tensor_exp(as(scaled, TENSOR_F32)), TENSOR_BF16));
 		tensor *less = tensor_lt(x, tensor_t(x));
 
 		assert_int_equal(tensor_dtype(y), TENSOR_BF16);

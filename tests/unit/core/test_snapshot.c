@@ -91,7 +91,7 @@ static void beside_a_writer(tensor *(*fn)(tensor *arg), enum tensor_dtype dtype)
 
 	assert_done(tensor_share_memory(arg));
 	peer.size = CHANGED * size;
-	peer.at = (uint8_t *)tensor_data(arg) + COUNT * size - peer.size;
+	peer.at = (uint8_t *)tensor_mutable_data(arg) + COUNT * size - peer.size;
 	peer.stop = false;
 	assert_int_equal(pthread_create(&thread, NULL, write_on, NULL), 0);
 	for (int i = 0; i < CALLS; i++)

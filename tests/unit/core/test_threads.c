@@ -200,7 +200,7 @@ static void *open_send_and_close(struct worker *w)
 		tensor_release(i % 2 ? t : NULL);
 		got = tensor_recv(p.in);
 		if (expect(w, got))
-			expect(w, ((float *)tensor_data(got))[3] == i);
+			expect(w, ((const float *)tensor_data(got))[3] == i);
 		pair_close(&p);
 		tensor_release(i % 2 ? NULL : t);
 		tensor_release(got);

@@ -41,7 +41,7 @@ static tensor *numbers(tensor_ints shape, enum tensor_dtype dtype)
 {
 	static uint32_t state = 1;
 	tensor *t = ok(tensor_empty(shape, TENSOR_OPTIONS(.dtype = TENSOR_F64)));
-	double *p = tensor_data(t);
+	double *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < tensor_numel(t); i++) {
 		state = state * 1664525 + 1013904223;

@@ -14,7 +14,7 @@ struct mlp {
 static tensor *wave(tensor_ints shape, double seed)
 {
 	tensor *t = iota(0, shape);
-	float *p = tensor_data(t);
+	float *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < tensor_numel(t); i++)
 		p[i] = (float)sin(seed + 1.7 * (double)i);

@@ -146,7 +146,7 @@ static void check_added(tensor *got, tensor *self, int dim, tensor *index, tenso
 		to[dim] = (int64_t)at(index, vector ? pos + dim : pos);
 		for (int i = 0; i < ndim; i++)
 			offset += to[i] * tensor_stride(want, i);
-		((double *)tensor_data(want))[offset] += alpha * at(source, pos);
+		((double *)tensor_mutable_data(want))[offset] += alpha * at(source, pos);
 	} while (advance(pos, walked, ndim));
 	memset(pos, 0, sizeof(pos));
 	do
@@ -274,7 +274,7 @@ static void index_out_of_range_is_named_and_writes_nothing(void **state)
 		tensor *low =
 			ok(tensor_from_data((int32_t[]){ 0, 1, 1, -1 }, TENSOR_INTS(2, 2), I32));
 		tensor *many = ok(tensor_zeros(TENSOR_INTS(1000), I64));
-		int64_t *p = tensor_data(many);
+		int64_t *p = tensor_mutable_data(many);
 
 		assert_fails(
 			tensor_index_select(a, 0, high) == NULL, EINVAL,

@@ -188,7 +188,7 @@ static void duplicates_are_taken_in_order(void **state)
 			tensor *x = ok(tensor_zeros(TENSOR_INTS(7), F64));
 			tensor *at = ok(tensor_empty(TENSOR_INTS(n), I64));
 			tensor *v = iota(0, TENSOR_INTS(n)), *list[] = { at };
-			int64_t *p = tensor_data(at);
+			int64_t *p = tensor_mutable_data(at);
 
 			assert_done(tensor_set_num_threads(threads));
 			v = ok(tensor_to(v, F64));

@@ -8,7 +8,7 @@
 static tensor *matrices(int64_t n, bool anti, tensor_options options)
 {
 	tensor *t = ok(tensor_empty(TENSOR_INTS(2, 3, n, n), F64));
-	double *p = tensor_data(t);
+	double *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < tensor_numel(t); i++)
 		p[i] = sin(1.3 * (double)(i * i % 1009));

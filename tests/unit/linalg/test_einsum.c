@@ -18,7 +18,7 @@ static void same(tensor *got, tensor *want)
 	got = tensor_to(tensor_contiguous(got), F64);
 	assert_done(tensor_copy_to(want, v, tensor_numel(want) * sizeof(*v)));
 	for (int64_t i = 0; i < tensor_numel(want); i++)
-		assert_true(((double *)tensor_data(got))[i] == v[i]);
+		assert_true(((const double *)tensor_data(got))[i] == v[i]);
 }
 
 static void einsum_equals_the_named_operator(void **state)

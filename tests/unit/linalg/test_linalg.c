@@ -16,7 +16,7 @@ static double tolerance(enum tensor_dtype dtype)
 static tensor *matrices(int64_t m, int64_t n, enum tensor_dtype dtype)
 {
 	tensor *t = ok(tensor_empty(TENSOR_INTS(2, m, n), F64)), *imag;
-	double *p = tensor_data(t);
+	double *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < tensor_numel(t); i++)
 		p[i] = sin(1.3 * (double)(i * i % 1009));

@@ -212,7 +212,7 @@ static void non_finite_values_affect_only_their_windows(void **state)
 				int64_t n = stride == 1 ? 23 : 12;
 				const float *got;
 
-				((float *)tensor_data(x))[12 * 25 + 12] = special[i];
+				((float *)tensor_mutable_data(x))[12 * 25 + 12] = special[i];
 				y = ok(tensor_conv2d(x, w, tensor_none, TENSOR_INTS(stride),
 						     TENSOR_INTS(0), TENSOR_INTS(1), 1));
 				assert_shape(y, 1, 16, n, n);

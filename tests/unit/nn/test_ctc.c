@@ -39,7 +39,7 @@ static double loss_by_hand(const double *log_probs, const int64_t *target, int64
 static tensor *some_log_probs(void)
 {
 	tensor *t = ok(tensor_zeros(TENSOR_SHAPE(STEPS, 1, CLASSES), F64));
-	double *p = tensor_data(t);
+	double *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < STEPS * CLASSES; i++)
 		p[i] = (double)(i * 2654435761u % 8009) / 4000;
@@ -72,12 +72,12 @@ static void gradient_agrees_with_central_differences(void **state)
 	tensor_scope {
 		tensor *probs = some_log_probs(),
 		       *target = ok(tensor_from_data(labels, TENSOR_SHAPE(1, 2), I64));
-		double *p = tensor_data(probs), *g, h = 1e-6;
+		double *p = tensor_mutable_data(probs), *g, h = 1e-6;
 
 		assert_done(tensor_set_requires_grad(probs, true));
 		assert_done(tensor_backward(ok(tensor_ctc_loss(probs, target, TENSOR_INTS(STEPS),
 							       TENSOR_INTS(2), 0, 2, false))));
-		g = tensor_data(tensor_grad(probs));
+		g = tensor_mutable_data(tensor_grad(probs));
 		for (int i = 0; i < STEPS * CLASSES; i++) {
 			double at = p[i], up, down, own;
 

@@ -7,7 +7,7 @@
 static tensor *numbers(tensor_options options, unsigned seed, double least)
 {
 	tensor *t = ok(tensor_zeros(TENSOR_SHAPE(N), F64));
-	double *p = tensor_data(t);
+	double *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < N; i++)
 		p[i] = least + (double)((i + seed) * 2654435761u % 8009) / 4000;

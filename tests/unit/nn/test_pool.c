@@ -83,7 +83,7 @@ static void every_window_is_searched(void **state)
 				assert_true(m[n] == best);
 				assert_int_equal(where[n], place);
 				if (w->dilation[0] == 1)
-					assert_true(fabs(((float *)tensor_data(avg))[n] -
+					assert_true(fabs(((const float *)tensor_data(avg))[n] -
 							 sum / (double)count) < 1e-4);
 			}
 		}

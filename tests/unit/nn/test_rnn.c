@@ -10,7 +10,7 @@
 static tensor *numbers(tensor_ints shape, unsigned seed)
 {
 	tensor *t = ok(tensor_zeros(shape, F64));
-	double *p = tensor_data(t);
+	double *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < tensor_numel(t); i++)
 		p[i] = (double)((i + seed) * 2654435761u % 8009) / 4000 - 1;

@@ -6,7 +6,7 @@
 static tensor *numbers(tensor_ints shape, tensor_options options, unsigned seed)
 {
 	tensor *t = ok(tensor_zeros(shape, F64));
-	double *p = tensor_data(t);
+	double *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < tensor_numel(t); i++)
 		p[i] = (double)((i + seed) * 2654435761u % 8009) / 1001 - 4;

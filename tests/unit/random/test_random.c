@@ -129,7 +129,7 @@ static void forked_child_copies_the_generator(void **state)
 	assert_done(tensor_set_num_threads(1));
 	child = fork();
 	tensor_scope {
-		mine = *(float *)tensor_data(ok(tensor_rand(TENSOR_SHAPE(1), F32)));
+		mine = *(const float *)tensor_data(ok(tensor_rand(TENSOR_SHAPE(1), F32)));
 	}
 	if (!child)
 		_exit((int)(mine * 200));
@@ -237,7 +237,7 @@ static void results_do_not_depend_on_strides(void **state)
 		assert_true(same_bits(plain, turned));
 		assert_true(same_bits(plain, every));
 		for (int i = 1; i < 106; i += 2)
-			assert_true(((float *)tensor_data(wide))[i] == 9);
+			assert_true(((const float *)tensor_data(wide))[i] == 9);
 		assert_int_equal(tensor_version(every), version + 1);
 	}
 }

@@ -21,7 +21,7 @@ static double *elements(tensor *t)
 static tensor *numbers(tensor_ints shape, enum tensor_dtype dtype)
 {
 	tensor *t = ok(tensor_zeros(shape, F64));
-	double *p = tensor_data(t);
+	double *p = tensor_mutable_data(t);
 
 	for (int64_t i = 0; i < tensor_numel(t); i++)
 		p[i] = (double)((i * 2654435761u >> 7) % 101) - (dtype == TENSOR_U8 ? 0 : 50);

@@ -34,7 +34,7 @@ static void along(tensor *t, int dim, double (*f)(const double *x, int n), doubl
 	tensor *r = ok(tensor_empty(TENSOR_INTS(tensor_sizes(w)[0], tensor_sizes(w)[1], 1), F64));
 
 	for (int i = 0; i < lines; i++)
-		((double *)tensor_data(r))[i] = f(v + i * n, n);
+		((double *)tensor_mutable_data(r))[i] = f(v + i * n, n);
 	r = ok(tensor_contiguous(ok(tensor_transpose(r, dim, 2))));
 	memcpy(result, tensor_data(r), lines * sizeof(double));
 }

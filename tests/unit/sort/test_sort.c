@@ -30,7 +30,7 @@ static int compare(const void *a, const void *b)
 static tensor *numbers(int64_t n, int64_t lines, enum tensor_dtype dtype, bool special)
 {
 	tensor *t = ok(tensor_empty(TENSOR_INTS(lines, n), F64));
-	double *p = tensor_data(t);
+	double *p = tensor_mutable_data(t);
 	uint64_t seed = n;
 
 	for (int64_t i = 0; i < n * lines; i++) {
@@ -52,7 +52,7 @@ static struct item *sorted_items(tensor *t)
 	tensor *w = ok(tensor_contiguous(ok(tensor_to(t, F64))));
 
 	for (int64_t i = 0; i < lines * n; i++)
-		items[i] = (struct item){ ((double *)tensor_data(w))[i], i % n };
+		items[i] = (struct item){ ((double *)tensor_mutable_data(w))[i], i % n };
 	for (int64_t l = 0; l < lines; l++)
 		qsort(items + l * n, n, sizeof(*items), compare);
 	return items;
@@ -68,9 +68,9 @@ static void check_first(const struct item *items, int64_t n, tensor *values, ten
 	for (int64_t l = 0; l < lines; l++)
 		for (int64_t j = 0; j < k; j++) {
 			struct item want = items[l * n + j];
-			double got = ((double *)tensor_data(v))[l * k + j];
+			double got = ((const double *)tensor_data(v))[l * k + j];
 
-			assert_int_equal(((int64_t *)tensor_data(i))[l * k + j], want.at);
+			assert_int_equal(((const int64_t *)tensor_data(i))[l * k + j], want.at);
 			assert_true(isnan(want.value) ? isnan(got) : got == want.value);
 		}
 }

@@ -35,7 +35,7 @@ static int reader(tensor_channel *ch)
 	sealed = info_of(t).seals & TENSOR_BUFFER_SEALED_WRITE;
 	if (tensor_is_writable(t) || floats(t)[4] != 4)
 		return 2;
-	if (mprotect(tensor_data(t), 4096, PROT_READ | PROT_WRITE) == 0)
+	if (mprotect(tensor_mutable_data(t), 4096, PROT_READ | PROT_WRITE) == 0)
 		return 3;
 	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED)
 		return 4;
@@ -240,7 +240,7 @@ static void sparse_memfd_allocates_only_touched_pages(void **state)
 	struct stat st;
 
 	assert_true(tensor_numel(t) == 1ll << 36);
-	((char *)tensor_data(t))[1ll << 35] = 1;
+	((char *)tensor_mutable_data(t))[1ll << 35] = 1;
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_in_range(st.st_blocks, 8, 4096);
 	tensor_release(t);
@@ -313,7 +313,7 @@ static void seal_ends_all_writing(void **state)
 {
 	tensor_scope {
 		tensor *t = counted(TENSOR_INTS(64, 64)), *v = ok(tensor_select(t, 0, 1)), *back;
-		void *p = tensor_data(t);
+		void *p = tensor_mutable_data(t);
 		int fd = tensor_buffer_fd(t, RW);
 
 		assert_done(tensor_buffer_seal(v));

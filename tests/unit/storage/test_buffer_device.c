@@ -340,7 +340,7 @@ static void purgeable_memory_cannot_be_shared(void **state)
 	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 20), TENSOR_SCALAR(4), SHAREABLE(TENSOR_F32))),
 	       *u;
 	struct pair p = pair_open(SOCK_STREAM);
-	void *at = tensor_data(t);
+	void *at = tensor_mutable_data(t);
 	int fd;
 
 	assert_int_equal(tensor_buffer_purgeable(t, true), 0);

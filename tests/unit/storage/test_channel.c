@@ -34,7 +34,7 @@ static void both_ends_drop_buffers_that_the_sender_freed(void **state)
 	for (int i = 0; i < 20; i++) {
 		t = ok(tensor_full(TENSOR_INTS(1 << 18), TENSOR_SCALAR(i), F32));
 		got = pass(&p, t);
-		assert_true(((float *)tensor_data(got))[5] == i);
+		assert_true(((const float *)tensor_data(got))[5] == i);
 		tensor_release(t);
 		tensor_release(got);
 	}
@@ -52,7 +52,7 @@ static void received_tensor_outlives_channel_and_sender(void **state)
 
 	tensor_release(t);
 	pair_close(&p);
-	assert_true(((float *)tensor_data(got))[1 << 17] == 5);
+	assert_true(((const float *)tensor_data(got))[1 << 17] == 5);
 	tensor_release(got);
 }
 
@@ -162,7 +162,7 @@ static void threads_share_a_channel(void **state)
 	for (int i = 0; i < 3 * SENDS; i++) {
 		tensor *t = ok(tensor_recv(p.in));
 
-		assert_true(((float *)tensor_data(t))[3] == 1);
+		assert_true(((const float *)tensor_data(t))[3] == 1);
 		tensor_release(t);
 	}
 	for (int i = 0; i < 3; i++)

@@ -38,7 +38,7 @@ static void fork_copies_a_private_tensor_of_any_size(void **state)
 	EACH_SIZE(n)
 	{
 		tensor *t = bytes(n);
-		uint8_t *p = tensor_data(t);
+		uint8_t *p = tensor_mutable_data(t);
 
 		memset(p, 1, n);
 		assert_int_equal(IN_CHILD({
@@ -61,7 +61,7 @@ static void fork_shares_a_shareable_tensor_of_any_size(void **state)
 		uint8_t *p;
 
 		assert_done(tensor_share_memory(t));
-		p = tensor_data(t);
+		p = tensor_mutable_data(t);
 		memset(p, 1, n);
 		assert_int_equal(IN_CHILD(memset(p, 2, n)), 0);
 		assert_int_equal(p[0], 2);
@@ -78,14 +78,14 @@ static void address_stays_from_a_page_up(void **state)
 	EACH_SIZE(n)
 	{
 		tensor *t = bytes(n);
-		uint8_t *p = tensor_data(t);
+		uint8_t *p = tensor_mutable_data(t);
 
 		for (size_t i = 0; i < n; i++)
 			p[i] = (uint8_t)(i * 7);
 		assert_done(tensor_share_memory(t));
 		if (n >= 4096)
 			assert_ptr_equal(tensor_data(t), p);
-		p = tensor_data(t);
+		p = tensor_mutable_data(t);
 		for (size_t i = 0; i < n; i++)
 			assert_int_equal(p[i], (uint8_t)(i * 7));
 		assert_done(tensor_share_memory(t));
@@ -108,11 +108,11 @@ static void all_tensors_of_a_storage_move(void **state)
 		/* through a view, which does not own the storage */
 		assert_done(tensor_share_memory(last));
 		assert_ptr_equal(tensor_data(other), tensor_data(t));
-		assert_ptr_equal(tensor_data(half), (uint8_t *)tensor_data(t) + n / 2);
-		assert_ptr_equal(tensor_data(last), (uint8_t *)tensor_data(t) + n - 1);
+		assert_ptr_equal(tensor_data(half), (const uint8_t *)tensor_data(t) + n / 2);
+		assert_ptr_equal(tensor_data(last), (const uint8_t *)tensor_data(t) + n - 1);
 		assert_int_equal(IN_CHILD(tensor_fill_(half, TENSOR_SCALAR(9))), 0);
-		assert_int_equal(*(uint8_t *)tensor_data(last), 9);
-		assert_int_equal(((uint8_t *)tensor_data(other))[n - 1], 9);
+		assert_int_equal(*(const uint8_t *)tensor_data(last), 9);
+		assert_int_equal(((const uint8_t *)tensor_data(other))[n - 1], 9);
 	}
 }
 
@@ -122,17 +122,17 @@ static void neighbours_of_a_moved_tensor_keep_their_values(void **state)
 
 	for (int i = 0; i < 64; i++) {
 		t[i] = bytes(64);
-		memset(tensor_data(t[i]), i, 64);
+		memset(tensor_mutable_data(t[i]), i, 64);
 	}
 	for (int i = 0; i < 64; i += 2)
 		assert_done(tensor_share_memory(t[i]));
 	assert_int_equal(IN_CHILD({
 				 for (int i = 0; i < 64; i++)
-					 memset(tensor_data(t[i]), 99, 64);
+					 memset(tensor_mutable_data(t[i]), 99, 64);
 			 }),
 			 0);
 	for (int i = 0; i < 64; i++) {
-		assert_int_equal(*(uint8_t *)tensor_data(t[i]), i % 2 ? i : 99);
+		assert_int_equal(*(const uint8_t *)tensor_data(t[i]), i % 2 ? i : 99);
 		tensor_release(t[i]);
 	}
 }
@@ -162,10 +162,10 @@ static void bytes_behind_the_tensor_are_not_shared(void **state)
 		tensor *secret = bytes(used[i] + used[i] / 20), *t;
 		struct peer p;
 
-		memset(tensor_data(secret), 0x5e, used[i] + used[i] / 20);
+		memset(tensor_mutable_data(secret), 0x5e, used[i] + used[i] / 20);
 		tensor_release(secret);
 		t = bytes(used[i]);
-		memset(tensor_data(t), 1, used[i]);
+		memset(tensor_mutable_data(t), 1, used[i]);
 		p = peer_start("behind", SOCK_STREAM);
 		assert_done(tensor_send(p.ch, t, 0));
 		assert_int_equal(peer_end(&p), 0);
@@ -186,18 +186,18 @@ static void bytes_of_released_views_are_not_shared(void **state)
 		tensor *secret = bytes(used[i] + 30), *t, *view[2];
 		uint8_t *p;
 
-		memset(tensor_data(secret), 0x5e, used[i] + 30);
+		memset(tensor_mutable_data(secret), 0x5e, used[i] + 30);
 		for (int k = 0; k < 2; k++)
 			view[k] = ok(tensor_slice(secret, 0, 0, TENSOR_NONE, 1));
 		tensor_release(view[0]);
 		tensor_release(view[1]);
 		tensor_release(secret);
 		t = bytes(used[i]);
-		memset(tensor_data(t), 1, used[i]);
+		memset(tensor_mutable_data(t), 1, used[i]);
 		view[0] = ok(tensor_slice(t, 0, 0, 5, 1));
 		assert_done(tensor_share_memory(view[0]));
 		assert_done(tensor_buffer_info(t, &info));
-		p = tensor_data(t);
+		p = tensor_mutable_data(t);
 		for (size_t k = used[i]; k < info.bytes; k++)
 			assert_int_not_equal(p[k], 0x5e);
 		tensor_release(view[0]);
@@ -215,13 +215,13 @@ static void shrunk_tensor_keeps_its_elements(void **state)
 					   TENSOR_OPTIONS(.dtype = TENSOR_U8)));
 
 		ok(tensor_resize_(t, TENSOR_INTS(many)));
-		memset(tensor_data(t), 7, n);
+		memset(tensor_mutable_data(t), 7, n);
 		ok(tensor_resize_(t, TENSOR_INTS(few)));
 		if (shared)
 			assert_done(tensor_share_memory(t));
 		ok(tensor_resize_(t, TENSOR_INTS(many)));
 		for (size_t i = 0; i < n; i++)
-			assert_int_equal(((uint8_t *)tensor_data(t))[i], 7);
+			assert_int_equal(((const uint8_t *)tensor_data(t))[i], 7);
 	}
 }
 
@@ -233,10 +233,10 @@ static void view_past_its_base_is_shared_completely(void **state)
 		tensor *t = bytes(10),
 		       *v = ok(tensor_as_strided(t, TENSOR_INTS(60), TENSOR_INTS(1), 0));
 
-		memset(tensor_data(v), 3, 60);
+		memset(tensor_mutable_data(v), 3, 60);
 		assert_done(tensor_share_memory(t));
 		assert_ptr_equal(tensor_data(v), tensor_data(t));
-		assert_int_equal(((uint8_t *)tensor_data(v))[59], 3);
+		assert_int_equal(((const uint8_t *)tensor_data(v))[59], 3);
 	}
 }
 
@@ -272,7 +272,7 @@ static double time_beside(int others, bool new_view)
 	assert_done(tensor_share_memory(last)); /* the first move sorts the list */
 	took = time_to_share(t, view, new_view);
 	for (int i = 0; i < MOVED; i++) {
-		assert_ptr_equal(tensor_data(view[i]), (uint8_t *)tensor_data(t[i]) + 3);
+		assert_ptr_equal(tensor_data(view[i]), (const uint8_t *)tensor_data(t[i]) + 3);
 		tensor_release(view[i]);
 		tensor_release(t[i]);
 	}
@@ -310,7 +310,7 @@ static void *share_large(void *arg)
 	double *took = arg, start = seconds(CLOCK_MONOTONIC);
 	tensor *t = bytes(LARGE * MIB);
 
-	memset(tensor_data(t), 1, LARGE * MIB);
+	memset(tensor_mutable_data(t), 1, LARGE * MIB);
 	start = seconds(CLOCK_MONOTONIC);
 	moving = 1;
 	if (tensor_share_memory(t) < 0)
@@ -388,7 +388,7 @@ static void *share_it(void *t)
 static void fork_during_a_move_gives_the_child_a_copy(void **state)
 {
 	tensor *t = bytes(AMID * MIB);
-	uint8_t *p = tensor_data(t);
+	uint8_t *p = tensor_mutable_data(t);
 	pthread_t thread;
 	void *failed;
 
@@ -426,7 +426,7 @@ static void threads_share_one_tensor(void **state)
 		pthread_t thread[4];
 		void *failed;
 
-		memset(tensor_data(t), i, 100);
+		memset(tensor_mutable_data(t), i, 100);
 		for (int k = 0; k < 4; k++)
 			assert_int_equal(
 				pthread_create(&thread[k], NULL, share_it, k % 2 ? t : view), 0);
@@ -434,8 +434,8 @@ static void threads_share_one_tensor(void **state)
 			pthread_join(thread[k], &failed);
 			assert_null(failed);
 		}
-		assert_ptr_equal(tensor_data(view), (uint8_t *)tensor_data(t) + 1);
-		assert_int_equal(*(uint8_t *)tensor_data(view), (uint8_t)i);
+		assert_ptr_equal(tensor_data(view), (const uint8_t *)tensor_data(t) + 1);
+		assert_int_equal(*(const uint8_t *)tensor_data(view), (uint8_t)i);
 		tensor_release(i % 3 ? t : view);
 		tensor_release(i % 3 ? view : t);
 	}
@@ -518,11 +518,11 @@ static void sent_tensor_is_shared_from_then_on(void **state)
 		tensor *t = bytes(n);
 		struct peer p = peer_start("fill", SOCK_SEQPACKET);
 
-		memset(tensor_data(t), 1, n);
+		memset(tensor_mutable_data(t), 1, n);
 		assert_done(tensor_send(p.ch, t, 0));
 		assert_int_equal(peer_end(&p), 0);
-		assert_int_equal(*(uint8_t *)tensor_data(t), 3);
-		assert_int_equal(((uint8_t *)tensor_data(t))[n - 1], 3);
+		assert_int_equal(*(const uint8_t *)tensor_data(t), 3);
+		assert_int_equal(((const uint8_t *)tensor_data(t))[n - 1], 3);
 		tensor_release(t);
 	}
 }
@@ -537,9 +537,9 @@ static void memory_is_private_again_afterwards(void **state)
 		assert_done(tensor_share_memory(t));
 		tensor_release(t);
 		next = bytes(n);
-		memset(tensor_data(next), 1, n);
-		assert_int_equal(IN_CHILD(memset(tensor_data(next), 2, n)), 0);
-		assert_int_equal(*(uint8_t *)tensor_data(next), 1);
+		memset(tensor_mutable_data(next), 1, n);
+		assert_int_equal(IN_CHILD(memset(tensor_mutable_data(next), 2, n)), 0);
+		assert_int_equal(*(const uint8_t *)tensor_data(next), 1);
 		tensor_release(next);
 	}
 }
@@ -603,7 +603,7 @@ static tensor *touched(size_t n)
 {
 	tensor *t = bytes(n);
 
-	memset(tensor_data(t), 1, n);
+	memset(tensor_mutable_data(t), 1, n);
 	return t;
 }
 

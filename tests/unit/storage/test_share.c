@@ -53,13 +53,16 @@ static int add_one(tensor_channel *ch)
 static int attack(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch), *u;
-	void *p = tensor_data(t);
+	void *p = (void *)tensor_data(t);
 	size_t size = 1 << 20;
 
 	if (!t || tensor_is_writable(t))
 		return 1;
 	if (tensor_add_(t, t) || tensor_last_error()->code != EACCES)
 		return 2;
+	tensor_clear_error();
+	if (tensor_mutable_data(t) || tensor_last_error()->code != EACCES)
+		return 10;
 	if (tensor_copy_from(t, &size, sizeof(size)) == 0)
 		return 3;
 	if (mprotect(p, size, PROT_READ | PROT_WRITE) == 0)
@@ -168,7 +171,7 @@ static void every_dtype_and_stride_arrives(void **state)
 						TENSOR_INTS(4, 6),
 						TENSOR_OPTIONS(.dtype = d,
 							       .shareable = shareable)));
-					unsigned char *bytes = tensor_data(t);
+					unsigned char *bytes = tensor_mutable_data(t);
 
 					for (size_t i = 0; i < 24 * tensor_itemsize(d); i++)
 						bytes[i] = d == TENSOR_BOOL ? i & 1 : i * 7;
@@ -229,7 +232,7 @@ static void peer_without_the_device_can_share(void **state)
 
 		assert_done(tensor_send(p.ch, t, 0));
 		back = ok(tensor_recv(p.ch));
-		((float *)tensor_data(back))[2] = 9;
+		((float *)tensor_mutable_data(back))[2] = 9;
 		assert_values(t, 0, 1, 1, 9, 1);
 		there_and_back(&p, t);
 	}
@@ -268,7 +271,7 @@ static void private_tensor_is_shared_by_the_first_send(void **state)
 
 			assert_done(tensor_send(p.ch, t, 0));
 			ok(tensor_recv(p.ch));
-			assert_true(((float *)tensor_data(t))[lengths[i] - 1] == 1);
+			assert_true(((const float *)tensor_data(t))[lengths[i] - 1] == 1);
 		}
 	assert_int_equal(peer_end(&p), 0);
 }
@@ -289,7 +292,7 @@ static void mapped_file_is_copied(void **state)
 		assert_fails(tensor_share_memory(t), ENOTSUP, "not the library's own");
 		assert_done(tensor_send(p.ch, t, 0));
 		ok(tensor_recv(p.ch));
-		assert_true(((float *)tensor_data(t))[1023] == 0);
+		assert_true(((const float *)tensor_data(t))[1023] == 0);
 	}
 	assert_int_equal(unlink(name), 0);
 	assert_int_equal(peer_end(&p), 0);
@@ -321,7 +324,7 @@ static void both_processes_map_the_same_page_frames(void **state)
 		tensor *t = ok(tensor_zeros(TENSOR_INTS(N, 1024), F32)), *theirs;
 
 		assert_done(tensor_share_memory(t));
-		memset(tensor_data(t), 1, N * 4096);
+		memset(tensor_mutable_data(t), 1, N * 4096);
 		assert_int_equal(frames_of(t, mine, N), 0);
 		assert_done(tensor_send(p.ch, t, 0));
 		theirs = ok(tensor_recv(p.ch));

@@ -101,7 +101,7 @@ static void still_works(struct link *l)
 	raw_send(l->raw, &l->m, sizeof(l->m), &l->fd, 1);
 	t = ok(tensor_recv(l->ch));
 	assert_int_equal(tensor_numel(t), 32);
-	assert_true(((float *)tensor_data(t))[31] == 7);
+	assert_true(((const float *)tensor_data(t))[31] == 7);
 	tensor_release(t);
 }
 
@@ -238,7 +238,8 @@ static void geometry_up_to_the_end_of_the_buffer_is_accepted(void **state)
 		t = ok(tensor_recv(l.ch));
 		assert_int_equal(tensor_numel(t), cases[i].size);
 		if (cases[i].size)
-			((float *)tensor_data(t))[cases[i].stride * (cases[i].size - 1)] += 0;
+			((float *)tensor_mutable_data(t))[cases[i].stride * (cases[i].size - 1)] +=
+				0;
 		tensor_release(t);
 	}
 	link_close(&l);
@@ -402,8 +403,8 @@ static void part_of_a_buffer_is_not_confused_with_the_whole(void **state)
 		skip();
 	}
 	t = ok(tensor_zeros(TENSOR_INTS(4096), TENSOR_OPTIONS(.shareable = true)));
-	((float *)tensor_data(t))[1024] = 5;
-	((float *)tensor_data(t))[4095] = 6;
+	((float *)tensor_mutable_data(t))[1024] = 5;
+	((float *)tensor_mutable_data(t))[4095] = 6;
 	fd = capture(t, 0, &m);
 	assert_done(tensor_buffer_handle(t, &part.handle));
 	assert_int_equal(ioctl(tensor_device_fd(), TENSOR_IOC_EXPORT, &part), 0);
@@ -414,13 +415,13 @@ static void part_of_a_buffer_is_not_confused_with_the_whole(void **state)
 	m.sizes[0] = 1024;
 	raw_send(l.raw, &m, sizeof(m), &part.fd, 1);
 	first = ok(tensor_recv(l.ch));
-	assert_true(((float *)tensor_data(first))[0] == 5);
+	assert_true(((const float *)tensor_data(first))[0] == 5);
 	m.sizes[0] = 4096;
 	raw_send(l.raw, &m, sizeof(m), &fd, 1);
 	whole = ok(tensor_recv(l.ch)); /* the part is still mapped */
-	assert_true(((float *)tensor_data(whole))[4095] == 6);
-	((float *)tensor_data(first))[1] = 7;
-	assert_true(((float *)tensor_data(whole))[1025] == 7);
+	assert_true(((const float *)tensor_data(whole))[4095] == 6);
+	((float *)tensor_mutable_data(first))[1] = 7;
+	assert_true(((const float *)tensor_data(whole))[1025] == 7);
 	close(fd);
 	close(part.fd);
 	tensor_release(first);
@@ -528,7 +529,7 @@ static void hole_in_a_buffer_reads_as_zeros(void **state)
 	raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
 	t = ok(tensor_recv(l.ch));
 	assert_int_equal(fallocate(l.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 8192), 0);
-	assert_true(((float *)tensor_data(t))[3] == 0);
+	assert_true(((const float *)tensor_data(t))[3] == 0);
 	assert_true(ftruncate(l.fd, 0) < 0);
 	tensor_release(t);
 	link_close(&l);

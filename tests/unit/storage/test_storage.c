@@ -33,7 +33,7 @@ static void no_fault_when_warm(tensor_options o)
 	for (int i = 0; i < 20; i++) {
 		tensor *t = ok(tensor_empty(LARGE, o));
 
-		memset(tensor_data(t), i, 16 << 20);
+		memset(tensor_mutable_data(t), i, 16 << 20);
 		tensor_release(t);
 		if (i == 9)
 			before = faults();
@@ -54,7 +54,7 @@ static void warm_memory_causes_no_page_fault(void **state)
 static void freed_buffer_is_reused(void **state)
 {
 	tensor *t = ok(tensor_empty(LARGE, BUFFER));
-	void *p = tensor_data(t);
+	void *p = tensor_mutable_data(t);
 	struct tensor_cache_stats s;
 
 	tensor_release(t);
@@ -108,7 +108,7 @@ static void new_buffer_contains_zeros(void **state)
 	tensor_cache_trim();
 	t = ok(tensor_empty(LARGE, BUFFER));
 	for (int i = 0; i < 4 << 20; i += 1000)
-		assert_true(((float *)tensor_data(t))[i] == 0);
+		assert_true(((const float *)tensor_data(t))[i] == 0);
 	tensor_release(t);
 }
 
@@ -130,17 +130,17 @@ static void small_tensors_are_copied_by_a_fork(void **state)
 		for (int i = 0; i < 1000; i++)
 			tensor_full(TENSOR_INTS(8), TENSOR_SCALAR(3), F32);
 		for (int i = 0; i < 8; i++)
-			if (((float *)tensor_data(t))[i] != 1)
+			if (((const float *)tensor_data(t))[i] != 1)
 				_exit(2);
 		_exit(0);
 	}
 	for (int i = 0; i < 1000; i++)
 		tensor_release(tensor_full(TENSOR_INTS(8), TENSOR_SCALAR(2), F32));
-	((float *)tensor_data(t))[0] = 5;
+	((float *)tensor_mutable_data(t))[0] = 5;
 	assert_int_equal(write(go[1], "x", 1), 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_true(((float *)tensor_data(t))[1] == 1);
+	assert_true(((const float *)tensor_data(t))[1] == 1);
 	tensor_release(t);
 	close(go[0]);
 	close(go[1]);
@@ -185,7 +185,7 @@ static void child_does_not_free_buffers_of_its_parent(void **state)
 				 tensor_cache_trim();
 			 }),
 			 0);
-	assert_true(((float *)tensor_data(mine))[99] == 1);
+	assert_true(((const float *)tensor_data(mine))[99] == 1);
 	assert_done(tensor_set_label(mine, "mine"));
 	p = peer_start("first", SOCK_STREAM);
 	assert_done(tensor_send(p.ch, mine, 0));
@@ -219,7 +219,7 @@ static void child_sends_inherited_tensors(void **state)
 static int first(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch);
-	int value = t ? (int)((float *)tensor_data(t))[0] : 100;
+	int value = t ? (int)((const float *)tensor_data(t))[0] : 100;
 
 	tensor_release(t);
 	return value;

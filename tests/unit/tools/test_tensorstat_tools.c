@@ -343,20 +343,20 @@ static void mistyped_words_get_a_suggestion(void **state)
 	static const struct {
 		const char *args, *says;
 	} cases[] = {
-		{ "bufer", "unknown object \"bufer\"; did you mean \"buffer\"?" },
-		{ "metrcis", "did you mean \"metrics\"?" },
-		{ "b shwo", "did you mean \"show\"?" },
+		{ "buffxr", "unknown object \"buffxr\"; did you mean \"buffer\"?" },
+		{ "metricz", "did you mean \"metrics\"?" },
+		{ "b shqw", "did you mean \"show\"?" },
 		{ "device ste", "did you mean \"set\"?" },
 		{ "--jsn b", "did you mean \"--json\"?" },
-		{ "--color=alwyas b", "did you mean \"always\"?" },
+		{ "--color=alwayz b", "did you mean \"always\"?" },
 		{ "--sort sixe b", "did you mean \"size\"?" },
-		{ "--fields name,shpae b", "did you mean \"shape\"?" },
+		{ "--fields name,shqpe b", "did you mean \"shape\"?" },
 		{ "b sh dtpye f32", "did you mean \"dtype\"?" },
 		{ "b sh dtype f23", "did you mean \"f32\"?" },
 		{ "client show pdi 1", "did you mean \"pid\"?" },
 		{ "monitor aloc", "did you mean \"alloc\"?" },
 		{ "-b memdf stat", "did you mean \"memfd\"?" },
-		{ "top porcess", "did you mean \"process\"?" },
+		{ "top prqcess", "did you mean \"process\"?" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -56,7 +56,7 @@ static void read_parameters(struct list *list)
 
 		if (*e->d_name == '.' || strlen(e->d_name) >= sizeof(p.name))
 			continue;
-		strcpy(p.name, e->d_name);
+		snprintf(p.name, sizeof(p.name), "%s", e->d_name);
 		if (read_value(p.name, p.value, sizeof(p.value)))
 			*(struct parameter *)list_add(list) = p;
 	}

@@ -160,7 +160,7 @@ enum status cmd_plot(char **arg, const struct options *o)
 	if (!status && !p.recording.series.n)
 		status = sample(&p, o);
 	if (!*p.title)
-		strcpy(p.title, "Tensor memory");
+		copy_text(p.title, sizeof(p.title), "Tensor memory");
 	if (!status)
 		status = p.to ? file_replace(p.to, put_plot, &p) : put_plot(stdout, &p);
 	recording_clear(&p.recording);

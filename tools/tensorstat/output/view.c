@@ -22,11 +22,11 @@ static enum status unknown_column(const struct kind *kind, const char *option, c
 {
 	const char *names[VIEW_MAX + 1] = { NULL }, *near;
 	char list[512] = "", safe[64], text[64];
+	size_t at = 0;
 
-	for (int i = 0; i < kind->n_columns; i++) {
+	for (int i = 0; i < kind->n_columns && at < sizeof(list); i++) {
 		names[i] = kind->columns[i].name;
-		strcat(list, i ? ", " : "");
-		strcat(list, names[i]);
+		at += snprintf(list + at, sizeof(list) - at, "%s%s", i ? ", " : "", names[i]);
 	}
 	snprintf(text, sizeof(text), "%.*s", (int)len, name);
 	copy_text(safe, sizeof(safe), text);

@@ -154,8 +154,8 @@ static void draw_values(FILE *out, const struct panel *p)
 	double step = step_of(p);
 	char text[CELL];
 
-	for (double value = 0; value <= p->most; value += step) {
-		double y = y_of(p, value);
+	for (int i = 0; i * step <= p->most; i++) {
+		double value = i * step, y = y_of(p, value);
 
 		value_text(text, p, value);
 		fprintf(out,

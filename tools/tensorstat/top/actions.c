@@ -104,7 +104,7 @@ static void sort_by_number(struct top *t, int i)
 static void open_prompt(struct top *t, enum top_prompt prompt)
 {
 	t->prompt = prompt;
-	strcpy(t->typed, prompt == PROMPT_TEXT ? t->text : t->owner);
+	copy_text(t->typed, sizeof(t->typed), prompt == PROMPT_TEXT ? t->text : t->owner);
 }
 
 static void erase_character(char *text)

@@ -43,12 +43,14 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 #define LOOPS_FILE "kernels/cpu/index/put_loops.h"
 
 /* put_add_f32() etc.; the conversion of alpha is moved out of loops by the compiler. */
-#define PUT	      put_add
-#define COMBINE(y, x) ((y) + (C)factor * (x))
+#define PUT put_add
+#define PUT_ALPHA
+#define COMBINE(y, x) ((y) + alpha * (x))
 #include "kernels/cpu/simd/each_complex.h"
 #include "kernels/cpu/simd/each_float.h"
 #include "kernels/cpu/simd/each_int.h"
 #include "kernels/cpu/simd/each_reduced_float.h"
+#undef PUT_ALPHA
 #undef COMBINE
 #define COMBINE(y, x) ((y) | (factor != 0 && (x)))
 #include "kernels/cpu/index/put_bool.h"

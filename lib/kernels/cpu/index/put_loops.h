@@ -9,15 +9,20 @@
  *   C           the type that elements are computed in
  *   LOAD(x), STORE(x)  conversions from T to C and from C to T
  *   COMBINE(y, x)      the result for the output's element y and the source's element x; it may use
- *                      `factor`, a double, which is alpha
+ *                      `factor`, which is alpha as a double
+ *   PUT_ALPHA          if COMBINE uses `alpha`, which is a C
  *
  * Strides are in bytes. The functions for rows are not inlined, so that each has all registers.
  */
 #define F(name) CPU_PASTE(CPU_PASTE(PUT, name), SUFFIX)
 
-static inline __attribute__((always_inline)) void F(element)(T *to, T source, double factor)
+/* Combines the element at `to` with that of the source at `from`. */
+static inline __attribute__((always_inline)) void F(element)(T *to, const T *from, double factor)
 {
-	C x = LOAD(source), y = LOAD(*to);
+#ifdef PUT_ALPHA
+	const C alpha = (C)factor;
+#endif
+	C x = LOAD(*from), y = LOAD(*to);
 
 	(void)factor, (void)y;
 	*to = STORE(COMBINE(y, x));
@@ -31,7 +36,7 @@ static __attribute__((noinline)) void F(picked)(char *o, const char *s, int64_t 
 	for (int64_t i = 0; i < len; i++) {
 		int64_t n = position[i];
 
-		F(element)((T *)(o + n * so + at[i]), *(const T *)(s + n * ss), factor);
+		F(element)((T *)(o + n * so + at[i]), (const T *)(s + n * ss), factor);
 	}
 }
 
@@ -40,7 +45,7 @@ static __attribute__((noinline)) void F(row)(char *o, const char *s, int64_t so,
 					     const int64_t *at, int64_t len, double factor)
 {
 	for (int64_t i = 0; i < len; i++)
-		F(element)((T *)(o + i * so + at[i]), *(const T *)(s + i * ss), factor);
+		F(element)((T *)(o + i * so + at[i]), (const T *)(s + i * ss), factor);
 }
 
 /* A row of len elements of one index, to a row of the output. */
@@ -51,11 +56,11 @@ static __attribute__((noinline)) void F(same_index)(char *o, const char *s, int6
 		T *to = (T *)o;
 		const T *from = (const T *)s;
 
-		IVDEP for (int64_t i = 0; i < len; i++) F(element)(&to[i], from[i], factor);
+		IVDEP for (int64_t i = 0; i < len; i++) F(element)(&to[i], &from[i], factor);
 		return;
 	}
 	for (int64_t i = 0; i < len; i++)
-		F(element)((T *)(o + i * so), *(const T *)(s + i * ss), factor);
+		F(element)((T *)(o + i * so), (const T *)(s + i * ss), factor);
 }
 
 /* wrap is added to negative indices. Returns false at an index that is not below limit then. */
@@ -69,7 +74,7 @@ F(dense_row)(char *o, const char *s, const volatile int64_t *index, int64_t len,
 		at += at >> 63 & wrap;
 		if (unlikely((uint64_t)at >= limit))
 			return false;
-		F(element)((T *)(o + at * step), ((const T *)s)[i], factor);
+		F(element)((T *)(o + at * step), (const T *)s + i, factor);
 	}
 	return true;
 }

@@ -24,11 +24,11 @@ static inline void round_lanes(const struct reduced_product *h, uint16_t *c, VEC
 
 	sum *= alpha;
 	if (beta != 0)
-		sum += widen(h, vec_load_half(c, n)) * beta;
+		sum += widen(h, vec_load_reduced_float(c, n)) * beta;
 	if (n == LANES)
 		*(vec_reduced_float *)c = narrow(h, sum);
 	else
-		vec_store_half(c, narrow(h, sum), n);
+		vec_store_reduced_float(c, narrow(h, sum), n);
 }
 
 /* The same for a c whose rows are not contiguous. */

@@ -58,7 +58,7 @@ static inline VEC units_along(const struct reduced_product *h, const uint16_t *s
 #if UNIT == 2
 	return vec_load_pairs(s, n);
 #else
-	return widen(h, vec_load_half(s, n));
+	return widen(h, vec_load_reduced_float(s, n));
 #endif
 }
 
@@ -68,10 +68,11 @@ static inline VEC units_along(const struct reduced_product *h, const uint16_t *s
 static inline VEC units_across(const struct reduced_product *h, const uint16_t *s, int64_t step,
 			       int64_t n, int64_t k)
 {
-	vec_reduced_float first = vec_load_half(s, n);
+	vec_reduced_float first = vec_load_reduced_float(s, n);
 
 #if UNIT == 2
-	return vec_make_pairs(first, k > 1 ? vec_load_half(s + step, n) : (vec_reduced_float){ 0 });
+	return vec_make_pairs(first, k > 1 ? vec_load_reduced_float(s + step, n) :
+					     (vec_reduced_float){ 0 });
 #else
 	return widen(h, first);
 #endif

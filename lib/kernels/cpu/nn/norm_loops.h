@@ -5,6 +5,16 @@
  */
 #include "kernels/cpu/nn/moments.h"
 
+/* Sets *mean to that of n elements; returns 1 / sqrt(variance + eps). */
+static inline T F(rstd_of)(const T *x, int64_t n, double eps, T *mean)
+{
+	double centre = F(sum)(x, n) / (double)n;
+	double variance = F(sum_squares)(x, (T)centre, n) / (double)n;
+
+	*mean = (T)centre;
+	return (T)(1 / sqrt(variance + eps));
+}
+
 /* ---- layer_norm ---- */
 
 static void F(layer_rows)(int64_t begin, int64_t end, void *ctx)
@@ -16,9 +26,7 @@ static void F(layer_rows)(int64_t begin, int64_t end, void *ctx)
 	for (int64_t r = begin; r < end; r++) {
 		const T *x = (const T *)l->x + r * n;
 		T *out = (T *)l->out + r * n;
-		double centre = F(sum)(x, n) / (double)n;
-		double variance = F(sum_squares)(x, (T)centre, n) / (double)n;
-		T mean = (T)centre, rstd = (T)(1 / sqrt(variance + l->eps));
+		T mean, rstd = F(rstd_of)(x, n, l->eps, &mean);
 
 		((T *)l->mean)[r] = mean;
 		((T *)l->rstd)[r] = rstd;
@@ -101,9 +109,7 @@ static void F(groups)(int64_t begin, int64_t end, void *ctx)
 	for (int64_t k = begin; k < end; k++) {
 		const T *x = (const T *)g->x + k * n;
 		T *out = (T *)g->out + k * n;
-		double centre = F(sum)(x, n) / (double)n;
-		double variance = F(sum_squares)(x, (T)centre, n) / (double)n;
-		T mean = (T)centre, rstd = (T)(1 / sqrt(variance + g->eps));
+		T mean, rstd = F(rstd_of)(x, n, g->eps, &mean);
 		int64_t first = k % g->groups * g->channels;
 
 		((T *)g->mean)[k] = mean;

@@ -14,44 +14,32 @@ struct adaptive {
 	const void *in;
 };
 
-/* The window of output o: elements from[d] to before until[d] of each dimension d. */
+/* A window: elements from[d] to before until[d] of each dimension d. */
 struct window {
-	int64_t o[3], from[3], until[3];
+	int64_t from[3], until[3];
 };
 
-static void set_window(struct window *w, const struct pool_shape *s, int d, int64_t o)
+/* Sets the window along dimension d for output o. */
+static inline void set_window(struct window *w, const struct pool_shape *s, int d, int64_t o)
 {
 	int64_t in = s->in[d], out = s->out[d];
 
-	w->o[d] = o;
 	w->from[d] = o * in / out;
 	w->until[d] = ((o + 1) * in + out - 1) / out;
 }
 
-/* The window of the first output of a plane; empty if there is no output. */
-static struct window first_window(const struct pool_shape *s)
+/* The window of a row of outputs, without dimension 2. */
+static inline struct window row_window(const struct pool_shape *s, int64_t row)
 {
-	struct window w = { .until = { 0 } };
+	struct window w = { .from = { 0 } };
 
-	for (int d = 0; d < 3 && s->out_plane; d++)
-		set_window(&w, s, d, 0);
+	set_window(&w, s, 0, row / s->out[1]);
+	set_window(&w, s, 1, row % s->out[1]);
 	return w;
 }
 
-/* Advances to the next output in row-major order; from the last one to the first. */
-static void next_window(struct window *w, const struct pool_shape *s)
-{
-	for (int d = 2; d >= 0; d--) {
-		bool wrap = w->o[d] + 1 == s->out[d];
-
-		set_window(w, s, d, wrap ? 0 : w->o[d] + 1);
-		if (!wrap)
-			return;
-	}
-}
-
 /* The index in the plane of the first element of row (a, b). */
-static int64_t line_of(const struct pool_shape *s, int64_t a, int64_t b)
+static inline int64_t line_of(const struct pool_shape *s, int64_t a, int64_t b)
 {
 	return (a * s->in[1] + b) * s->in[2];
 }

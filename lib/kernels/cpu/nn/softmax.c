@@ -4,6 +4,7 @@
  * subtracted before exp(), so that nothing overflows. Adjacent lines whose elements are contiguous
  * across the lines are computed as a tile, row by row; all others one by one.
  */
+#include "kernels/cpu/reduce/lines.h"
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vecmath.h"
 
@@ -61,17 +62,11 @@ struct job {
 static void lines_task(int64_t begin, int64_t end, void *ctx)
 {
 	const struct job *j = ctx;
-	int64_t run = j->t->kept.size[0];
 	char *data[REDUCE_ITER_OPERANDS];
 
-	while (begin < end) {
-		int64_t n = run - begin % run;
-
-		if (n > end - begin)
-			n = end - begin;
-		reduce_iter_seek(j->t, begin, data);
+	for (int64_t n; begin < end; begin += n) {
+		n = lines_next(j->t, begin, end, INT64_MAX, data);
 		j->fn(j->t, data, n, j->log);
-		begin += n;
 	}
 }
 
@@ -86,7 +81,7 @@ struct reduced_job {
 static int64_t adjacent_lines(const struct reduced_job *j, int64_t i, int64_t end)
 {
 	const struct reduce_iter *t = j->t;
-	int64_t n = t->along.size[0], many = SOFTMAX_HALF_LINE / n;
+	int64_t n = t->along.size[0], many = SOFTMAX_REDUCED_LINE / n;
 
 	for (int k = 0; k < t->nops; k++)
 		if (t->kept.n > 1 || t->kept.stride[k][0] != n * t->along.stride[k][0])
@@ -113,7 +108,7 @@ static void reduced_float_lines(int64_t begin, int64_t end, void *ctx)
 {
 	const struct reduced_job *j = ctx;
 	const struct reduce_iter_dims *along = &j->t->along;
-	_Alignas(64) float x[SOFTMAX_HALF_LINE + VEC_F32];
+	_Alignas(64) float x[SOFTMAX_REDUCED_LINE + VEC_F32];
 	int64_t n = along->size[0];
 	char *data[REDUCE_ITER_OPERANDS];
 
@@ -133,7 +128,7 @@ static void reduced_float_backward(int64_t begin, int64_t end, void *ctx)
 {
 	const struct reduced_job *j = ctx;
 	const struct reduce_iter_dims *along = &j->t->along;
-	_Alignas(64) float y[SOFTMAX_HALF_LINE], g[SOFTMAX_HALF_LINE];
+	_Alignas(64) float y[SOFTMAX_REDUCED_LINE], g[SOFTMAX_REDUCED_LINE];
 	int64_t n = along->size[0];
 	char *data[REDUCE_ITER_OPERANDS];
 
@@ -230,7 +225,7 @@ static int forward(const char *name, tensor *out, const tensor *self, int dim, b
 	const struct softmax_fns *fns = &all[self->dtype];
 	const tensor *op[] = { out, self };
 
-	if (dtype_is_reduced_float(self->dtype) && self->sizes[dim] <= SOFTMAX_HALF_LINE)
+	if (dtype_is_reduced_float(self->dtype) && self->sizes[dim] <= SOFTMAX_REDUCED_LINE)
 		return for_reduced_lines(reduced_float_lines, op, 2, dim, log);
 	if (unlikely(!fns->rows))
 		return kernel_no_dtype(name, self->dtype, "cpu");
@@ -251,7 +246,7 @@ static int backward(const char *name, tensor *out, const tensor *grad, const ten
 	 */
 	const tensor *op[] = { out, output, grad };
 
-	if (dtype_is_reduced_float(grad->dtype) && grad->sizes[dim] <= SOFTMAX_HALF_LINE)
+	if (dtype_is_reduced_float(grad->dtype) && grad->sizes[dim] <= SOFTMAX_REDUCED_LINE)
 		return for_reduced_lines(reduced_float_backward, op, 3, dim, log);
 	if (unlikely(!all[grad->dtype].rows))
 		return kernel_no_dtype(name, grad->dtype, "cpu");

@@ -89,8 +89,8 @@ struct column {
 	bool zeros; /* a zero point is not 0 */
 };
 
-static void prepare_columns(struct column *c, const struct product_i8 *p, tile_fn line,
-			    int64_t first, int64_t n)
+static void prepare_columns(struct column *c, const struct gemm_s8 *p, tile_fn line, int64_t first,
+			    int64_t n)
 {
 	const struct requantize *q = p->requantize;
 	int32_t sums[PANEL] = { 0 };
@@ -140,7 +140,7 @@ static void store_row(uint8_t *out, int64_t step, const uint8_t *row, int64_t n)
 }
 
 /* Rows begin to end of n columns from `first` on. */
-static void compute_panel(const struct product_i8 *p, struct tiles tiles, const struct column *c,
+static void compute_panel(const struct gemm_s8 *p, struct tiles tiles, const struct column *c,
 			  int64_t begin, int64_t end, int64_t first, int64_t n)
 {
 	int32_t sums[DOT_ROWS * PANEL];
@@ -174,7 +174,7 @@ static void compute_panel(const struct product_i8 *p, struct tiles tiles, const 
 /* A task is ROWS rows of one panel. Tasks of one panel are adjacent: they share its column data. */
 static void compute_tasks(int64_t begin, int64_t end, void *ctx)
 {
-	const struct product_i8 *p = ctx;
+	const struct gemm_s8 *p = ctx;
 	int64_t blocks = (p->m + ROWS - 1) / ROWS;
 	struct tiles tiles = best_tiles();
 	int64_t prepared = -1;
@@ -190,7 +190,7 @@ static void compute_tasks(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-static int cpu_product_i8(const struct product_i8 *p)
+static int cpu_gemm_s8(const struct gemm_s8 *p)
 {
 	int64_t blocks = (p->m + ROWS - 1) / ROWS, panels = (p->n + PANEL - 1) / PANEL;
 	int64_t work = (p->m < ROWS ? p->m : ROWS) * PANEL * (p->k / 16 + 1);
@@ -257,4 +257,4 @@ static int cpu_patches_u8(uint8_t *out, const uint8_t *image, const struct patch
 	return 0;
 }
 
-CPU_KERNELS(K(product_i8), K(patches_u8))
+CPU_KERNELS(K(gemm_s8), K(patches_u8))

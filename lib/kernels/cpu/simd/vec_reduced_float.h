@@ -17,7 +17,7 @@ typedef uint16_t vec_reduced_float
 	__attribute__((vector_size(VEC_BYTES / 2), aligned(2), may_alias));
 
 /* The first n elements, the others zero; does not read beyond them. */
-static inline vec_reduced_float vec_load_half(const uint16_t *p, int64_t n)
+static inline vec_reduced_float vec_load_reduced_float(const uint16_t *p, int64_t n)
 {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 	return (vec_reduced_float)_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p);
@@ -29,7 +29,7 @@ static inline vec_reduced_float vec_load_half(const uint16_t *p, int64_t n)
 #endif
 }
 
-static inline void vec_store_half(uint16_t *p, vec_reduced_float v, int64_t n)
+static inline void vec_store_reduced_float(uint16_t *p, vec_reduced_float v, int64_t n)
 {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 	_mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), (__m256i)v);

@@ -136,24 +136,24 @@ static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
 	VEC_ENTRY(NAME, d, 2)
 
 /* The same for bf16: x is a vector of f32, and the result is rounded once. */
-#define VEC_LOOP_1_BF16(NAME, DECL, EXPR)                                                \
-	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n,       \
-				      const void *params)                                \
-	{                                                                                \
-		const uint16_t *px = in[0];                                              \
-		uint16_t *po = out;                                                      \
-		int64_t i = 0;                                                           \
-		DECL;                                                                    \
-                                                                                         \
-		for (; i + VEC_F32 <= n; i += VEC_F32) {                                 \
-			vec_f32 x = vec_from_bf16(*(const vec_reduced_float *)(px + i)); \
-			*(vec_reduced_float *)(po + i) = vec_to_bf16(EXPR);              \
-		}                                                                        \
-		if (i < n) {                                                             \
-			vec_f32 x = vec_from_bf16(vec_load_half(px + i, n - i));         \
-			vec_store_half(po + i, vec_to_bf16(EXPR), n - i);                \
-		}                                                                        \
-	}                                                                                \
+#define VEC_LOOP_1_BF16(NAME, DECL, EXPR)                                                 \
+	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n,        \
+				      const void *params)                                 \
+	{                                                                                 \
+		const uint16_t *px = in[0];                                               \
+		uint16_t *po = out;                                                       \
+		int64_t i = 0;                                                            \
+		DECL;                                                                     \
+                                                                                          \
+		for (; i + VEC_F32 <= n; i += VEC_F32) {                                  \
+			vec_f32 x = vec_from_bf16(*(const vec_reduced_float *)(px + i));  \
+			*(vec_reduced_float *)(po + i) = vec_to_bf16(EXPR);               \
+		}                                                                         \
+		if (i < n) {                                                              \
+			vec_f32 x = vec_from_bf16(vec_load_reduced_float(px + i, n - i)); \
+			vec_store_reduced_float(po + i, vec_to_bf16(EXPR), n - i);        \
+		}                                                                         \
+	}                                                                                 \
 	VEC_ENTRY(NAME, bf16, 1)
 
 /* The SLEEF function f as f_v32() and f_v64(). */

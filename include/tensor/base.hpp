@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Of <tensor/tensor.hpp>: what class Tensor has besides operators. T is Tensor; <tensor/ops.hpp>, which is generated,
+ * derives it from tensor_base<Tensor>.
+ */
+#ifndef TENSOR_BASE_HPP
+#define TENSOR_BASE_HPP
+
+#include <tensor/arguments.hpp>
+
+#if defined(__has_include) && __cplusplus > 201703L
+#if __has_include(<span>)
+#include <span>
+#endif
+#endif
+
+namespace libtensor
+{
+
+/* ---- x[...] ---- */
+
+/* An argument of index(): a position, a tensor of positions or a mask, or one of the functions below. */
+class subscript
+{
+	tensor_subscript value_;
+
+      public:
+	subscript(tensor_subscript value) : value_(value)
+	{
+	}
+
+	template <class N, class = std::enable_if_t<std::is_integral_v<N>>>
+	subscript(N position) : value_(TENSOR_I(static_cast<int64_t>(position)))
+	{
+	}
+
+	subscript(const handle &t) : value_(TENSOR_AT(t.get()))
+	{
+	}
+
+	operator tensor_subscript() const
+	{
+		return value_;
+	}
+};
+
+/* begin:end:step of a dimension; range() is all of it. */
+inline subscript range(std::optional<int64_t> begin = std::nullopt,
+		       std::optional<int64_t> end = std::nullopt, int64_t step = 1)
+{
+	return TENSOR_SLICE(given(begin), given(end), step);
+}
+
+inline const subscript ellipsis = TENSOR_ELLIPSIS;
+inline const subscript newaxis = TENSOR_NEWAXIS;
+
+/* ---- results ---- */
+
+/* The results of an operator that returns Tensor[]: call(results, room) gives their number, or ERANGE. */
+template <class T, class Call> std::vector<T> results_of(Call call)
+{
+	std::vector<T> list;
+	std::vector<::tensor *> found(16);
+	int n;
+
+	while ((n = call(found.data(), static_cast<int64_t>(found.size()))) == -ERANGE &&
+	       found.size() < 1u << 24) {
+		tensor_clear_error();
+		found.assign(found.size() * 8, nullptr);
+	}
+	check(n);
+	list.reserve(static_cast<std::size_t>(n));
+	for (int i = 0; i < n; i++)
+		list.push_back(T::maybe(found[static_cast<std::size_t>(i)]));
+	return list;
+}
+
+/* ---- tensors ---- */
+
+template <class T> class tensor_base : public handle
+{
+	const T &self() const
+	{
+		return static_cast<const T &>(*this);
+	}
+
+	void check_dtype(enum tensor_dtype want) const
+	{
+		if (dtype() != want)
+			throw_error(EINVAL, std::string("data: the tensor is ") +
+						    tensor_dtype_name(dtype()) + ", not " +
+						    tensor_dtype_name(want));
+	}
+
+	/* Row-major, on the CPU, of this dtype. */
+	T as(enum tensor_dtype want) const
+	{
+		return self().to(options(want).device(cpu));
+	}
+
+      public:
+	using handle::handle;
+
+	/* ---- from the C interface ---- */
+
+	/* What an operator returned: takes it out of the open tensor_scope, if there is one. Throws for NULL. */
+	static T result(::tensor *t)
+	{
+		return T(tensor_keep(check(t)));
+	}
+
+	/* The same for a result that may be missing. */
+	static T maybe(::tensor *t)
+	{
+		return T(tensor_keep(t));
+	}
+
+	/* Another reference of a tensor that belongs to somebody else. */
+	static T borrowed(::tensor *t)
+	{
+		return T(tensor_retain(t));
+	}
+
+	/* ---- what it is ---- */
+
+	int64_t dim() const
+	{
+		return tensor_dim(get());
+	}
+
+	/* dim may be negative. */
+	int64_t size(int dim) const
+	{
+		if (dim < -this->dim() || dim >= this->dim())
+			throw_error(EINVAL,
+				    "size: dimension " + std::to_string(dim) + " is out of range");
+		return tensor_size(get(), dim);
+	}
+
+	shape sizes() const
+	{
+		return dim() < 0 ? shape() :
+				   shape(tensor_sizes(get()), tensor_sizes(get()) + dim());
+	}
+
+	shape strides() const
+	{
+		return dim() < 0 ? shape() :
+				   shape(tensor_strides(get()), tensor_strides(get()) + dim());
+	}
+
+	int64_t numel() const
+	{
+		return tensor_numel(get());
+	}
+
+	enum tensor_dtype dtype() const
+	{
+		return tensor_dtype(get());
+	}
+
+	tensor_device device() const
+	{
+		return tensor_get_device(get());
+	}
+
+	enum tensor_layout layout() const
+	{
+		return tensor_layout(get());
+	}
+
+	bool is_contiguous() const
+	{
+		return tensor_is_contiguous(get());
+	}
+
+	bool is_writable() const
+	{
+		return tensor_is_writable(get());
+	}
+
+	bool is_same(const T &other) const
+	{
+		return get() == other.get();
+	}
+
+	bool shares_storage(const T &other) const
+	{
+		return tensor_shares_storage(get(), other.get());
+	}
+
+	/* ---- elements ---- */
+
+	/* The first element. EINVAL where X is not the type of an element. */
+	template <class X> const X *data() const
+	{
+		check_dtype(dtype_of<X>);
+		return static_cast<const X *>(tensor_data(get()));
+	}
+
+	/* The same for writing. EACCES where the memory is mapped read-only. */
+	template <class X> X *mutable_data() const
+	{
+		check_dtype(dtype_of<X>);
+		if (!is_writable())
+			check(tensor_mutable_data(get()));
+		return static_cast<X *>(tensor_mutable_data(get()));
+	}
+
+#ifdef __cpp_lib_span
+	/* All elements of a contiguous tensor on the CPU, without a copy. */
+	template <class X> std::span<const X> span() const
+	{
+		if (!is_contiguous())
+			throw_error(EINVAL, "span: the tensor is not contiguous");
+		return { data<X>(), static_cast<std::size_t>(numel()) };
+	}
+#endif
+
+	/* The one element, converted to X. EINVAL with more or fewer elements. */
+	template <class X> X item() const
+	{
+		tensor_scalar value = {};
+
+		check(tensor_item_scalar(get(), &value));
+		if (value.kind == TENSOR_SCALAR_FLOAT || value.kind == TENSOR_SCALAR_COMPLEX)
+			return static_cast<X>(value.d);
+		return static_cast<X>(value.i);
+	}
+
+	/* All elements in row-major order, converted to X. */
+	template <class X> std::vector<X> to_vector() const
+	{
+		static_assert(!std::is_same_v<X, bool>,
+			      "std::vector<bool> has no array of bool: use uint8_t");
+		std::vector<X> values(static_cast<std::size_t>(check(numel())));
+
+		check(tensor_copy_to(as(dtype_of<X>).get(), values.data(),
+				     values.size() * sizeof(X)));
+		return values;
+	}
+
+	/* Writes elements in row-major order, as many as the tensor has and of its dtype. */
+	template <class R> const T &copy_from(const R &values) const
+	{
+		using X = std::remove_cv_t<std::remove_pointer_t<decltype(values.data())>>;
+
+		check_dtype(dtype_of<X>);
+		check(tensor_copy_from(get(), values.data(), values.size() * sizeof(X)));
+		return self();
+	}
+
+	/* The text that tensor_print() prints. */
+	std::string str() const
+	{
+		if (!get())
+			return "tensor()";
+
+		std::string text(static_cast<std::size_t>(check(tensor_format(get(), nullptr, 0))),
+				 '\0');
+
+		tensor_format(get(), &text[0], text.size() + 1);
+		return text;
+	}
+
+	/* ---- x[...] ---- */
+
+	/* A view without the first dimension. */
+	T operator[](int64_t position) const
+	{
+		return T::result(tensor_select(get(), 0, position));
+	}
+
+	/* Rows by their positions, or elements by a mask. */
+	T operator[](const T &positions) const
+	{
+		return index({ positions });
+	}
+
+	/* x.index({ 0, ellipsis, range(0, 2) }) is x[0, ..., 0:2]. A view where no item is a tensor. */
+	T index(std::initializer_list<subscript> items) const
+	{
+		const std::vector<tensor_subscript> list(items.begin(), items.end());
+
+		return T::result(
+			tensor_index_items(get(), list.data(), static_cast<int>(list.size())));
+	}
+
+	/* x[items] = value, broadcast. */
+	const T &index_put_(std::initializer_list<subscript> items, const T &value) const
+	{
+		const std::vector<tensor_subscript> list(items.begin(), items.end());
+
+		check(tensor_index_put_items(get(), value.get(), list.data(),
+					     static_cast<int>(list.size())));
+		return self();
+	}
+
+	/* ---- differentiation ---- */
+
+	bool requires_grad() const
+	{
+		return tensor_requires_grad(get());
+	}
+
+	const T &set_requires_grad(bool wanted = true) const
+	{
+		check(tensor_set_requires_grad(get(), wanted));
+		return self();
+	}
+
+	bool is_leaf() const
+	{
+		return tensor_is_leaf(get());
+	}
+
+	/* Empty without a gradient. */
+	T grad() const
+	{
+		return T::borrowed(tensor_grad(get()));
+	}
+
+	/* An empty one drops the gradient. */
+	void set_grad(const T &grad) const
+	{
+		check(tensor_set_grad(get(), grad.get()));
+	}
+
+	void zero_grad() const
+	{
+		check(tensor_set_grad(get(), nullptr));
+	}
+
+	/* flags: TENSOR_RETAIN_GRAPH, TENSOR_CREATE_GRAPH */
+	void backward(unsigned flags = 0) const
+	{
+		backward(T(), flags);
+	}
+
+	/* With a gradient of this tensor's shape. */
+	void backward(const T &gradient, unsigned flags = 0) const
+	{
+		::tensor *output = get(), *grad = gradient.get();
+
+		if (!output)
+			throw_error(EINVAL, "backward: the tensor is empty");
+		check(tensor_backward_ex(tensor_list{ &output, 1 }, &grad,
+					 tensor_list{ nullptr, 0 }, nullptr, flags));
+	}
+
+	/* ---- sharing ---- */
+
+	/* Moves the storage into a buffer that other processes can share. */
+	const T &share() const
+	{
+		check(tensor_share_memory(get()));
+		return self();
+	}
+
+	/* Names the buffer for tensorstat. */
+	const T &label(const std::string &text) const
+	{
+		check(tensor_set_label(get(), text.c_str()));
+		return self();
+	}
+
+	/* Forbids writing to the memory, for good and to all. */
+	const T &seal() const
+	{
+		check(tensor_buffer_seal(get()));
+		return self();
+	}
+
+	/* A new descriptor of the buffer, the caller's. rights: TENSOR_BUFFER_* */
+	int buffer_fd(unsigned rights) const
+	{
+		return check(tensor_buffer_fd(get(), rights));
+	}
+};
+
+} /* namespace libtensor */
+
+#endif

@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# The public headers, the README's first program and the tests of tests/cpp with every compiler and standard: no
+# warning with -Wall -Wextra -Wpedantic, and the programs run. A compiler that is not installed is skipped.
+set -u
+. tests/shell/check.bash
+build=$(readlink -f "$1")
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+flags="-Iinclude -Iinclude/uapi -I$build/gen/include -Wall -Wextra -Werror"
+link="-L$build -ltensor -Wl,-rpath,$build"
+
+# first NAME...: the first of these programs that is there.
+first() { for c; do command -v "$c" >/dev/null && echo "$c" && return; done; }
+c_compilers="$(first gcc) $(first clang clang-14)"
+cxx_compilers="$(first g++) $(first clang++ clang++-14)"
+c_standards="c11 gnu11 c17"
+cxx_standards="c++17 c++20 c++2b"
+
+needs() {
+	set -- $1
+	[ $# -eq 2 ] || { echo "of two compilers there is: $*"; exit 77; }
+}
+
+# each_alone LANGUAGE COMPILER STANDARD HEADER...: each header alone, so that it includes what it needs.
+each_alone() {
+	local language=$1 cc=$2 std=$3 h
+	shift 3
+	for h; do
+		echo "#include <tensor/${h##*/}>" | $cc -x $language -std=$std -Wpedantic $flags -fsyntax-only -
+	done
+}
+
+# all_together LANGUAGE COMPILER STANDARD HEADER...
+all_together() {
+	local language=$1 cc=$2 std=$3
+	shift 3
+	printf '#include <tensor/%s>\n' "${@##*/}" | $cc -x $language -std=$std -Wpedantic $flags -fsyntax-only -
+}
+
+headers_compile_as_c() {
+	needs "$c_compilers"
+	for cc in $c_compilers; do
+		each_alone c $cc c11 include/tensor/*.h
+		for std in $c_standards; do all_together c $cc $std include/tensor/*.h; done
+	done
+}
+
+headers_compile_as_cpp() {
+	needs "$cxx_compilers"
+	for cxx in $cxx_compilers; do
+		each_alone c++ $cxx c++17 include/tensor/*.h include/tensor/*.hpp
+		for std in $cxx_standards; do all_together c++ $cxx $std include/tensor/*.h include/tensor/*.hpp; done
+	done
+}
+
+# runs COMPILER STANDARD FILE: the program prints what the README says.
+runs() {
+	for o in -O0 -O2; do
+		$1 -std=$2 $o $flags "$3" -o "$tmp/first" $link
+		"$tmp/first" | diff "$tmp/first.out" -
+	done
+}
+
+first_program_runs_in_c() {
+	needs "$c_compilers"
+	readme_block c >"$tmp/first.c"
+	readme_block text >"$tmp/first.out"
+	for cc in $c_compilers; do
+		for std in $c_standards; do runs $cc $std "$tmp/first.c"; done
+	done
+}
+
+first_program_runs_in_cpp() {
+	needs "$cxx_compilers"
+	readme_block c >"$tmp/first.cc"
+	readme_block text >"$tmp/first.out"
+	for cxx in $cxx_compilers; do
+		for std in $cxx_standards; do runs $cxx $std "$tmp/first.cc"; done
+	done
+}
+
+# The same program with <tensor/tensor.hpp>.
+first_program_of_the_guide_runs() {
+	needs "$cxx_compilers"
+	awk '/^```cpp program$/ { on = 1; next } /^```$/ { if (on) exit } on' docs/reference/cpp.md >"$tmp/guide.cc"
+	awk '/^```text$/ { on = 1; next } /^```$/ { if (on) exit } on' docs/reference/cpp.md >"$tmp/first.out"
+	grep -q 'int main' "$tmp/guide.cc"
+	for cxx in $cxx_compilers; do
+		for std in $cxx_standards; do runs $cxx $std "$tmp/guide.cc"; done
+	done
+}
+
+# The other pieces of C++ in the guide, each in a block of its own.
+pieces_of_the_guide_run() {
+	needs "$cxx_compilers"
+	{
+		printf '#include <tensor/tensor.hpp>\n#include <iostream>\n#include <sys/socket.h>\n'
+		printf 'using namespace libtensor;\nint main()\n{\n'
+		printf 'Tensor x = randn({ 2, 3 }).share(), y = ones({ 2, 3 }), inputs = randn({ 8, 3 }), targets = ones({ 8, 1 });\n'
+		awk '/^```cpp$/ { on = 1; print "{"; next } /^```$/ { if (on) print "}"; on = 0 } on' docs/reference/cpp.md
+		printf '}\n'
+	} >"$tmp/pieces.cc"
+	[ "$(grep -c '^{$' "$tmp/pieces.cc")" -gt 5 ]
+	for cxx in $cxx_compilers; do
+		$cxx -std=c++17 $flags -Wno-unused "$tmp/pieces.cc" -o "$tmp/pieces" $link
+		"$tmp/pieces"
+	done
+}
+
+# g++ with C++17 is a part of `make test-unit`.
+cpp_tests_pass_with_clang_and_later_standards() {
+	needs "$cxx_compilers"
+	for t in tests/cpp/test_*.cc; do
+		set -- $cxx_compilers
+		for with in "$1 -std=c++20" "$2 -std=c++17 -O2" "$2 -std=c++20"; do
+			$with -Wpedantic $flags "$t" -o "$tmp/test" $link -pthread
+			"$tmp/test"
+		done
+	done
+}
+
+# refused LINE: neither compiler accepts it in a function.
+refused() {
+	printf '#include <tensor/tensor.hpp>\nvoid f(tensor *x);\nvoid f(tensor *x) { %s }\n' "$1" >"$tmp/bad.cc"
+	for cxx in $cxx_compilers; do
+		fails $cxx -std=c++17 $flags -Wno-unused -fsyntax-only "$tmp/bad.cc" 2>>"$tmp/said"
+	done
+}
+
+# A list of C++ that would outlive its elements gave shapes of zeros with clang++ -O2.
+dangling_shape_is_refused() {
+	needs "$cxx_compilers"
+	refused 'tensor_ints size = TENSOR_SHAPE(2, 3); tensor_zeros(size, tensor_options());'
+	refused 'tensor_list list = TENSOR_LIST(x, x); tensor_cat(list, 0);'
+	refused 'libtensor::zeros({2, 2})[0] = libtensor::ones({2});'
+	refused 'libtensor::ones({2}).sum(1, 1);  libtensor::Tensor t = x;'
+}
+
+check_all headers_compile_as_c headers_compile_as_cpp first_program_runs_in_c first_program_runs_in_cpp \
+	first_program_of_the_guide_runs pieces_of_the_guide_run cpp_tests_pass_with_clang_and_later_standards dangling_shape_is_refused

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* One name takes a tensor or a number: the macros at the end of tensor/ops.h. */
+#include "check.h"
+
+#include <complex.h>
+
+static void numbers_of_every_type_reach_the_scalar_function(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2), F32)),
+		       *i = ok(tensor_ones(TENSOR_SHAPE(1), I64));
+		const float half = 0.5f;
+		uint8_t small = 3;
+
+		assert_values(ok(tensor_add(x, 2)), 0, 3, 3);
+		assert_values(ok(tensor_mul(x, half)), 0, 0.5, 0.5);
+		assert_values(ok(tensor_sub(x, 0.25)), 0, 0.75, 0.75);
+		assert_values(ok(tensor_mul(x, small)), 0, 3, 3);
+		assert_values(ok(tensor_add(x, 1.5L)), 0, 2.5, 2.5);
+		assert_values(ok(tensor_add(x, TENSOR_SCALAR(1))), 0, 2, 2);
+		assert_values(
+			ok(tensor_add(x, (tensor_scalar){ .d = 2, .kind = TENSOR_SCALAR_FLOAT })),
+			0, 3, 3);
+		assert_values(ok(tensor_add(i, INT64_C(1) << 40)), 0,
+			      (double)(INT64_C(1) << 40) + 1);
+		assert_int_equal(tensor_dtype(ok(tensor_mul(x, 2.0 * I))), TENSOR_C64);
+		assert_int_equal(tensor_dtype(ok(tensor_add(i, 0.5))), TENSOR_F32);
+		assert_int_equal(tensor_dtype(ok(tensor_add(tensor_eq(x, x), (bool)true))),
+				 TENSOR_BOOL);
+	}
+}
+
+static void tensors_reach_the_tensor_function(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_full(TENSOR_SHAPE(2), TENSOR_SCALAR(2), F32));
+		tensor *const same = x;
+
+		assert_values(ok(tensor_add(x, same)), 0, 4, 4);
+		assert_values(ok(tensor_add_opt(x, x, TENSOR_SCALAR(3))), 0, 8, 8);
+		assert_values(ok(tensor_add_opt(x, 1, TENSOR_SCALAR(3))), 0, 5, 5);
+		assert_values(ok(tensor_add(x, tensor_mul(x, tensor_add(x, tensor_mul(x, 2))))), 0,
+			      14, 14);
+		assert_values(ok(tensor_fill_(x, tensor_sum(tensor_ones_like(x, F32)))), 0, 2, 2);
+		assert_values(ok(tensor_fill_(x, 7)), 0, 7, 7);
+		assert_values(ok(tensor_mul_(x, 2)), 0, 14, 14);
+		assert_values(ok(tensor_add_out(tensor_empty(TENSOR_SHAPE(2), F32), x, 1)), 0, 15,
+			      15);
+	}
+}
+
+static void null_counts_as_a_tensor_and_passes(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2), F32));
+
+		assert_fails(tensor_add(x, NULL), EINVAL, "add.Tensor: an argument is NULL");
+	}
+}
+
+static void number_may_stand_on_either_side(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_arange(TENSOR_SCALAR(3), F32));
+
+		assert_values(ok(tensor_pow(x, 2)), 0, 0, 1, 4);
+		assert_values(ok(tensor_pow(2, x)), 0, 1, 2, 4);
+		assert_values(ok(tensor_pow(x, x)), 0, 1, 1, 4);
+		assert_values(ok(tensor_where(tensor_gt(x, 1), x, -1)), 0, -1, -1, 2);
+		assert_values(ok(tensor_where(tensor_gt(x, 1), 5.0, x)), 0, 0, 1, 5);
+		assert_values(ok(tensor_where(tensor_ge(x, 1), 1.0, 0.0)), 0, 0, 1, 1);
+		assert_values(ok(tensor_masked_fill(x, tensor_lt(x, 1), 9)), 0, 9, 1, 2);
+		assert_values(ok(tensor_clamp_min(x, 1)), 0, 1, 1, 2);
+		assert_values(ok(tensor_lerp(x, tensor_mul(x, 3), 0.5)), 0, 0, 2, 4);
+		assert_values(ok(tensor_isin(x, 2)), 0, 0, 0, 1);
+	}
+}
+
+static void functions_stay_addressable(void **state)
+{
+	tensor *(*add)(tensor *, tensor *) = tensor_add;
+	tensor *(*fill)(tensor *, tensor_scalar) = &tensor_fill;
+
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(1), F32));
+
+		assert_values(ok(add(x, x)), 0, 2);
+		assert_values(ok((tensor_add)(x, x)), 0, 2);
+		assert_values(ok(fill(x, TENSOR_SCALAR(3))), 0, 3);
+		assert_values(ok(tensor_add_scalar(x, TENSOR_SCALAR(3))), 0, 4);
+		assert_values(ok(tensor_fill_tensor(x, tensor_sum(x))), 0, 1);
+	}
+}
+
+static void an_argument_is_evaluated_once(void **state)
+{
+	int n = 0;
+
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(1), F32));
+
+		assert_values(ok(tensor_add(x, ++n)), 0, 2);
+		assert_values(ok(tensor_pow(++n, x)), 0, 2);
+		assert_int_equal(n, 2);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_of_every_type_reach_the_scalar_function),
+		cmocka_unit_test(tensors_reach_the_tensor_function),
+		cmocka_unit_test(null_counts_as_a_tensor_and_passes),
+		cmocka_unit_test(number_may_stand_on_either_side),
+		cmocka_unit_test(functions_stay_addressable),
+		cmocka_unit_test(an_argument_is_evaluated_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
