@@ -35,13 +35,13 @@ HELPER bool say(bool good, const char *what)
 }
 
 /**
- * struct page_record - what page_owner tells of an allocation
+ * struct page_record - an allocation in the output of page_owner
  * @order: 2^order pages
- * @slab: a slab, in which objects of others may live
- * @kept: its allocator keeps it for good: memory for call stacks, per-processor memory
- * @module: its call stack goes through the module
- * @text: the begin of it, if that is wanted
- * @len: its length
+ * @slab: a slab page, which may contain objects of other allocations
+ * @kept: never freed: memory for call stacks, per-processor memory
+ * @module: the call stack contains the module
+ * @text: the first part of the record, or NULL
+ * @len: length of @text
  */
 struct page_record {
 	int order;
@@ -94,13 +94,13 @@ HELPER long pages_of_module(bool show)
 }
 
 /**
- * struct hands - what a process has in its hands
+ * struct hands - the objects that a process holds
  * @dev: open device
  * @alloc: a buffer
- * @fd: of a buffer, its own or a stranger's
- * @dmabuf: of a buffer
+ * @fd: a buffer fd, its own or from another process
+ * @dmabuf: a dma-buf fd
  * @at: a mapping
- * @bytes: of the mapping
+ * @bytes: size of the mapping
  */
 struct hands {
 	int dev;

@@ -185,12 +185,12 @@ static pid_t stranger(void)
 }
 
 /**
- * struct counts - of all cycles
- * @held: refused while somebody used it
- * @let: unloaded while somebody used it: wrong
- * @late: a stranger was in the way when it should have gone
- * @stuck: did not go at all
- * @broken: a cycle that did not come to that
+ * struct counts - numbers of unload attempts in all cycles
+ * @held: refused while in use: expected
+ * @let: succeeded while in use: a defect
+ * @late: unloaded only at a later attempt, since another process used it
+ * @stuck: never succeeded: a defect
+ * @broken: cycles that failed before
  */
 struct counts {
 	unsigned long held, let, late, stuck, broken;

@@ -21,7 +21,7 @@ static inline struct tensor_buffer_info info_of(const tensor *t)
 	return info;
 }
 
-/* Of read-only memory, too: writing to it must fail. */
+/* Also for read-only memory, where a write must fault. */
 static inline float *floats(const tensor *t)
 {
 	return (float *)tensor_data(t);

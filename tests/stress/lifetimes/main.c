@@ -28,12 +28,12 @@
 
 /**
  * struct search - all sequences of one length
- * @scope: what they range over
- * @depth: their length
- * @count: sequences so far
- * @dry: only count them
- * @model: before each step
- * @steps: of the sequence
+ * @scope: range of the sequences
+ * @depth: length of the sequences
+ * @count: number of sequences so far
+ * @dry: only count the sequences
+ * @model: the model before each step
+ * @steps: the current sequence
  */
 struct search {
 	struct scope scope;
@@ -212,8 +212,8 @@ static unsigned long search(struct search *s, int depth, bool dry)
 /**
  * struct job - the next depth of a scope
  * @search: the scope
- * @depth: next
- * @count: sequences of that depth
+ * @depth: next length
+ * @count: number of sequences of that length
  */
 struct job {
 	struct search search;

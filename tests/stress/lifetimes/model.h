@@ -45,14 +45,14 @@ enum op {
  * struct step - an action
  * @op: enum op
  * @proc: the process that acts
- * @buf: on which buffer; 0 where it is about none
+ * @buf: the buffer; 0 for an action without one
  */
 struct step {
 	uint8_t op, proc, buf;
 };
 
 /**
- * struct model - what is held
+ * struct model - the references that exist
  * @dev: whether the process has the device open
  * @slot: 0 or, with HANDLE, references of the handle, and otherwise the number of the object. A
  *	buffer fd and its mappings share a number, and a dma-buf fd and its attachments
@@ -68,9 +68,9 @@ struct model {
 #define NO_FILE 0x80
 
 /**
- * struct scope - what a search ranges over
- * @procs: processes
- * @bufs: buffers
+ * struct scope - the range of a search
+ * @procs: number of processes
+ * @bufs: number of buffers
  * @device: whether there is a device that can attach to a dma-buf
  */
 struct scope {

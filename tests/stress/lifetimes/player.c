@@ -104,12 +104,12 @@ static bool replace(struct player *p, unsigned int proc)
 }
 
 /**
- * player_steps() - do some steps
+ * player_steps() - execute steps and compare their results
  * @p: the player
- * @steps: what
- * @n: how many
+ * @steps: the steps
+ * @n: number of steps
  *
- * Return: whether each gave what it should.
+ * Return: whether all results were as expected.
  */
 bool player_steps(struct player *p, const struct step *steps, int n)
 {
@@ -165,7 +165,7 @@ static bool look_inside(struct player *p)
  * player_look() - compare the kernel with the model
  * @p: the player
  *
- * Looks at once and again when all that was freed is gone.
+ * Compares at once, and again after deferred frees.
  *
  * Return: whether they agree.
  */

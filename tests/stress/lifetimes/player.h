@@ -6,12 +6,12 @@
 #include "worker.h"
 
 /**
- * struct player - two processes and what they should hold
+ * struct player - two processes and the references that they should hold
  * @worker: the processes
- * @world: memory shared with them
- * @ends: of a socket between them
- * @model: what they hold
- * @wrong: why the last sequence failed
+ * @world: memory that is shared with the processes
+ * @ends: ends of a socket between the processes
+ * @model: the expected references
+ * @wrong: the reason why the last sequence failed
  */
 struct player {
 	struct worker worker[PROCS];

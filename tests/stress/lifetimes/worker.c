@@ -10,13 +10,13 @@
 #define PATIENCE_MS 60000
 
 /**
- * struct held - what the process holds of a buffer
+ * struct held - the references of a buffer that the process holds
  * @handle: each reference of a handle, oldest first; the kernel may give the same number again
- * @mmap_offset: of these
- * @refs: how many there are
+ * @mmap_offset: mmap offsets of the handles
+ * @refs: number of references of handles
  * @fd: buffer fd
  * @dmabuf: dma-buf fd
- * @gem: handle of the device, 0 for none
+ * @gem: GEM handle of the attached device, 0 for none
  * @at: mapping, or NULL
  */
 struct held {
@@ -312,9 +312,9 @@ static void serve(int sock)
 /**
  * worker_start() - start a process that holds nothing
  * @w: the process
- * @shared: memory that all share
- * @proc: its number
- * @ends: sockets of the processes between which they send fds, by number
+ * @shared: memory that all processes share
+ * @proc: number of the process
+ * @ends: sockets by process number, over which the processes send fds
  *
  * Return: 0 or -errno.
  */
@@ -350,10 +350,10 @@ void worker_kill(struct worker *w)
 }
 
 /**
- * worker_order() - have a process do some steps
+ * worker_order() - let a process execute steps
  * @w: the process
- * @steps: what; one that fails ends it
- * @n: how many
+ * @steps: the steps; the first failure ends the order
+ * @n: number of steps
  *
  * Return: 0; -errno of the step that failed; -EPIPE: the process died; -ETIMEDOUT: it hangs.
  */

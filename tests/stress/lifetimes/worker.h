@@ -13,12 +13,12 @@
 #define LOOK	       (OPS + 2)
 
 /**
- * struct buf_world - a buffer as all processes know it
- * @bytes: its size
- * @ino: its number
- * @stamp: what is written on its pages
- * @handles: in each process, those of different number
- * @want: what INFO shall say
+ * struct buf_world - a buffer, in memory that all processes share
+ * @bytes: size
+ * @ino: inode number
+ * @stamp: value of the words on its pages
+ * @handles: number of different handles in each process
+ * @want: the expected counts of INFO
  */
 struct buf_world {
 	uint64_t bytes, ino, stamp;
@@ -29,9 +29,9 @@ struct buf_world {
 /**
  * struct world - memory shared by the walk and its processes
  * @buf: the buffers
- * @stamps: the last stamp
- * @name: of the sequence, for the kernel log: it becomes the name of the process
- * @wrong: what the last order that failed was about
+ * @stamps: the last stamp that was used
+ * @name: name of the sequence; becomes that of the process, so that the kernel log contains it
+ * @wrong: description of the last failure
  */
 struct world {
 	struct buf_world buf[BUFS];
@@ -42,8 +42,8 @@ struct world {
 
 /**
  * struct worker - a process
- * @pid: its number
- * @sock: where it gets orders and answers them
+ * @pid: process ID
+ * @sock: socket for orders and answers
  */
 struct worker {
 	pid_t pid;

@@ -219,7 +219,7 @@ static void end_early(struct actor *a)
 /**
  * actors_start() - start a process of actors
  * @r: the round
- * @proc: its number
+ * @proc: number of the process
  *
  * Return: its pid, or -1.
  */

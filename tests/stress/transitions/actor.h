@@ -19,8 +19,8 @@
 /**
  * struct actor - a thread
  * @round: the round
- * @index: its number among all
- * @state: of its chance
+ * @index: number among all actors
+ * @state: state of its random numbers
  */
 struct actor {
 	struct round *round;

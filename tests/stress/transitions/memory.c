@@ -104,9 +104,9 @@ bool act_write(struct actor *a)
 
 /**
  * struct source - a way to mmap() the buffer
- * @fd: of what
- * @offset: where
- * @write: whether it gives the right to write
+ * @fd: fd for mmap()
+ * @offset: offset for mmap()
+ * @write: whether the fd permits writable mappings
  */
 struct source {
 	int fd;
