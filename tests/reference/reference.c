@@ -53,7 +53,7 @@ static const struct example *find(const char *op)
  * The result equals the recorded one; with any other dtype of the inputs the call succeeds or fails
  * with an error text.
  */
-static int check(const struct example *e)
+static int check_example(const struct example *e)
 {
 	static char text[TEXT];
 	int bad = 0;
@@ -90,12 +90,12 @@ static int check(const struct example *e)
 	return bad;
 }
 
-static int check_all(void)
+static int check_family(void)
 {
 	int failed = 0, families = 0, bad = 0, n = 0;
 
 	for (int i = 0; i < examples_count; i++) {
-		bad += check(&examples[i]);
+		bad += check_example(&examples[i]);
 		n++;
 		if (i + 1 < examples_count && !strcmp(examples[i].family, examples[i + 1].family))
 			continue;
@@ -161,5 +161,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: reference [--facts | --show OPERATOR]\n");
 		return 2;
 	}
-	return check_all();
+	return check_family();
 }

@@ -12,20 +12,20 @@
 
 #include "../kselftest/include/family.h"
 
-HELPER unsigned int chance(uint64_t *state, unsigned int n)
+HELPER unsigned int random_below(uint64_t *state, unsigned int n)
 {
 	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (*state >> 33) % n;
 }
 
-HELPER unsigned long number(const char *name, unsigned long otherwise)
+HELPER unsigned long env_number(const char *name, unsigned long otherwise)
 {
 	const char *text = getenv(name);
 
 	return text ? strtoul(text, NULL, 0) : otherwise;
 }
 
-HELPER bool say(bool good, const char *what)
+HELPER bool tap_result(bool good, const char *what)
 {
 	static int n;
 

@@ -142,7 +142,7 @@ static bool (*const keepers[])(struct kept *k) = {
 	keep_dmabuf, keep_message, keep_dump,	keep_process,
 };
 
-static void let_go(struct kept *k)
+static void release_kept(struct kept *k)
 {
 	int i;
 
@@ -160,7 +160,7 @@ static void let_go(struct kept *k)
 }
 
 /* Opens and closes the device repeatedly; it must not affect the result. */
-static pid_t stranger(void)
+static pid_t start_other_user(void)
 {
 	struct tensor_alloc alloc;
 	pid_t pid = fork();
@@ -196,21 +196,21 @@ struct counts {
 	unsigned long held, let, late, stuck, broken;
 };
 
-static bool cycle(unsigned long n, struct counts *c)
+static bool run_cycle(unsigned long n, struct counts *c)
 {
 	struct kept k = { .fd = { -1, -1 } };
 	int tries;
 
 	if (load() || !keepers[n % (sizeof(keepers) / sizeof(keepers[0]))](&k)) {
 		c->broken++;
-		let_go(&k);
+		release_kept(&k);
 		return false;
 	}
 	if (unload() == -EWOULDBLOCK)
 		c->held++;
 	else
 		c->let++;
-	let_go(&k);
+	release_kept(&k);
 	for (tries = 0; unload(); tries++) {
 		if (tries == 400) {
 			c->stuck++;
@@ -222,12 +222,12 @@ static bool cycle(unsigned long n, struct counts *c)
 	return true;
 }
 
-static void cycles(unsigned long n, struct counts *c)
+static void run_cycles(unsigned long n, struct counts *c)
 {
-	pid_t pid[2] = { stranger(), stranger() };
+	pid_t pid[2] = { start_other_user(), start_other_user() };
 	unsigned long i;
 
-	for (i = 0; i < n && cycle(i, c); i++) {
+	for (i = 0; i < n && run_cycle(i, c); i++) {
 		if (i % 100 == 0) {
 			printf("# %lu cycles\n", i);
 			fflush(stdout);
@@ -241,7 +241,7 @@ static void cycles(unsigned long n, struct counts *c)
 
 int main(void)
 {
-	unsigned long n = number("CYCLES", 1000);
+	unsigned long n = env_number("CYCLES", 1000);
 	struct counts warm = { 0 }, c = { 0 };
 	int64_t before, after, slab;
 	bool good = true;
@@ -249,18 +249,18 @@ int main(void)
 	printf("KTAP version 1\n1..4\n");
 	if (unload())
 		return 1;
-	cycles(n / 20 + 8, &warm);
+	run_cycles(n / 20 + 8, &warm);
 	before = pages_free();
 	slab = read_number("/proc/meminfo", "Slab");
-	cycles(n, &c);
-	printf("# %lu refused, %lu let go, %lu late, %lu stuck, %lu broken\n", c.held, c.let,
-	       c.late, c.stuck, c.broken);
-	good &= say(c.held == n && !c.let, "unload.is_refused_while_something_uses_it");
-	good &= say(!c.stuck && !c.broken, "unload.works_when_nothing_does");
+	run_cycles(n, &c);
+	printf("# %lu refused, %lu wrongly unloaded, %lu late, %lu stuck, %lu broken\n", c.held,
+	       c.let, c.late, c.stuck, c.broken);
+	good &= tap_result(c.held == n && !c.let, "unload.is_refused_while_in_use");
+	good &= tap_result(!c.stuck && !c.broken, "unload.succeeds_when_unused");
 	after = pages_free();
 	printf("# slab %ld KiB before, %ld KiB after\n", slab,
 	       read_number("/proc/meminfo", "Slab"));
-	good &= say(pages_agree(before, after, n), "unload.memory_comes_back");
-	good &= say(!load(), "unload.it_loads_again");
+	good &= tap_result(pages_agree(before, after, n), "unload.memory_is_freed");
+	good &= tap_result(!load(), "unload.module_loads_again");
 	return !good;
 }

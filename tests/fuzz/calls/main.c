@@ -71,7 +71,7 @@ static const struct round *round_now;
 /* ---- a call ---- */
 
 /* Reads all elements of a result. */
-static void look_at(tensor *t)
+static void read_elements(tensor *t)
 {
 	char text[256];
 
@@ -79,7 +79,7 @@ static void look_at(tensor *t)
 }
 
 /* Backward from the result to all leaves; `again`: with create_graph. */
-static void go_back(tensor *t, bool again)
+static void run_backward(tensor *t, bool again)
 {
 	tensor *sum;
 
@@ -98,13 +98,13 @@ static void go_back(tensor *t, bool again)
  * Backward through the graph that go_back() recorded. The gradients' graphs refer to the leaves
  * that hold them: a cycle.
  */
-static void go_back_again(struct arguments *a)
+static void run_backward_through_gradients(struct arguments *a)
 {
 	for (int i = 0; i < a->nowned; i++) {
 		tensor *g = tensor_grad(a->owned[i]);
 
 		if (g && one_in(a, 2))
-			go_back(g, false);
+			run_backward(g, false);
 	}
 	for (int i = 0; i < a->nowned; i++)
 		if (tensor_grad(a->owned[i]))
@@ -118,20 +118,20 @@ static bool gradients_wanted(uint64_t number)
 }
 
 /* In-place and out forms return their argument. */
-static bool gives_back(const struct tensor_schema *s)
+static bool returns_argument(const struct tensor_schema *s)
 {
 	return strstr(strstr(s->text, "->"), "!)");
 }
 
-static void one_result(struct arguments *a, const tensor_value *v, const struct tensor_schema *s)
+static void use_result(struct arguments *a, const tensor_value *v, const struct tensor_schema *s)
 {
 	if (v->kind != TENSOR_VALUE_TENSOR || !v->t)
 		return;
 	if (one_in(a, 4))
-		look_at(v->t);
+		read_elements(v->t);
 	if (gradients_wanted(shared->call) || one_in(a, 3))
-		go_back(v->t, gradients_wanted(shared->call) && one_in(a, 2));
-	if (!gives_back(s))
+		run_backward(v->t, gradients_wanted(shared->call) && one_in(a, 2));
+	if (!returns_argument(s))
 		tensor_release(v->t);
 }
 
@@ -170,8 +170,8 @@ static bool make_call(const tensor_op *op, uint64_t number, long fail)
 	failed = tensor_op_call(op, args, n, rets, nrets) < 0;
 	shared->refused += failed;
 	for (int i = 0; i < nrets && !failed; i++)
-		one_result(&a, &rets[i], s);
-	go_back_again(&a);
+		use_result(&a, &rets[i], s);
+	run_backward_through_gradients(&a);
 	ran_out = fail_end();
 	arguments_end(&a);
 	shared->made++;
@@ -242,7 +242,7 @@ static void limit_memory(void)
 	setrlimit(RLIMIT_FSIZE, &buffer);
 }
 
-static void late(int signal)
+static void call_timed_out(int signal)
 {
 	static const char text[] = "fuzz-calls: the call does not end\n";
 
@@ -269,9 +269,9 @@ static void load_libraries(void)
 	fail_spare_others();
 }
 
-static void run(uint64_t first, uint64_t end, const char *name)
+static void make_calls(uint64_t first, uint64_t end, const char *name)
 {
-	struct sigaction action = { .sa_handler = late };
+	struct sigaction action = { .sa_handler = call_timed_out };
 
 	load_libraries();
 	limit_memory();
@@ -308,7 +308,7 @@ static bool run_in_child(uint64_t first, uint64_t end, const char *name)
 	fflush(NULL);
 	pid = fork();
 	if (!pid) {
-		run(first, end, name);
+		make_calls(first, end, name);
 		exit(0);
 	}
 	waitpid(pid, &status, 0);

@@ -20,7 +20,7 @@ static size_t count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool wanted; /* set while the other thread waits for the lock */
 
-static uint64_t next(uint64_t *state)
+static uint64_t random_next(uint64_t *state)
 {
 	*state ^= *state << 13;
 	*state ^= *state >> 7;
@@ -29,11 +29,11 @@ static uint64_t next(uint64_t *state)
 }
 
 /* A value far out of range, just out of range, or any value. */
-static uint64_t odd(uint64_t *state, size_t size)
+static uint64_t unusual_value(uint64_t *state, size_t size)
 {
 	static const int64_t values[] = { -1,	     -5, 4096, 1 << 20, 1 << 30, INT64_MAX / 2,
 					  INT64_MIN, 2,	 255 };
-	uint64_t r = next(state);
+	uint64_t r = random_next(state);
 
 	if (size == 1)
 		return r & 1 ? r >> 1 & 1 : r >> 8;
@@ -45,22 +45,22 @@ static uint64_t odd(uint64_t *state, size_t size)
  */
 #define UNWATCHED __attribute__((no_sanitize("thread")))
 
-static void wait_a_little(uint64_t *state, unsigned mask)
+static void pause_briefly(uint64_t *state, unsigned mask)
 {
-	for (unsigned pause = (unsigned)next(state) & mask; pause && !wanted; pause--)
+	for (unsigned pause = (unsigned)random_next(state) & mask; pause && !wanted; pause--)
 		__asm__ volatile("" ::: "memory");
 }
 
 /* Changes an element and restores it, unless it has one byte: such an element is not an index. */
 UNWATCHED static void change_one(const struct region *r, uint64_t *state)
 {
-	uint8_t *p = r->at + next(state) % r->items * r->size;
-	uint64_t before = 0, value = odd(state, r->size);
+	uint8_t *p = r->at + random_next(state) % r->items * r->size;
+	uint64_t before = 0, value = unusual_value(state, r->size);
 	size_t n = r->size < sizeof(value) ? r->size : sizeof(value);
 
 	memcpy(&before, p, n);
 	memcpy(p, &value, n);
-	wait_a_little(state, 0xff);
+	pause_briefly(state, 0xff);
 	if (r->size > 1)
 		memcpy(p, &before, n);
 }
@@ -70,20 +70,20 @@ UNWATCHED static void change_all(const struct region *r, uint64_t *state)
 {
 	static uint8_t before[1 << 16];
 	size_t size = r->items * r->size;
-	uint8_t value = (uint8_t)next(state);
+	uint8_t value = (uint8_t)random_next(state);
 
 	if (size > sizeof(before))
 		return;
 	memcpy(before, r->at, size);
 	memset(r->at, r->size > 1 ? value : value & 1, size);
-	wait_a_little(state, 0x1fff);
+	pause_briefly(state, 0x1fff);
 	memcpy(r->at, before, size);
-	wait_a_little(state, 0x1fff);
+	pause_briefly(state, 0x1fff);
 }
 
 static void change(const struct region *r, uint64_t *state)
 {
-	if (next(state) & 15)
+	if (random_next(state) & 15)
 		change_one(r, state);
 	else
 		change_all(r, state);
@@ -96,7 +96,7 @@ static void *write_on(void *unused)
 	for (;;) {
 		pthread_mutex_lock(&lock);
 		for (int i = 0; count && i < 64 && !wanted; i++)
-			change(&regions[next(&state) % count], &state);
+			change(&regions[random_next(&state) % count], &state);
 		pthread_mutex_unlock(&lock);
 		if (wanted || !count)
 			sched_yield();
@@ -115,7 +115,7 @@ void writer_start(void)
 	pthread_detach(thread);
 }
 
-static void begin(void)
+static void lock_regions(void)
 {
 	wanted = true;
 	pthread_mutex_lock(&lock);
@@ -126,7 +126,7 @@ void writer_watch(tensor *t)
 {
 	if (!writer_runs)
 		return;
-	begin();
+	lock_regions();
 	if (count < REGIONS && tensor_numel(t) > 0)
 		regions[count++] = (struct region){ tensor_mutable_data(t), (size_t)tensor_numel(t),
 						    tensor_itemsize(tensor_dtype(t)) };
@@ -137,7 +137,7 @@ void writer_forget_all(void)
 {
 	if (!writer_runs)
 		return;
-	begin();
+	lock_regions();
 	count = 0;
 	pthread_mutex_unlock(&lock);
 }

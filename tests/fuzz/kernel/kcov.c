@@ -52,7 +52,7 @@ void kcov_reset(void)
 		__atomic_store_n(&area[0], 0, __ATOMIC_RELAXED);
 }
 
-static uint64_t count(void)
+static uint64_t count_entries(void)
 {
 	return area ? __atomic_load_n(&area[0], __ATOMIC_RELAXED) : 0;
 }
@@ -71,7 +71,7 @@ static bool mark(uint8_t *bits, uint32_t *nr, uint64_t what)
 /* Adds the coverage since kcov_reset(); returns whether any of it is new. */
 bool kcov_merge(struct signal *signal)
 {
-	uint64_t n = count(), last = 0, i;
+	uint64_t n = count_entries(), last = 0, i;
 	bool new = false;
 
 	for (i = 1; i <= n; i++) {
@@ -90,7 +90,7 @@ bool kcov_merge(struct signal *signal)
  */
 unsigned int kcov_compared(uint64_t (*pairs)[2], unsigned int room)
 {
-	uint64_t n = count(), i;
+	uint64_t n = count_entries(), i;
 	unsigned int nr = 0;
 
 	for (i = 0; i < n && nr < room; i++) {

@@ -71,7 +71,7 @@ static void corpus_write(void)
 }
 
 /* Writes the program that was running to the .bad file. */
-static void remember(const char *why)
+static void save_program(const char *why)
 {
 	char path[256];
 	FILE *f = NULL;
@@ -118,7 +118,7 @@ static void supervise(pid_t pid, double since)
 		}
 		if (now() - moved > PATIENCE) {
 			hangs++;
-			remember("did not come back");
+			save_program("the program does not end");
 			kill(pid, SIGKILL);
 			moved = now();
 		}
@@ -127,14 +127,14 @@ static void supervise(pid_t pid, double since)
 	}
 	if (shared->reported) {
 		reports++;
-		remember("the kernel complained of");
+		save_program("the kernel printed a report");
 	} else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
 		deaths++;
-		remember(strsignal(WTERMSIG(status)));
+		save_program(strsignal(WTERMSIG(status)));
 	} else if (WIFSIGNALED(status)) {
 		/* an oops kills a process in the same way; the log has the report */
 		reports += kernel_log_bad(stdout);
-		remember("was killed");
+		save_program("the worker was killed");
 	}
 	shared->reported = false;
 }
@@ -164,7 +164,7 @@ static void fuzz(void)
 	progress(since, true);
 }
 
-static void table(void)
+static void print_calls(void)
 {
 	unsigned int i;
 
@@ -176,25 +176,26 @@ static void table(void)
 	       shared->ns[CALL_TYPES_MAX] / 1000 / (shared->progs + !shared->progs));
 }
 
-static bool say(int n, bool good, const char *what)
+static bool print_result(int n, bool good, const char *what)
 {
 	printf("%s %d fuzz.%s\n", good ? "ok" : "not ok", n, what);
 	return good;
 }
 
-static bool verdict(int dev, int64_t free_before)
+static bool print_results(int dev, int64_t free_before)
 {
 	bool good = true;
 
-	good &= say(1, shared->calls >= opt.calls, "all_calls_were_made");
-	good &= say(2, !reports, "the_kernel_has_nothing_to_report");
-	good &= say(3, !hangs && !deaths, "every_program_ends");
-	good &= say(4, used_becomes(dev, 0), "no_buffer_is_left");
-	good &= say(5, pages_agree(free_before, pages_free(), shared->progs), "memory_comes_back");
+	good &= print_result(1, shared->calls >= opt.calls, "all_calls_were_made");
+	good &= print_result(2, !reports, "kernel_log_has_no_report");
+	good &= print_result(3, !hangs && !deaths, "every_program_ends");
+	good &= print_result(4, used_becomes(dev, 0), "no_buffer_is_left");
+	good &= print_result(5, pages_agree(free_before, pages_free(), shared->progs),
+			     "memory_is_freed");
 	return good;
 }
 
-static void options(int argc, char **argv)
+static void parse_options(int argc, char **argv)
 {
 	static const struct option known[] = {
 		{ "calls", required_argument, NULL, 'c' },
@@ -235,12 +236,12 @@ int main(int argc, char **argv)
 	int64_t free_before;
 	int dev;
 
-	options(argc, argv);
+	parse_options(argc, argv);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	dev = dev_open();
 	if (shared == MAP_FAILED || dev < 0) {
-		fprintf(stderr, "fuzz: no memory or no device\n");
+		fprintf(stderr, "fuzz: cannot allocate memory or open the device\n");
 		return 2;
 	}
 	kernel_log_bad(stdout);
@@ -251,7 +252,7 @@ int main(int argc, char **argv)
 		return reports || hangs || deaths;
 	}
 	shared->deadline_ns = -1ULL;
-	printf("KTAP version 1\n1..5\n# seed %#lx, %u programs to begin with\n", opt.seed,
+	printf("KTAP version 1\n1..5\n# seed %#lx, %u initial programs\n", opt.seed,
 	       shared->corpus_nr);
 	run_worker(worker_admit, 0, now());
 	free_before = pages_free();
@@ -263,7 +264,7 @@ int main(int argc, char **argv)
 		return 2;
 	fuzz();
 	dev_close(dev, stays.handle);
-	table();
+	print_calls();
 	corpus_write();
-	return !verdict(dev, free_before);
+	return !print_results(dev, free_before);
 }

@@ -22,7 +22,7 @@ static long result(long got)
 }
 
 /* A range of a mapping from the arguments (slot, first page, pages), clamped to the mapping. */
-static bool part(const struct machine *m, const uint64_t *arg, char **at, size_t *len)
+static bool mapping_range(const struct machine *m, const uint64_t *arg, char **at, size_t *len)
 {
 	uint64_t pages = m->map[arg[0] % MAPS].len / PAGE, first, n;
 	char *begin = m->map[arg[0] % MAPS].at;
@@ -70,7 +70,7 @@ long run_munmap(struct machine *m, const struct call_type *type, const uint64_t 
 	char *at;
 
 	/* munmap: the range becomes PROT_NONE, so that no other thread's mapping is placed there */
-	if (!part(m, arg, &at, &len))
+	if (!mapping_range(m, arg, &at, &len))
 		return -EINVAL;
 	at = mmap(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	return at == MAP_FAILED ? -errno : 0;
@@ -81,7 +81,7 @@ long run_mprotect(struct machine *m, const struct call_type *type, const uint64_
 	size_t len;
 	char *at;
 
-	return part(m, arg, &at, &len) ? result(mprotect(at, len, arg[3] & 7)) : -EINVAL;
+	return mapping_range(m, arg, &at, &len) ? result(mprotect(at, len, arg[3] & 7)) : -EINVAL;
 }
 
 /* args: range, new pages, flags, out */
@@ -92,7 +92,7 @@ long run_mremap(struct machine *m, const struct call_type *type, const uint64_t 
 	int flags = MREMAP_MAYMOVE | (arg[4] & MREMAP_DONTUNMAP);
 	char *at, *to;
 
-	if (!part(m, arg, &at, &len) || slot == arg[0] % MAPS)
+	if (!mapping_range(m, arg, &at, &len) || slot == arg[0] % MAPS)
 		return -EINVAL;
 	to = mremap(at, arg[4] & 64 ? 0 : len, wanted, flags);
 	if (to == MAP_FAILED)
@@ -119,7 +119,7 @@ long run_madvise(struct machine *m, const struct call_type *type, const uint64_t
 	/*
 	 * 100 and 101 are MADV_HWPOISON and MADV_SOFT_OFFLINE, which take memory from the machine
 	 */
-	if (!part(m, arg, &at, &len) || arg[3] > 99)
+	if (!mapping_range(m, arg, &at, &len) || arg[3] > 99)
 		return -EINVAL;
 	return result(madvise(at, len, arg[3]));
 }
@@ -131,7 +131,7 @@ long run_touch(struct machine *m, const struct call_type *type, const uint64_t *
 	long seen = 0;
 	char *at;
 
-	if (!part(m, arg, &at, &len))
+	if (!mapping_range(m, arg, &at, &len))
 		return -EINVAL;
 	step = len > 32 * PAGE ? 64 * PAGE : PAGE;
 	for (i = 0; i < len; i += step)
@@ -172,7 +172,7 @@ long run_pages(struct machine *m, const struct call_type *type, const uint64_t *
 	size_t len;
 	char *at;
 
-	if (!part(m, arg, &at, &len))
+	if (!mapping_range(m, arg, &at, &len))
 		return -EINVAL;
 	from.iov_base = at;
 	from.iov_len = len < sizeof(bytes) ? len : sizeof(bytes);

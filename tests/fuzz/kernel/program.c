@@ -44,7 +44,7 @@ unsigned int call_args(const struct call_type *type)
 	return n;
 }
 
-static uint64_t number(struct rng *rng)
+static uint64_t random_number(struct rng *rng)
 {
 	unsigned int known = dictionary_nr;
 
@@ -71,7 +71,7 @@ static uint64_t number(struct rng *rng)
 }
 
 /* Mostly small: a program that zeroes megabytes makes few calls per second. */
-static uint64_t bytes(struct rng *rng)
+static uint64_t random_size(struct rng *rng)
 {
 	static const uint16_t large[] = { 256, 511, 512, 513, 1024, 1535 };
 	uint64_t pages = 1 + rng_below(rng, 16);
@@ -79,7 +79,7 @@ static uint64_t bytes(struct rng *rng)
 	if (one_in(rng, 25))
 		pages = large[rng_below(rng, ARRAY_SIZE(large))];
 	if (one_in(rng, 40))
-		return number(rng);
+		return random_number(rng);
 	return pages * PAGE + (one_in(rng, 8) ? rng_below(rng, 3) - 1 : 0);
 }
 
@@ -90,15 +90,15 @@ uint64_t arg_invent(struct rng *rng, const struct arg_type *type)
 
 	switch (type->kind) {
 	case KIND_ONE:
-		return one_in(rng, 100) ? number(rng) : type->set[rng_below(rng, type->nr)];
+		return one_in(rng, 100) ? random_number(rng) : type->set[rng_below(rng, type->nr)];
 	case KIND_BITS:
 		for (i = 0; i < type->nr; i++)
 			value |= one_in(rng, 3) ? type->set[i] : 0;
 		return one_in(rng, 32) ? value ^ 1ULL << rng_below(rng, 32) : value;
 	case KIND_BYTES:
-		return bytes(rng);
+		return random_size(rng);
 	case KIND_ANY:
-		return number(rng);
+		return random_number(rng);
 	}
 	return 0;
 }

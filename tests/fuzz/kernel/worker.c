@@ -25,7 +25,7 @@ static bool counting;
 static sem_t second_go, second_done;
 static struct prog second_prog;
 
-static void *second(void *data)
+static void *second_thread(void *data)
 {
 	unsigned int i;
 
@@ -97,7 +97,7 @@ static unsigned int run_program(struct shared *shared, const struct prog *prog, 
 	return new;
 }
 
-static bool keep(struct shared *shared, const struct prog *prog, unsigned int nr)
+static bool corpus_add(struct shared *shared, const struct prog *prog, unsigned int nr)
 {
 	struct prog *at = &shared->corpus[shared->corpus_nr];
 
@@ -110,7 +110,7 @@ static bool keep(struct shared *shared, const struct prog *prog, unsigned int nr
 }
 
 /* Replaces an argument by the other operand if it contains the compared one. */
-static bool hint(const struct arg_type *type, uint64_t *arg, const uint64_t *pair)
+static bool replace_operand(const struct arg_type *type, uint64_t *arg, const uint64_t *pair)
 {
 	uint64_t mask = type->bytes && type->bytes < 8 ? (1ULL << type->bytes * 8) - 1 : -1ULL;
 
@@ -145,15 +145,15 @@ static void try_hints(struct shared *shared, struct rng *rng, const struct prog 
 		dictionary_add(pairs[i][1]);
 		for (n = 0; n < call_args(type) && tried < HINTS; n++) {
 			changed = *prog;
-			if (!hint(&type->args[n], &changed.call[at].arg[n], pairs[i]))
+			if (!replace_operand(&type->args[n], &changed.call[at].arg[n], pairs[i]))
 				continue;
 			tried++;
-			keep(shared, &changed, run_program(shared, &changed, false));
+			corpus_add(shared, &changed, run_program(shared, &changed, false));
 		}
 	}
 }
 
-static void step(struct shared *shared, struct rng *rng)
+static void fuzz_once(struct shared *shared, struct rng *rng)
 {
 	const struct prog *one, *other;
 	struct prog prog;
@@ -166,7 +166,7 @@ static void step(struct shared *shared, struct rng *rng)
 		prog = *one;
 		prog_change(rng, &prog, other);
 	}
-	if (keep(shared, &prog, run_program(shared, &prog, !rng_below(rng, 16))))
+	if (corpus_add(shared, &prog, run_program(shared, &prog, !rng_below(rng, 16))))
 		try_hints(shared, rng, &shared->corpus[shared->corpus_nr - 1]);
 }
 
@@ -192,7 +192,7 @@ static void worker_init(void)
 	machine_clean(&machine);
 	sem_init(&second_go, 0, 0);
 	sem_init(&second_done, 0, 0);
-	if (pthread_create(&thread, NULL, second, NULL))
+	if (pthread_create(&thread, NULL, second_thread, NULL))
 		_exit(3);
 	interrupt_often();
 	counting = kcov_open();
@@ -208,7 +208,7 @@ void worker(struct shared *shared, uint64_t seed, unsigned long until)
 
 	worker_init();
 	for (n = 0; n < 4000 && shared->calls < until && now_ns() < shared->deadline_ns; n++)
-		step(shared, &rng);
+		fuzz_once(shared, &rng);
 	_exit(0);
 }
 
@@ -224,7 +224,7 @@ void worker_admit(struct shared *shared)
 		unsigned int new = run_program(shared, &prog, false);
 
 		/* without coverage all of them are kept */
-		keep(shared, &prog, counting ? new : prog.nr);
+		corpus_add(shared, &prog, counting ? new : prog.nr);
 	}
 	_exit(0);
 }

@@ -45,7 +45,7 @@ static tensor_value *next_arg(struct call *c)
 	return &c->args[c->nargs++];
 }
 
-static void remember(struct call *c, tensor *t)
+static void record_tensor(struct call *c, tensor *t)
 {
 	if (c->ntensors == LIST_MAX)
 		abort();
@@ -56,7 +56,7 @@ static void remember(struct call *c, tensor *t)
 void arg_tensor(struct call *c, tensor *t)
 {
 	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = t };
-	remember(c, t);
+	record_tensor(c, t);
 }
 
 void arg_int(struct call *c, int64_t i)
@@ -89,7 +89,7 @@ void arg_list(struct call *c, tensor *const *t, int n)
 	memcpy(own, t, n * sizeof(*own));
 	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_TENSOR_LIST, .list = { own, n } };
 	for (int i = 0; i < n; i++)
-		remember(c, t[i]);
+		record_tensor(c, t[i]);
 }
 
 int64_t any_dim(struct call *c, int ndim)
@@ -136,27 +136,27 @@ static bool unchanged(const struct call *c, const tensor *except, char *why, siz
 	return true;
 }
 
-static bool failed_well(char *why, size_t size)
+static bool failed_with_text(char *why, size_t size)
 {
 	if (tensor_last_error()->code && *tensor_last_error()->text)
 		return true;
-	snprintf(why, size, "failed without a word");
+	snprintf(why, size, "failed without an error code or text");
 	return false;
 }
 
 static unsigned long uncomputed, refused, compared;
 
 /* Returns 1: continue, 0: failed, -1: passed, with no result to compare. */
-static int judge(struct call *c, int err, char *why, size_t size)
+static int check_outcome(struct call *c, int err, char *why, size_t size)
 {
 	if (!err) {
 		if (c->either)
 			return -1;
 		if (c->refuse)
-			snprintf(why, size, "should have been refused");
+			snprintf(why, size, "succeeded with invalid arguments");
 		return !c->refuse;
 	}
-	if (!failed_well(why, size))
+	if (!failed_with_text(why, size))
 		return 0;
 	if (err == -EOPNOTSUPP) {
 		uncomputed++;
@@ -173,7 +173,8 @@ static bool run_function(struct call *c, char *why, size_t size)
 	tensor_value rets[RESULTS] = { { 0 } };
 	int verdict;
 
-	verdict = judge(c, tensor_call(c->name, c->args, c->nargs, rets, c->nresults), why, size);
+	verdict = check_outcome(c, tensor_call(c->name, c->args, c->nargs, rets, c->nresults), why,
+				size);
 	for (int i = 0; verdict > 0 && i < c->nresults; i++)
 		verdict = plain_equal(&c->want[i], rets[i].t, why, size);
 	compared += verdict > 0;
@@ -203,7 +204,7 @@ static bool run_into(struct call *c, const char *name, tensor *to, bool must, ch
 	int err = tensor_call(name, c->args, c->nargs, rets, 1);
 
 	if (err) {
-		if (!failed_well(why, size))
+		if (!failed_with_text(why, size))
 			return false;
 		if (must && !c->refuse && err != -EOPNOTSUPP) {
 			snprintf(why, size, "%s", tensor_last_error()->text);
@@ -214,7 +215,7 @@ static bool run_into(struct call *c, const char *name, tensor *to, bool must, ch
 	if (c->either)
 		return true;
 	if (c->refuse || !may_store(c->want[0].dtype, tensor_dtype(to))) {
-		snprintf(why, size, "should have been refused");
+		snprintf(why, size, "succeeded with invalid arguments");
 		return false;
 	}
 	plain_make(&want, tensor_dtype(to), c->want[0].ndim, c->want[0].sizes);
@@ -376,7 +377,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--op"))
 			only = argv[i + 1];
 		else
-			return fprintf(stderr, "fuzz-ops: what is %s?\n", argv[i]), 2;
+			return fprintf(stderr, "fuzz-ops: unknown option %s\n", argv[i]), 2;
 	}
 	add_rows(pointwise_rows, pointwise_count, only);
 	add_rows(shape_rows, shape_count, only);
@@ -387,7 +388,7 @@ int main(int argc, char **argv)
 		return !run_case(one);
 	for (unsigned long long k = 0; k < cases && failed < 20; k++)
 		failed += !run_case(seed * 1000000007ull + k);
-	printf("%sok 1 - %llu cases of %d operators: %lu results compared, %lu wrong calls refused, "
+	printf("%sok 1 - %llu cases of %d operators: %lu results compared, %lu invalid calls refused, "
 	       "%lu without a kernel for the dtype\n1..1\n",
 	       failed ? "not " : "", cases, nrows, compared, refused, uncomputed);
 	return failed != 0;

@@ -37,7 +37,7 @@ static int64_t any_integer(void)
 	return one_in(60) ? odd[below(8)] : below(13) - 6;
 }
 
-static void put(void *p, enum tensor_dtype d)
+static void random_element(void *p, enum tensor_dtype d)
 {
 	int64_t i = any_integer();
 	double v = any_float();
@@ -135,7 +135,7 @@ tensor *tensor_like(enum tensor_dtype dtype, int ndim, const int64_t *sizes)
 		return NULL;
 	p = tensor_mutable_data(flat);
 	for (int64_t i = 0; i < tensor_numel(flat); i++)
-		put(p + i * (int64_t)tensor_itemsize(dtype), dtype);
+		random_element(p + i * (int64_t)tensor_itemsize(dtype), dtype);
 	return tensor_as_strided(flat, (tensor_ints){ sizes, ndim }, (tensor_ints){ strides, ndim },
 				 offset);
 }

@@ -209,7 +209,7 @@ static double to_float(double v, enum tensor_dtype d)
 	}
 }
 
-static int64_t wrap(int64_t i, enum tensor_dtype d)
+static int64_t wrap_to(int64_t i, enum tensor_dtype d)
 {
 	switch (d) {
 	case TENSOR_BOOL:
@@ -234,13 +234,13 @@ static int64_t wrap(int64_t i, enum tensor_dtype d)
 struct value plain_round(struct value v, enum tensor_dtype from, enum tensor_dtype to)
 {
 	if (plain_is_integral(from) && plain_is_integral(to))
-		return plain_int(wrap(v.i, to));
+		return plain_int(wrap_to(v.i, to));
 	if (plain_is_integral(from))
 		return plain_float(to_float((double)v.i, to));
 	if (to == TENSOR_BOOL)
 		return plain_int(v.re != 0 || v.im != 0);
 	if (plain_is_integral(to))
-		return plain_int(wrap((int64_t)v.re, to));
+		return plain_int(wrap_to((int64_t)v.re, to));
 	v.re = to_float(v.re, to);
 	v.im = plain_is_complex(to) && plain_is_complex(from) ? to_float(v.im, to) : 0;
 	return v;
@@ -334,7 +334,7 @@ void plain_read(struct plain *p, const tensor *t)
 }
 
 /* One unit in the last place, relative to the value. */
-static double unit(enum tensor_dtype d)
+static double unit_in_last_place(enum tensor_dtype d)
 {
 	switch (d) {
 	case TENSOR_F16:
@@ -349,7 +349,7 @@ static double unit(enum tensor_dtype d)
 	}
 }
 
-static double smallest(enum tensor_dtype d)
+static double smallest_denormal(enum tensor_dtype d)
 {
 	return d == TENSOR_F16			   ? 0x1p-24 :
 	       d == TENSOR_F64 || d == TENSOR_C128 ? 0x1p-1070 :
@@ -358,8 +358,8 @@ static double smallest(enum tensor_dtype d)
 
 void plain_slack_of(struct plain *p, enum tensor_dtype from)
 {
-	if (unit(from) > unit(p->dtype))
-		p->slack *= unit(from) / unit(p->dtype);
+	if (unit_in_last_place(from) > unit_in_last_place(p->dtype))
+		p->slack *= unit_in_last_place(from) / unit_in_last_place(p->dtype);
 }
 
 double plain_size(const struct plain *p)
@@ -382,7 +382,8 @@ static bool close_enough(double want, double got, const struct plain *p)
 	if (want == got)
 		return p->slack > 0 || signbit(want) == signbit(got) || want != 0;
 	return fabs(want - got) <=
-	       p->slack * (unit(p->dtype) * (fabs(want) + p->size) + smallest(p->dtype));
+	       p->slack * (unit_in_last_place(p->dtype) * (fabs(want) + p->size) +
+			   smallest_denormal(p->dtype));
 }
 
 bool plain_equal(const struct plain *want, const tensor *t, char *why, size_t size)
@@ -391,13 +392,14 @@ bool plain_equal(const struct plain *want, const tensor *t, char *why, size_t si
 
 	plain_read(&got, t);
 	if (got.dtype != want->dtype) {
-		snprintf(why, size, "dtype %s, not %s", tensor_dtype_name(got.dtype),
+		snprintf(why, size, "dtype %s, expected %s", tensor_dtype_name(got.dtype),
 			 tensor_dtype_name(want->dtype));
 		return false;
 	}
 	if (got.ndim != want->ndim ||
 	    memcmp(got.sizes, want->sizes, got.ndim * sizeof(*got.sizes))) {
-		snprintf(why, size, "%d dimensions, not %d, or other sizes", got.ndim, want->ndim);
+		snprintf(why, size, "%d dimensions, expected %d, or other sizes", got.ndim,
+			 want->ndim);
 		return false;
 	}
 	for (int64_t i = 0; i < got.numel; i++) {
@@ -407,7 +409,8 @@ bool plain_equal(const struct plain *want, const tensor *t, char *why, size_t si
 								   close_enough(a->im, b->im, want);
 
 		if (!same) {
-			snprintf(why, size, "element %lld is %lld %.9g%+.9gj, not %lld %.9g%+.9gj",
+			snprintf(why, size,
+				 "element %lld is %lld %.9g%+.9gj, expected %lld %.9g%+.9gj",
 				 (long long)i, (long long)b->i, b->re, b->im, (long long)a->i,
 				 a->re, a->im);
 			return false;

@@ -194,12 +194,13 @@ static struct value complex_op(int op, struct value a, struct value b)
 	return (struct value){ 0, a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re };
 }
 
-static bool truth(const struct value *v)
+static bool is_nonzero(const struct value *v)
 {
 	return v->i || v->re != 0 || v->im != 0;
 }
 
-static bool compare(int op, const struct value *a, const struct value *b, enum tensor_dtype d)
+static bool compare_values(int op, const struct value *a, const struct value *b,
+			   enum tensor_dtype d)
 {
 	bool whole = plain_is_integral(d);
 	bool equal = whole ? a->i == b->i : a->re == b->re && a->im == b->im;
@@ -219,18 +220,18 @@ static bool compare(int op, const struct value *a, const struct value *b, enum t
 	case GE:
 		return more || equal;
 	case LOGICAL_AND:
-		return truth(a) && truth(b);
+		return is_nonzero(a) && is_nonzero(b);
 	case LOGICAL_OR:
-		return truth(a) || truth(b);
+		return is_nonzero(a) || is_nonzero(b);
 	default:
-		return truth(a) != truth(b);
+		return is_nonzero(a) != is_nonzero(b);
 	}
 }
 
 static struct value binary_value(int op, struct value a, struct value b, enum tensor_dtype d)
 {
 	if (op >= EQ)
-		return plain_int(compare(op, &a, &b, d));
+		return plain_int(compare_values(op, &a, &b, d));
 	if (d == TENSOR_BOOL && op <= MUL)
 		return plain_int(op == MUL ? a.i & b.i : a.i | b.i);
 	if (plain_is_integral(d))
@@ -255,8 +256,8 @@ static bool broadcast(const struct plain *a, const struct plain *b, int *ndim, i
 	return true;
 }
 
-static const struct value *seen_from(const struct plain *p, const struct plain *out,
-				     const int64_t *index)
+static const struct value *broadcast_element(const struct plain *p, const struct plain *out,
+					     const int64_t *index)
 {
 	int64_t own[TENSOR_MAX_DIMS];
 
@@ -268,7 +269,7 @@ static const struct value *seen_from(const struct plain *p, const struct plain *
 	return &p->v[plain_at(p, own)];
 }
 
-static bool makes_no_sense(int op, enum tensor_dtype d)
+static bool is_unsupported(int op, enum tensor_dtype d)
 {
 	return (plain_is_complex(d) && (op == ATAN2 || op == XLOGY || op == MAXIMUM ||
 					op == MINIMUM || (op >= LT && op <= GE))) ||
@@ -300,7 +301,7 @@ static void make_binary(struct call *c)
 	d = plain_result_type(&c->in[0], &c->in[1]);
 	if ((op == DIV || op == ATAN2 || op == XLOGY) && plain_is_integral(d))
 		d = TENSOR_F32;
-	if (!broadcast(&c->in[0], &c->in[1], &ndim, sizes) || makes_no_sense(op, d)) {
+	if (!broadcast(&c->in[0], &c->in[1], &ndim, sizes) || is_unsupported(op, d)) {
 		c->refuse = true;
 		plain_make(&c->want[0], d, 0, NULL);
 		return;
@@ -314,8 +315,8 @@ static void make_binary(struct call *c)
 	if (op == MAXIMUM || op == MINIMUM)
 		c->want[0].slack = 1e-6; /* -0 and 0 are equal */
 	for (int64_t i = 0; i < c->want[0].numel; i++) {
-		struct value x = *seen_from(&c->in[0], &c->want[0], index);
-		struct value y = *seen_from(&c->in[1], &c->want[0], index);
+		struct value x = *broadcast_element(&c->in[0], &c->want[0], index);
+		struct value y = *broadcast_element(&c->in[1], &c->want[0], index);
 
 		x = plain_round(x, c->in[0].dtype, operand_dtype(&c->in[0], d));
 		y = plain_round(y, c->in[1].dtype, operand_dtype(&c->in[1], d));
@@ -328,7 +329,7 @@ static void make_binary(struct call *c)
 
 enum reduction { SUM, AMAX, AMIN, ANY, ALL, PROD };
 
-static struct value fold(int op, struct value a, struct value b, enum tensor_dtype d)
+static struct value reduce_step(int op, struct value a, struct value b, enum tensor_dtype d)
 {
 	switch (op) {
 	case SUM:
@@ -339,9 +340,9 @@ static struct value fold(int op, struct value a, struct value b, enum tensor_dty
 		       plain_is_complex(d)  ? complex_op(MUL, a, b) :
 					      plain_float(a.re * b.re);
 	case ANY:
-		return plain_int(truth(&a) || truth(&b));
+		return plain_int(is_nonzero(&a) || is_nonzero(&b));
 	case ALL:
-		return plain_int(truth(&a) && truth(&b));
+		return plain_int(is_nonzero(&a) && is_nonzero(&b));
 	default:
 		return plain_is_integral(d) ?
 			       plain_int(integer_op(op == AMAX ? MAXIMUM : MINIMUM, a.i, b.i)) :
@@ -350,7 +351,7 @@ static struct value fold(int op, struct value a, struct value b, enum tensor_dty
 }
 
 /* The shape of the result with size 1 for the reduced dimensions. */
-static int kept(const struct plain *in, uint32_t dims, bool keepdim, int64_t *sizes)
+static int reduced_sizes(const struct plain *in, uint32_t dims, bool keepdim, int64_t *sizes)
 {
 	int n = 0;
 
@@ -360,7 +361,7 @@ static int kept(const struct plain *in, uint32_t dims, bool keepdim, int64_t *si
 	return n;
 }
 
-static struct value start_of(int op, enum tensor_dtype d)
+static struct value reduction_identity(int op, enum tensor_dtype d)
 {
 	if (op == PROD || op == ALL)
 		return plain_is_integral(d) ? plain_int(1) : (struct value){ op == ALL, 1, 0 };
@@ -375,7 +376,7 @@ static void reduce_into(struct call *c, int op, uint32_t dims)
 
 	memset(begun, 0, out->numel + 1);
 	for (int64_t i = 0; i < out->numel; i++)
-		out->v[i] = start_of(op, out->dtype);
+		out->v[i] = reduction_identity(op, out->dtype);
 	for (int64_t i = 0; i < in->numel; i++) {
 		struct value v = in->v[i];
 
@@ -390,7 +391,7 @@ static void reduce_into(struct call *c, int op, uint32_t dims)
 									TENSOR_F64);
 		out->v[at] = (op == AMAX || op == AMIN) && !begun[at] ?
 				     v :
-				     fold(op, out->v[at], v, out->dtype);
+				     reduce_step(op, out->v[at], v, out->dtype);
 		begun[at] = true;
 		plain_next(in, index);
 	}
@@ -441,7 +442,7 @@ static void make_reduction(struct call *c)
 		plain_make(&c->want[0], to, 0, NULL);
 		return;
 	}
-	n = kept(&c->in[0], mask, keepdim, sizes);
+	n = reduced_sizes(&c->in[0], mask, keepdim, sizes);
 	plain_make(&c->want[0], to, n, sizes);
 	/* max of no elements is an error. */
 	for (int k = 0; k < c->in[0].ndim; k++)

@@ -34,8 +34,8 @@ struct mapping {
 };
 
 /* False: the element is zero, not an element of `in`. */
-static bool source(int move, const struct mapping *m, const struct plain *in, const int64_t *index,
-		   int64_t *from)
+static bool source_index(int move, const struct mapping *m, const struct plain *in,
+			 const int64_t *index, int64_t *from)
 {
 	memcpy(from, index, sizeof(*from) * TENSOR_MAX_DIMS);
 	switch (move) {
@@ -106,7 +106,7 @@ static void fill_moved(struct call *c, const struct mapping *m)
 	for (int64_t i = 0; i < out->numel; i++) {
 		if (c->row->detail == VIEW)
 			out->v[i] = in->v[i];
-		else if (source(c->row->detail, m, in, index, from))
+		else if (source_index(c->row->detail, m, in, index, from))
 			out->v[i] = in->v[plain_at(in, from)];
 		plain_next(out, index);
 	}

@@ -57,7 +57,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static bool say(bool good, const char *what)
+static bool tap_result(bool good, const char *what)
 {
 	static int n;
 
@@ -66,7 +66,7 @@ static bool say(bool good, const char *what)
 	return good;
 }
 
-static bool over(void)
+static bool search_is_over(void)
 {
 	return failures >= MOST_FAILURES || reload_failed || now() > deadline;
 }
@@ -86,7 +86,7 @@ static void report(const char *name, const struct step *steps, int n, bool large
 	/* objects that are still alive would be reported again */
 	player_begin(&player, "again", false);
 	if (!player_end(&player)) {
-		printf("# it stays so: %s\n", player.wrong);
+		printf("# still failing with new processes: %s\n", player.wrong);
 		failures = MOST_FAILURES;
 	}
 	kernel_log_is_clean(log, sizeof(log));
@@ -104,8 +104,8 @@ static void reload_sometimes(void)
 }
 
 /* Plays a sequence and closes what it leaves; compares after each step, or after the last. */
-static bool play(const char *name, const struct scope *scope, struct step *steps, int n,
-		 unsigned int way, bool large, bool each)
+static bool play_sequence(const char *name, const struct scope *scope, struct step *steps, int n,
+			  unsigned int way, bool large, bool each)
 {
 	bool good = true;
 	int i;
@@ -142,7 +142,7 @@ static bool uses_scope(const struct search *s)
 	return (procs > 1) == (s->scope.procs > 1) && (bufs > 1) == (s->scope.bufs > 1);
 }
 
-static void leaf(struct search *s)
+static void finish_sequence(struct search *s)
 {
 	static const uint8_t ways[8] = { 0, 1, 3, 0, 1, 3, 1, 2 };
 	struct step steps[MAX_STEPS];
@@ -156,7 +156,7 @@ static void leaf(struct search *s)
 		return;
 	memcpy(steps, s->steps, s->depth * sizeof(*steps));
 	snprintf(name, sizeof(name), "%d%d.%d.%lu", s->scope.procs, s->scope.bufs, s->depth, n);
-	play(name, &s->scope, steps, s->depth, ways[n % 8], n % 16 == 6, false);
+	play_sequence(name, &s->scope, steps, s->depth, ways[n % 8], n % 16 == 6, false);
 }
 
 /* Whether the other order of the two steps is searched as well. */
@@ -179,7 +179,7 @@ static void try_step(struct search *s, int at, struct step step)
 	s->model[at + 1] = s->model[at];
 	model_apply(&s->model[at + 1], step);
 	if (at + 1 == s->depth)
-		leaf(s);
+		finish_sequence(s);
 	else if (!model_empty(&s->model[at + 1]))
 		descend(s, at + 1);
 }
@@ -191,7 +191,7 @@ static void descend(struct search *s, int at)
 	for (step.op = 0; step.op < OPS; step.op++) {
 		for (step.proc = 0; step.proc < s->scope.procs; step.proc++) {
 			for (step.buf = 0; step.buf < s->scope.bufs; step.buf++) {
-				if (s->dry ? s->count > UNCOUNTABLE : over())
+				if (s->dry ? s->count > UNCOUNTABLE : search_is_over())
 					return;
 				try_step(s, at, step);
 			}
@@ -267,13 +267,13 @@ static void all_orders(bool device)
 		jobs[i].search.scope = (struct scope){ 1 + i % 2, 1 + i / 2, device };
 		job_deepen(&jobs[i]);
 	}
-	while (!over()) {
+	while (!search_is_over()) {
 		j = job_least(jobs, 4);
 		start = now();
 		if (j->count > rate * (deadline - start))
 			break;
 		search(&j->search, j->depth, false);
-		if (over())
+		if (search_is_over())
 			break;
 		job_print(j, now() - start);
 		rate = played / (now() - begin);
@@ -312,17 +312,17 @@ static unsigned long random_walks(bool device, uint64_t seed)
 	unsigned long n;
 	char name[32];
 
-	for (n = 0; !over(); n++) {
+	for (n = 0; !search_is_over(); n++) {
 		uint64_t state = seed + n * 0x9e3779b97f4a7c15;
 		int count = random_steps(&state, &scope, steps);
 
 		snprintf(name, sizeof(name), "walk.%lu", n);
-		play(name, &scope, steps, count, n % 4, n % 8 == 7, true);
+		play_sequence(name, &scope, steps, count, n % 4, n % 8 == 7, true);
 	}
 	return n;
 }
 
-static int again(const char *text, bool device)
+static int replay(const char *text, bool device)
 {
 	const struct scope scope = { PROCS, BUFS, device };
 	struct step steps[MAX_STEPS];
@@ -337,10 +337,10 @@ static int again(const char *text, bool device)
 		return 1;
 	}
 	printf("KTAP version 1\n1..1\n");
-	return !say(play("again", &scope, steps, n, 0, large, true), "sequence");
+	return !tap_result(play_sequence("again", &scope, steps, n, 0, large, true), "sequence");
 }
 
-static int walk(double seconds, bool device)
+static int search_and_walk(double seconds, bool device)
 {
 	struct kernel_memory before, after;
 	unsigned long n, orders;
@@ -358,16 +358,16 @@ static int walk(double seconds, bool device)
 	deadline = begin + seconds;
 	all_orders(device);
 	orders = played;
-	good &= say(!failures, "every_order_agrees_with_the_model");
+	good &= tap_result(!failures, "every_order_agrees_with_the_model");
 	n = random_walks(device, 1);
 	printf("# %lu sequences, %lu random walks, %.0f a second, %lu reloads\n", orders, n,
 	       played / (now() - begin), reloads);
-	good &= say(played > orders || orders ? !failures : false,
-		    "random_walks_agree_with_the_model");
-	good &= say(kernel_reload(player.wrong, sizeof(player.wrong)) && !reload_failed,
-		    "it_unloads_and_loads_again");
+	good &= tap_result(played > orders || orders ? !failures : false,
+			   "random_walks_agree_with_the_model");
+	good &= tap_result(kernel_reload(player.wrong, sizeof(player.wrong)) && !reload_failed,
+			   "module_unloads_and_loads_again");
 	after = kernel_memory();
-	good &= say(kernel_memory_agrees(&before, &after, played), "memory_comes_back");
+	good &= tap_result(kernel_memory_agrees(&before, &after, played), "memory_is_freed");
 	return !good;
 }
 
@@ -397,5 +397,5 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	deadline = now() + 1e9;
-	return is_time ? walk(seconds, device) : again(text, device);
+	return is_time ? search_and_walk(seconds, device) : replay(text, device);
 }

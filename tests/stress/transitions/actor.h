@@ -30,7 +30,7 @@ struct actor {
 
 extern int actor_dev, actor_vgem;
 
-unsigned int actor_chance(struct actor *a, unsigned int n);
+unsigned int actor_random_below(struct actor *a, unsigned int n);
 uint64_t actor_word(struct actor *a);
 volatile uint64_t *actor_place(struct actor *a);
 int actor_prot(struct actor *a);

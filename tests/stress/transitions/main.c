@@ -15,10 +15,10 @@
 
 static const char *const promises[PROMISES] = {
 	[SEAL_HOLDS] = "no_byte_changes_after_seal",
-	[SEAL_IS_ATOMIC] = "seal_that_fails_is_not_visible",
+	[SEAL_IS_ATOMIC] = "failed_seal_is_not_visible",
 	[SEAL_SUCCEEDS] = "seal_succeeds_without_writers",
-	[REVOKE_HOLDS] = "revoked_buffer_is_out_of_reach",
-	[ONLY_OWN_DATA] = "no_access_meets_other_data",
+	[REVOKE_HOLDS] = "revoked_buffer_is_inaccessible",
+	[ONLY_OWN_DATA] = "no_access_reaches_other_memory",
 	[NOTHING_LOST] = "nothing_is_lost_before_revoke",
 	[NOTHING_HANGS] = "nothing_hangs",
 	[NOTHING_LEFT] = "nothing_is_left",
@@ -47,18 +47,18 @@ static bool prepare_words(struct round *r)
 }
 
 /* Makes and fills the buffer, and its descriptors. */
-static bool prepare(struct round *r, int words)
+static bool prepare_round(struct round *r, int words)
 {
 	static const uint64_t sizes[] = { 5 * PAGE, 64 * PAGE, HUGE + 3 * PAGE };
 	struct tensor_alloc alloc;
 	void *at;
 
 	memset(r, 0, sizeof(*r));
-	r->purging = chance(&state, 4) == 0;
-	r->gentle = chance(&state, 2);
+	r->purging = random_below(&state, 4) == 0;
+	r->gentle = random_below(&state, 2);
 	r->tag = 0x1000000 + rounds;
 	r->seed = state;
-	r->bytes = sizes[chance(&state, 3)];
+	r->bytes = sizes[random_below(&state, 3)];
 	r->words = words;
 	r->dev = dev_open();
 	if (r->dev < 0 || dev_alloc(r->dev, r->bytes, &alloc) || !prepare_words(r))
@@ -79,7 +79,7 @@ static bool prepare(struct round *r, int words)
 	return r->fd >= 0 && r->rofd >= 0;
 }
 
-static void drop(struct round *r)
+static void free_round(struct round *r)
 {
 	close(r->dev);
 	close(r->fd);
@@ -87,7 +87,7 @@ static void drop(struct round *r)
 	close(r->dmabuf);
 }
 
-static unsigned long beats(const struct round *r)
+static unsigned long count_actions(const struct round *r)
 {
 	unsigned long n = 0;
 	int i;
@@ -98,13 +98,13 @@ static unsigned long beats(const struct round *r)
 }
 
 /* Waits until the actors have done n more actions: an emulated machine may be slow. */
-static void let_act(const struct round *r, unsigned long n)
+static void wait_for_actions(const struct round *r, unsigned long n)
 {
-	unsigned long end = beats(r) + n;
+	unsigned long end = count_actions(r) + n;
 	int tries;
 
-	for (tries = 0; beats(r) < end && tries < 1000; tries++)
-		usleep(chance(&state, 2000));
+	for (tries = 0; count_actions(r) < end && tries < 1000; tries++)
+		usleep(random_below(&state, 2000));
 }
 
 static void reclaim(const struct round *r)
@@ -133,7 +133,7 @@ static bool seal_once(struct round *r)
 }
 
 /* Waits until both threads of each process have dropped their mappings or ended. */
-static void make_calm(struct round *r)
+static void wait_until_calm(struct round *r)
 {
 	int tries;
 
@@ -149,11 +149,11 @@ static bool seal_in_the_end(struct round *r)
 	for (tries = 0; tries < CALM_AFTER; tries++) {
 		if (seal_once(r))
 			return true;
-		if (chance(&state, 16) == 0)
+		if (random_below(&state, 16) == 0)
 			reclaim(r);
-		usleep(chance(&state, 500));
+		usleep(random_below(&state, 500));
 	}
-	make_calm(r);
+	wait_until_calm(r);
 	for (tries = 0; tries < 500; tries++) {
 		if (r->purging)
 			buf_advise(r->dev, r->handle, TENSOR_ADVISE_WILLNEED);
@@ -177,7 +177,7 @@ static void check_sealed(struct round *r)
 		return;
 	}
 	memcpy(then, at, r->bytes);
-	let_act(r, 50 + chance(&state, 200));
+	wait_for_actions(r, 50 + random_below(&state, 200));
 	if (memcmp(then, at, r->bytes))
 		round_broken(r, SEAL_HOLDS, "bytes have changed");
 	munmap(at, r->bytes);
@@ -209,7 +209,7 @@ static void check_fresh(struct round *r)
 			round_broken(r, ONLY_OWN_DATA, "a new buffer is not zero");
 		fill(at[n], r->bytes, 0xdead);
 	}
-	let_act(r, 30 + chance(&state, 100));
+	wait_for_actions(r, 30 + random_below(&state, 100));
 	for (k = 0; k < n; k++) {
 		for (i = 0; i < r->bytes / 8; i++) {
 			if (at[k][i] >> 32 != 0xdead)
@@ -237,16 +237,16 @@ static void do_revoke(struct round *r)
 
 static void transition(struct round *r)
 {
-	int i, n = chance(&state, 4);
+	int i, n = random_below(&state, 4);
 
 	for (i = 0; i < n; i++) {
-		let_act(r, chance(&state, 100));
+		wait_for_actions(r, random_below(&state, 100));
 		reclaim(r);
 	}
-	let_act(r, chance(&state, 200));
-	if (chance(&state, 2))
+	wait_for_actions(r, random_below(&state, 200));
+	if (random_below(&state, 2))
 		do_seal(r);
-	if (chance(&state, 2))
+	if (random_below(&state, 2))
 		do_revoke(r);
 }
 
@@ -296,9 +296,9 @@ static void one_round(struct round *r, int words, int watch)
 	pid_t pid[PROCS];
 	unsigned int i;
 
-	if (!prepare(r, words)) {
-		round_broken(r, NOTHING_LEFT, "no buffer to begin with: %s", strerror(errno));
-		drop(r);
+	if (!prepare_round(r, words)) {
+		round_broken(r, NOTHING_LEFT, "cannot make a buffer: %s", strerror(errno));
+		free_round(r);
 		return;
 	}
 	for (i = 0; i < PROCS; i++)
@@ -307,7 +307,7 @@ static void one_round(struct round *r, int words, int watch)
 	r->stop = true;
 	wait_actors(r, pid);
 	check_denied(r);
-	drop(r);
+	free_round(r);
 	if (!used_becomes(watch, 0))
 		round_broken(r, NOTHING_LEFT, "%lu bytes are still charged", dev_used(watch));
 	rounds++;
@@ -316,7 +316,7 @@ static void one_round(struct round *r, int words, int watch)
 /* Totals of all rounds. */
 static unsigned long broken[PROMISES], done[32];
 
-static bool add_up(const struct round *r, uint64_t seed)
+static bool add_counts(const struct round *r, uint64_t seed)
 {
 	bool good = true;
 	unsigned int i;
@@ -374,7 +374,7 @@ static time_t seconds_now(void)
 
 int main(int argc, char **argv)
 {
-	unsigned long seconds = number("TRANSITIONS", 60);
+	unsigned long seconds = env_number("TRANSITIONS", 60);
 	int words = memfd_create("words", MFD_CLOEXEC), watch = dev_open();
 	struct round *r =
 		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -382,7 +382,7 @@ int main(int argc, char **argv)
 	time_t end;
 	unsigned int i;
 
-	state = argc > 2 ? strtoul(argv[2], NULL, 0) : number("SEED", 1);
+	state = argc > 2 ? strtoul(argv[2], NULL, 0) : env_number("SEED", 1);
 	if (argc > 1)
 		seconds = strtoul(argv[1], NULL, 0);
 	if (watch < 0 || words < 0 || r == MAP_FAILED)
@@ -393,7 +393,7 @@ int main(int argc, char **argv)
 		uint64_t seed = state;
 
 		one_round(r, words, watch);
-		if (!add_up(r, seed) && broken[NOTHING_LEFT])
+		if (!add_counts(r, seed) && broken[NOTHING_LEFT])
 			break;
 	}
 	close(watch);
@@ -403,7 +403,7 @@ int main(int argc, char **argv)
 		char name[64];
 
 		snprintf(name, sizeof(name), "transitions.%s", promises[i]);
-		good &= say(!broken[i], name);
+		good &= tap_result(!broken[i], name);
 	}
 	return !good;
 }

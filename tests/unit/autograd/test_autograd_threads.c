@@ -13,7 +13,7 @@ static struct {
 } graph;
 
 /* Each thread makes its own graph of shared leaves. */
-static void *go_back_to_shared_leaves(struct worker *w)
+static void *backward_to_shared_leaves(struct worker *w)
 {
 	for (int i = 0; i < 100; i++)
 		tensor_scope {
@@ -30,14 +30,14 @@ static void gradients_of_all_threads_reach_shared_leaves(void **state)
 	tensor_scope {
 		graph.leaf = leaf_iota(1, TENSOR_INTS(3));
 		graph.other = leaf_iota(4, TENSOR_INTS(3));
-		with_threads(go_back_to_shared_leaves, NULL);
+		with_threads(backward_to_shared_leaves, NULL);
 		assert_values(tensor_grad(graph.leaf), 0, 1600, 2000, 2400);
 		/* leaf + 2 * other */
 		assert_values(tensor_grad(graph.other), 0, 3600, 4800, 6000);
 	}
 }
 
-static void *go_back_often(struct worker *w)
+static void *backward_repeatedly(struct worker *w)
 {
 	for (int i = 0; i < 200; i++)
 		expect(w, tensor_backward_ex(TENSOR_LIST(graph.shared), NULL, (tensor_list){ 0 },
@@ -53,7 +53,7 @@ static void threads_share_a_graph(void **state)
 		for (int i = 0; i < 100; i++)
 			y = ok(tensor_mul_scalar(tensor_add(y, graph.leaf), S(0.5)));
 		graph.shared = ok(tensor_sum(tensor_mul(y, graph.leaf)));
-		with_threads(go_back_often, NULL);
+		with_threads(backward_repeatedly, NULL);
 		/* The sum of leaf * leaf. */
 		assert_values(tensor_grad(graph.leaf), 1e-2, 1600, 3200, 4800, 6400, 8000, 9600,
 			      11200, 12800);
@@ -90,7 +90,7 @@ static void threads_record_second_derivatives_of_one_graph(void **state)
 }
 
 /* One thread frees the saved tensors; the others read them or fail. */
-static void *look_at_saved(struct worker *w)
+static void *read_saved(struct worker *w)
 {
 	tensor_node *fn = tensor_grad_fn(graph.shared);
 
@@ -117,7 +117,7 @@ static void saved_tensors_are_read_while_a_backward_frees_them(void **state)
 			graph.shared = ok(tensor_tanh(graph.leaf));
 			graph.shared = ok(tensor_mul(graph.shared, graph.shared));
 			graph.shared = ok(tensor_norm(graph.shared, S(2)));
-			with_threads(look_at_saved, NULL);
+			with_threads(read_saved, NULL);
 		}
 }
 
@@ -167,7 +167,7 @@ static void every_use_of_a_stale_view_finds_its_history(void **state)
 }
 
 /* Nodes, metadata and saved tensors that one thread made are freed by another. */
-static void *let_go_of_a_part(struct worker *w)
+static void *release_a_part(struct worker *w)
 {
 	tensor **part = (tensor **)graph.shared;
 
@@ -189,7 +189,7 @@ static void graph_of_one_thread_is_freed_by_others(void **state)
 					ok(tensor_sum(tensor_exp(tensor_mul_scalar(x, S(k))))));
 		}
 		graph.shared = (tensor *)part;
-		with_threads(let_go_of_a_part, NULL);
+		with_threads(release_a_part, NULL);
 		assert_non_null(tensor_grad(x));
 		tensor_release(x);
 	}

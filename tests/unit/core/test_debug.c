@@ -11,7 +11,7 @@
 
 #define BYTES 100
 
-static tensor *made(void)
+static tensor *new_tensor(void)
 {
 	return tensor_full(TENSOR_INTS(BYTES), TENSOR_SCALAR(1),
 			   TENSOR_OPTIONS(.dtype = TENSOR_U8));
@@ -21,7 +21,7 @@ static tensor *made(void)
 
 static void release_twice(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	tensor_release(t);
 	tensor_release(t);
@@ -29,7 +29,7 @@ static void release_twice(void)
 
 static void use_after_release(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	tensor_release(t);
 	tensor_neg(t);
@@ -37,7 +37,7 @@ static void use_after_release(void)
 
 static void use_boxed_after_release(void)
 {
-	tensor_value v = { .kind = TENSOR_VALUE_TENSOR, .t = made() }, r;
+	tensor_value v = { .kind = TENSOR_VALUE_TENSOR, .t = new_tensor() }, r;
 
 	tensor_release(v.t);
 	tensor_call("neg", &v, 1, &r, 1);
@@ -45,7 +45,7 @@ static void use_boxed_after_release(void)
 
 static void keep_after_release(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	tensor_release(t);
 	tensor_retain(t);
@@ -57,7 +57,7 @@ static tensor *returned_without_keep(void)
 	tensor *t;
 
 	tensor_scope {
-		t = made();
+		t = new_tensor();
 	}
 	return t;
 }
@@ -74,7 +74,7 @@ static tensor *returned_before_others(void)
 
 	for (int i = 0; i < 20; i++)
 		tensor_scope {
-			tensor *u = made();
+			tensor *u = new_tensor();
 
 			kept[i] = tensor_keep(tensor_add(u, u));
 		}
@@ -100,7 +100,7 @@ static void release_after_scope_and_others(void)
 
 static void write_behind(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	((volatile char *)tensor_mutable_data(t))[BYTES + 3] = 1;
 	tensor_release(t);
@@ -108,7 +108,7 @@ static void write_behind(void)
 
 static void write_before(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	((volatile char *)tensor_mutable_data(t))[-2] = 1;
 	tensor_release(t);
@@ -116,7 +116,7 @@ static void write_before(void)
 
 static void write_after_release(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 	volatile char *p = tensor_mutable_data(t);
 
 	tensor_release(t);
@@ -130,7 +130,7 @@ static void write_after_release(void)
 	{                                         \
 		char bytes[BYTES];                \
 		double *number = (double *)bytes; \
-		tensor *t = made();               \
+		tensor *t = new_tensor();         \
                                                   \
 		(void)number;                     \
 		tensor_release(t);                \
@@ -160,11 +160,11 @@ AFTER_RELEASE(scope_add, tensor_scope tensor_scope_add(t))
 static void nothing_is_wrong(void)
 {
 	for (int i = 0; i < 100; i++) {
-		tensor *t = made(), *u = tensor_add(t, t);
+		tensor *t = new_tensor(), *u = tensor_add(t, t);
 		void *p = tensor_mutable_data(t);
 
 		tensor_release(t);
-		t = made();
+		t = new_tensor();
 		if (tensor_data(t) == p)
 			_exit(1);
 		if (i % 10 == 0 && tensor_share_memory(u) < 0)

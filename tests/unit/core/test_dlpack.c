@@ -11,7 +11,7 @@
 
 #define OF(d) TENSOR_OPTIONS(.dtype = (d))
 
-static void drop(struct DLManagedTensorVersioned *m)
+static void call_deleter(struct DLManagedTensorVersioned *m)
 {
 	assert_non_null(m);
 	m->deleter(m);
@@ -45,7 +45,7 @@ static struct foreign foreign_new(void)
 }
 
 /* Sets the pointers, which refer to the struct's final place. */
-static struct DLManagedTensorVersioned *at_home(struct foreign *f)
+static struct DLManagedTensorVersioned *foreign_place(struct foreign *f)
 {
 	f->managed.manager_ctx = f;
 	f->managed.dl_tensor.data = f->data;
@@ -75,13 +75,13 @@ static void exported_tensor_keeps_its_geometry(void **state)
 		assert_int_equal(d->dtype.code, kDLFloat);
 		assert_int_equal(d->dtype.bits, 32);
 		assert_int_equal(d->dtype.lanes, 1);
-		drop(m);
+		call_deleter(m);
 		m = tensor_to_dlpack(x, TENSOR_DLPACK_COPIED);
 		assert_int_equal(m->flags, DLPACK_FLAG_BITMASK_IS_COPIED);
-		drop(m);
+		call_deleter(m);
 		m = tensor_to_dlpack(ok(tensor_empty(TENSOR_INTS(0, 3), F32)), 0);
 		assert_null(m->dl_tensor.data);
-		drop(m);
+		call_deleter(m);
 	}
 }
 
@@ -119,15 +119,15 @@ static void exported_memory_outlives_its_tensor(void **state)
 	data = m->dl_tensor.data;
 	assert_int_equal(m->dl_tensor.shape[1], 3);
 	assert_true(data[5] == 5);
-	drop(m);
+	call_deleter(m);
 	data = plain->dl_tensor.data;
 	assert_true(data[4] == 4);
 	plain->deleter(plain);
 }
 
-static void *drop_elsewhere(void *m)
+static void *call_deleter_in_thread(void *m)
 {
-	drop(m);
+	call_deleter(m);
 	return NULL;
 }
 
@@ -140,7 +140,8 @@ static void other_threads_may_release_exported_tensors(void **state)
 			tensor *x = iota(0, TENSOR_INTS(3));
 			struct DLManagedTensorVersioned *m = tensor_to_dlpack(x, 0);
 
-			assert_int_equal(pthread_create(&thread, NULL, drop_elsewhere, m), 0);
+			assert_int_equal(pthread_create(&thread, NULL, call_deleter_in_thread, m),
+					 0);
 			assert_values(ok(tensor_neg(x)), 0, 0, -1, -2);
 			pthread_join(thread, NULL);
 		}
@@ -161,7 +162,7 @@ static void tensors_without_dlpack_form_are_refused(void **state)
 		assert_fails(tensor_to_dlpack(x, 0), EINVAL, "gradient");
 		assert_fails(tensor_to_dlpack_unversioned(ok(tensor_mul(x, x)), 0), EINVAL,
 			     "gradient");
-		drop(tensor_to_dlpack(ok(tensor_detach(x)), 0));
+		call_deleter(tensor_to_dlpack(ok(tensor_detach(x)), 0));
 	}
 }
 
@@ -170,7 +171,8 @@ static void tensors_without_dlpack_form_are_refused(void **state)
 static void imported_memory_lives_until_its_last_view(void **state)
 {
 	struct foreign f = foreign_new();
-	tensor *t = ok(tensor_from_dlpack(at_home(&f))), *row = ok(tensor_select(t, 0, 1)), *saved;
+	tensor *t = ok(tensor_from_dlpack(foreign_place(&f))), *row = ok(tensor_select(t, 0, 1)),
+	       *saved;
 
 	assert_values(t, 0, 0, 1, 2, 3, 4, 5);
 	f.data[4] = 40;
@@ -195,7 +197,7 @@ static void imported_memory_lives_until_its_last_view(void **state)
 static void strides_and_offsets_are_followed(void **state)
 {
 	struct foreign f = foreign_new();
-	DLTensor *d = &at_home(&f)->dl_tensor;
+	DLTensor *d = &foreign_place(&f)->dl_tensor;
 
 	tensor_scope {
 		f.strides[0] = -3;
@@ -238,7 +240,7 @@ static void read_only_memory_stays_read_only(void **state)
 	struct foreign f = foreign_new();
 	struct DLManagedTensorVersioned *m;
 
-	at_home(&f)->dl_tensor.data = page;
+	foreign_place(&f)->dl_tensor.data = page;
 	f.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
 	tensor_scope {
 		tensor *t = ok(tensor_from_dlpack(&f.managed));
@@ -248,7 +250,7 @@ static void read_only_memory_stays_read_only(void **state)
 		assert_fails(tensor_to_dlpack_unversioned(t, 0), EACCES, "read-only");
 		m = tensor_to_dlpack(t, 0);
 		assert_int_equal(m->flags, DLPACK_FLAG_BITMASK_READ_ONLY);
-		drop(m);
+		call_deleter(m);
 	}
 	assert_int_equal(f.deleted, 1);
 	munmap(page, 4096);
@@ -258,7 +260,7 @@ static void read_only_memory_stays_read_only(void **state)
 #define LIE(errno_, words, change)                                           \
 	do {                                                                 \
 		struct foreign f = foreign_new();                            \
-		DLTensor *d = &at_home(&f)->dl_tensor;                       \
+		DLTensor *d = &foreign_place(&f)->dl_tensor;                 \
                                                                              \
 		(void)d;                                                     \
 		change;                                                      \
@@ -304,7 +306,7 @@ static void imported_tensor_works_with_all_functions(void **state)
 	struct foreign f = foreign_new();
 
 	tensor_scope {
-		tensor *t = ok(tensor_from_dlpack(at_home(&f))), *w = ok(tensor_detach(t));
+		tensor *t = ok(tensor_from_dlpack(foreign_place(&f))), *w = ok(tensor_detach(t));
 
 		assert_done(tensor_set_requires_grad(w, true));
 		assert_done(tensor_backward(ok(tensor_sum(ok(tensor_mul(w, t))))));

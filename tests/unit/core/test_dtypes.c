@@ -18,7 +18,7 @@ static double complex element(const tensor *t, int64_t i)
 	return CMPLX(s.d, s.kind == TENSOR_SCALAR_COMPLEX ? s.imag : 0);
 }
 
-static tensor *as(tensor *t, enum tensor_dtype dtype)
+static tensor *to_dtype(tensor *t, enum tensor_dtype dtype)
 {
 	return tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
 }
@@ -32,7 +32,7 @@ static void every_pair_converts(void **state)
 
 		for (int a = TENSOR_BOOL; a < TENSOR_DTYPE_COUNT; a++) {
 			for (int b = TENSOR_BOOL; b < TENSOR_DTYPE_COUNT; b++) {
-				tensor *t = as(as(seven, a), b);
+				tensor *t = to_dtype(to_dtype(seven, a), b);
 
 				assert_non_null(t);
 				for (int i = 0; i < 7; i++) {
@@ -59,8 +59,8 @@ static void f16_and_bf16_are_exact_in_f32(void **state)
 
 			for (int i = 0; i < 65536; i++)
 				bits[i] = (uint16_t)i;
-			f = tensor_mutable_data(as(h, TENSOR_F32));
-			back = tensor_mutable_data(as(as(h, TENSOR_F32), halves[k]));
+			f = tensor_mutable_data(to_dtype(h, TENSOR_F32));
+			back = tensor_mutable_data(to_dtype(to_dtype(h, TENSOR_F32), halves[k]));
 			for (int i = 0; i < 65536; i++) {
 				double want = k ? 0 :
 					      i & 0x7c00 ?
@@ -109,8 +109,8 @@ static void f16_and_bf16_round_to_nearest_even(void **state)
 			for (int i = 0; i < n; i++)
 				((float *)tensor_mutable_data(f))[r * n + i] = rows[i].in;
 		for (int way = 0; way < 2; way++) {
-			f16 = tensor_contiguous(as(way ? tensor_t(f) : f, TENSOR_F16));
-			bf16 = tensor_contiguous(as(way ? tensor_t(f) : f, TENSOR_BF16));
+			f16 = tensor_contiguous(to_dtype(way ? tensor_t(f) : f, TENSOR_F16));
+			bf16 = tensor_contiguous(to_dtype(way ? tensor_t(f) : f, TENSOR_BF16));
 			for (int r = 0; r < 64; r++) {
 				for (int i = 0; i < n; i++) {
 					int at = way ? i * 64 + r : r * n + i;
@@ -169,8 +169,8 @@ static void every_f8_is_exact_in_wider_floats(void **state)
 			for (int i = 0; i < 256; i++)
 				((uint8_t *)tensor_mutable_data(t))[i] = (uint8_t)i;
 			for (size_t w = 0; w < sizeof(wide) / sizeof(*wide); w++) {
-				tensor *there = ok(as(t, wide[w])),
-				       *back = ok(as(there, f8[k].dtype));
+				tensor *there = ok(to_dtype(t, wide[w])),
+				       *back = ok(to_dtype(there, f8[k].dtype));
 
 				for (int i = 0; i < 256; i++) {
 					double want = decode_f8(i, f8[k].exponent_bits);
@@ -212,8 +212,8 @@ static void f8_rounds_to_nearest_even(void **state)
 
 				if (!isfinite(b))
 					break;
-				t = ok(as(ok(tensor_from_data(v, TENSOR_SHAPE(4), F32)),
-					  f8[k].dtype));
+				t = ok(to_dtype(ok(tensor_from_data(v, TENSOR_SHAPE(4), F32)),
+						f8[k].dtype));
 				for (int j = 0; j < 4; j++)
 					assert_int_equal(((const uint8_t *)tensor_data(t))[j],
 							 want[j]);
@@ -239,11 +239,11 @@ static void f8_moves_and_computes_in_f32(void **state)
 			tensor *x =
 				ok(tensor_sub_scalar(ok(tensor_arange(tensor_scalar_int(24), F32)),
 						     tensor_scalar_int(9)));
-			tensor *t = ok(as(x, f8[k].dtype)), *list[] = { t, t }, *unused,
-			       *y = ok(as(t, TENSOR_F32));
+			tensor *t = ok(to_dtype(x, f8[k].dtype)), *list[] = { t, t }, *unused,
+			       *y = ok(to_dtype(t, TENSOR_F32));
 			tensor *seven = ok(tensor_mul_scalar(t, tensor_scalar_float(0.7)));
-			tensor *want = ok(as(ok(tensor_mul_scalar(y, tensor_scalar_float(0.7))),
-					     f8[k].dtype));
+			tensor *want = ok(to_dtype(
+				ok(tensor_mul_scalar(y, tensor_scalar_float(0.7))), f8[k].dtype));
 
 			for (int i = 0; i < 24; i++)
 				assert_true(element(seven, i) == element(want, i));
@@ -254,7 +254,7 @@ static void f8_moves_and_computes_in_f32(void **state)
 					 48);
 			assert_int_equal(tensor_numel(ok(tensor_nonzero(t))), 23);
 			assert_true(element(ok(tensor_sum(t)), 0) ==
-				    element(ok(as(ok(tensor_sum(y)), f8[k].dtype)), 0));
+				    element(ok(to_dtype(ok(tensor_sum(y)), f8[k].dtype)), 0));
 			assert_true(
 				element(ok(tensor_where(
 						ok(tensor_gt_scalar(t, tensor_scalar_int(0))), t,
@@ -277,8 +277,9 @@ static void mixed_operands_promote(void **state)
 			tensor_scope {
 				tensor *n = tensor_arange(tensor_scalar_int(600),
 							  TENSOR_OPTIONS(.dtype = TENSOR_I64));
-				tensor *x = as(tensor_view(n, TENSOR_SHAPE(30, 20)), a);
-				tensor *y = tensor_t(as(tensor_view(n, TENSOR_SHAPE(20, 30)), b));
+				tensor *x = to_dtype(tensor_view(n, TENSOR_SHAPE(30, 20)), a);
+				tensor *y =
+					tensor_t(to_dtype(tensor_view(n, TENSOR_SHAPE(20, 30)), b));
 				tensor *sum = tensor_add(x, y), *want;
 				enum tensor_dtype d = tensor_promote_types(a, b);
 
@@ -291,11 +292,11 @@ static void mixed_operands_promote(void **state)
 				 * An f16 or bf16 operand is rounded to its dtype before the
 				 * addition.
 				 */
-				want = as(tensor_add(as(as(x, d), TENSOR_C128),
-						     as(as(y, d), TENSOR_C128)),
-					  d);
+				want = to_dtype(tensor_add(to_dtype(to_dtype(x, d), TENSOR_C128),
+							   to_dtype(to_dtype(y, d), TENSOR_C128)),
+						d);
 				if (a == TENSOR_BOOL && b == TENSOR_BOOL)
-					want = tensor_ne_scalar(as(want, TENSOR_F64),
+					want = tensor_ne_scalar(to_dtype(want, TENSOR_F64),
 								tensor_scalar_int(0));
 				assert_int_equal(tensor_dtype(sum), d);
 				sum = tensor_contiguous(sum);
@@ -312,16 +313,16 @@ static void mixed_operands_promote(void **state)
 static void f16_and_bf16_compute_in_f32(void **state)
 {
 	tensor_scope {
-		tensor *x = as(tensor_arange(tensor_scalar_int(1000),
-					     TENSOR_OPTIONS(.dtype = TENSOR_F32)),
-			       TENSOR_BF16);
+		tensor *x = to_dtype(tensor_arange(tensor_scalar_int(1000),
+						   TENSOR_OPTIONS(.dtype = TENSOR_F32)),
+				     TENSOR_BF16);
 		tensor *y = tensor_exp(tensor_mul_scalar(x, tensor_scalar_float(-0.01)));
-		tensor *scaled =
-			as(tensor_mul_scalar(as(x, TENSOR_F32), tensor_scalar_float(-0.01)),
-			   TENSOR_BF16);
+		tensor *scaled = to_dtype(tensor_mul_scalar(to_dtype(x, TENSOR_F32),
+							    tensor_scalar_float(-0.01)),
+					  TENSOR_BF16);
 		uint16_t *got = tensor_mutable_data(y),
 			 *want = tensor_mutable_data(
-				 as(tensor_exp(as(scaled, TENSOR_F32)), TENSOR_BF16));
+				 to_dtype(tensor_exp(to_dtype(scaled, TENSOR_F32)), TENSOR_BF16));
 		tensor *less = tensor_lt(x, tensor_t(x));
 
 		assert_int_equal(tensor_dtype(y), TENSOR_BF16);

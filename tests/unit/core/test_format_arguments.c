@@ -25,7 +25,7 @@ static tensor *image(void)
 	return ok(tensor_view(ok(tensor_arange(TENSOR_SCALAR(120), F32)), SIZES(4)));
 }
 
-static bool same(tensor *a, tensor *b)
+static bool equal_values(tensor *a, tensor *b)
 {
 	bool differ;
 
@@ -45,7 +45,7 @@ static void factories_use_the_format(void **state)
 		ASSERT_STRIDES(tensor_zeros(SIZES(4), last), 60, 1, 15, 3);
 		l = ok(tensor_from_data(tensor_data(t), SIZES(4), last));
 		ASSERT_STRIDES(l, 60, 1, 15, 3);
-		assert_true(same(l, t));
+		assert_true(equal_values(l, t));
 		ASSERT_STRIDES(tensor_ones_like(t, last), 60, 1, 15, 3);
 		ASSERT_STRIDES(tensor_rand_like(t, last), 60, 1, 15, 3);
 		ASSERT_STRIDES(tensor_zeros_like(l, TENSOR_OPTIONS(0)), 60, 1, 15, 3);
@@ -65,13 +65,13 @@ static void copies_have_the_format(void **state)
 		tensor *t = image(), *l = ok(tensor_contiguous_opt(t, LAST)), *half;
 
 		ASSERT_STRIDES(l, 60, 1, 15, 3);
-		assert_true(same(l, t));
+		assert_true(equal_values(l, t));
 		assert_ptr_equal(tensor_data(ok(tensor_contiguous_opt(l, LAST))), tensor_data(l));
 		ASSERT_STRIDES(tensor_contiguous(l), 60, 20, 5, 1);
 		ASSERT_STRIDES(tensor_clone(l), 60, 1, 15, 3);
 		ASSERT_STRIDES(tensor_clone_opt(t, LAST), 60, 1, 15, 3);
 		ASSERT_STRIDES(tensor_clone_opt(l, TENSOR_CONTIGUOUS_FORMAT), 60, 20, 5, 1);
-		assert_true(same(ok(tensor_clone_opt(t, LAST)), t));
+		assert_true(equal_values(ok(tensor_clone_opt(t, LAST)), t));
 		half = ok(tensor_to(l, TENSOR_OPTIONS(.dtype = TENSOR_F16)));
 		ASSERT_STRIDES(half, 60, 1, 15, 3);
 		ASSERT_STRIDES(tensor_to(half,
@@ -134,8 +134,9 @@ static void gradients_pass_through(void **state)
 						.memory_format = TENSOR_CONTIGUOUS_FORMAT)));
 		sum = ok(tensor_sum(ok(tensor_mul(l, l))));
 		assert_done(tensor_backward(sum));
-		assert_true(same(ok(tensor_grad(t)),
-				 ok(tensor_mul_scalar(ok(tensor_detach(t)), TENSOR_SCALAR(2)))));
+		assert_true(equal_values(
+			ok(tensor_grad(t)),
+			ok(tensor_mul_scalar(ok(tensor_detach(t)), TENSOR_SCALAR(2)))));
 		ASSERT_STRIDES(tensor_grad(t), 60, 20, 5, 1);
 	}
 }

@@ -177,7 +177,7 @@ static tensor *lerp(tensor *x)
 	return tensor_lerp_scalar(x, ok(tensor_contiguous(x)), S(0.5));
 }
 
-static tensor *squares(tensor *x)
+static tensor *squared_error(tensor *x)
 {
 	return tensor_mse_loss(x, ok(tensor_ones_like(x, TENSOR_OPTIONS(0))), 0);
 }
@@ -187,7 +187,7 @@ static tensor *prelu(tensor *x)
 	return tensor_prelu(x, iota(1, TENSOR_INTS(3)));
 }
 
-static tensor *half(tensor *x)
+static tensor *to_f16(tensor *x)
 {
 	return tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_F16));
 }
@@ -269,9 +269,9 @@ static const struct {
 	{ "gt", greater, true },
 	{ "where", choose, true },
 	{ "lerp", lerp, true },
-	{ "mse_loss", squares, true },
+	{ "mse_loss", squared_error, true },
 	{ "prelu", prelu, true },
-	{ "to f16", half, true },
+	{ "to f16", to_f16, true },
 	{ "zeros_like", zeros, true },
 	{ "cat", cat, true },
 	{ "flip", flip, true },

@@ -19,7 +19,7 @@ static tensor *shared_copy(tensor *t)
 	return copy;
 }
 
-static tensor *embedded_in(tensor *weight, tensor *index)
+static tensor *embedding_of(tensor *weight, tensor *index)
 {
 	return tensor_embedding(weight, index, -1, false, false);
 }
@@ -36,7 +36,7 @@ static void shared_indices_give_the_same_results(void **state)
 		assert_same(tensor_nonzero(shared_copy(self)), tensor_nonzero(self));
 		assert_same(tensor_index_list(self, TENSOR_LIST(where)),
 			    tensor_index_list(self, TENSOR_LIST(mask)));
-		assert_same(embedded_in(self, at), embedded_in(self, index));
+		assert_same(embedding_of(self, at), embedding_of(self, index));
 		assert_same(tensor_to_dense(tensor_to_sparse(shared_copy(self))), self);
 	}
 }
@@ -83,7 +83,7 @@ __attribute__((no_sanitize("thread"))) static void *write_on(void *unused)
 }
 
 /* Calls fn while another thread changes the last elements of its argument. */
-static void beside_a_writer(tensor *(*fn)(tensor *arg), enum tensor_dtype dtype)
+static void call_with_writer(tensor *(*fn)(tensor *arg), enum tensor_dtype dtype)
 {
 	tensor *arg = ok(tensor_zeros(TENSOR_INTS(COUNT), TENSOR_OPTIONS(.dtype = dtype)));
 	size_t size = tensor_itemsize(dtype);
@@ -119,9 +119,9 @@ static tensor *gradient_of_embedding(tensor *index)
 
 static void indices_are_used_as_they_were_checked(void **state)
 {
-	beside_a_writer(gathered, TENSOR_I64);
-	beside_a_writer(scattered, TENSOR_I64);
-	beside_a_writer(gradient_of_embedding, TENSOR_I64);
+	call_with_writer(gathered, TENSOR_I64);
+	call_with_writer(scattered, TENSOR_I64);
+	call_with_writer(gradient_of_embedding, TENSOR_I64);
 }
 
 static tensor *nonzeros(tensor *mask)
@@ -146,9 +146,9 @@ static tensor *sparse(tensor *t)
 
 static void nonzero_writes_as_many_as_it_counted(void **state)
 {
-	beside_a_writer(nonzeros, TENSOR_BOOL);
-	beside_a_writer(selected, TENSOR_BOOL);
-	beside_a_writer(sparse, TENSOR_F32);
+	call_with_writer(nonzeros, TENSOR_BOOL);
+	call_with_writer(selected, TENSOR_BOOL);
+	call_with_writer(sparse, TENSOR_F32);
 }
 
 int main(void)

@@ -52,7 +52,7 @@ static void trim_and_count(void)
 	}
 }
 
-static void forget_exchanged(void)
+static void release_exchanged(void)
 {
 	for (int i = 0; i < SLOTS; i++)
 		tensor_release(atomic_exchange(&exchanged[i], NULL));
@@ -61,7 +61,7 @@ static void forget_exchanged(void)
 static void memory_is_trimmed_while_threads_allocate(void **state)
 {
 	with_threads(make_and_free, trim_and_count);
-	forget_exchanged();
+	release_exchanged();
 }
 
 /* A thread's magazines are returned to the heap at its end. */
@@ -70,12 +70,12 @@ static void blocks_of_ended_threads_are_reused(void **state)
 	struct tensor_cache_stats before, after;
 
 	with_threads(make_and_free, NULL);
-	forget_exchanged();
+	release_exchanged();
 	tensor_cache_trim();
 	tensor_cache_stats(&before);
 	for (int i = 0; i < 5; i++)
 		with_threads(make_and_free, NULL);
-	forget_exchanged();
+	release_exchanged();
 	tensor_cache_trim();
 	tensor_cache_stats(&after);
 	assert_true(after.blocks <= before.blocks + (1 << 20));
@@ -102,7 +102,7 @@ static void share_small_and_large(void)
 static void tensors_move_to_buffers_while_threads_allocate(void **state)
 {
 	with_threads(make_and_free, share_small_and_large);
-	forget_exchanged();
+	release_exchanged();
 }
 
 static tensor *moving;
@@ -327,7 +327,7 @@ static void error_records_are_per_thread(void **state)
 
 static tensor_generator *generator;
 
-static void *draw(struct worker *w)
+static void *draw_numbers(struct worker *w)
 {
 	struct tensor_generator_state now;
 
@@ -359,10 +359,10 @@ static void threads_draw_from_one_generator(void **state)
 	tensor_release(ok(tensor_rand_generator(TENSOR_INTS(4), generator, F32)));
 	tensor_generator_get_state(generator, &one);
 	tensor_generator_manual_seed(generator, 7);
-	with_threads(draw, NULL);
+	with_threads(draw_numbers, NULL);
 	tensor_generator_get_state(generator, &now);
 	assert_int_equal(now.offset, THREADS * 200 * one.offset);
-	with_threads(draw, reseed);
+	with_threads(draw_numbers, reseed);
 	tensor_generator_release(generator);
 }
 

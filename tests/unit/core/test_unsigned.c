@@ -23,7 +23,7 @@ static tensor *u64(const uint64_t *v, int64_t n)
 	u64((const uint64_t[]){ __VA_ARGS__ }, \
 	    (int64_t)(sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)))
 
-static tensor *as(tensor *t, enum tensor_dtype dtype)
+static tensor *to_dtype(tensor *t, enum tensor_dtype dtype)
 {
 	return ok(tensor_to(t, OF(dtype)));
 }
@@ -37,7 +37,7 @@ static void assert_u64(tensor *t, const uint64_t *want, int64_t n, int line)
 	assert_done(tensor_copy_to(t, got, n * sizeof(*got)));
 	for (int64_t i = 0; i < n; i++)
 		if (got[i] != want[i])
-			fail_msg("line %d: element %lld is %llu, not %llu", line, (long long)i,
+			fail_msg("line %d: element %lld is %llu, expected %llu", line, (long long)i,
 				 (unsigned long long)got[i], (unsigned long long)want[i]);
 }
 #define ASSERT_U64(t, ...)                                                                  \
@@ -94,7 +94,7 @@ static void promoted_dtype_holds_both_ranges(void **state)
 static void no_common_dtype_is_refused(void **state)
 {
 	tensor_scope {
-		tensor *u = U64(1, 2), *i = as(u, TENSOR_I64), *m[] = { u, i },
+		tensor *u = U64(1, 2), *i = to_dtype(u, TENSOR_I64), *m[] = { u, i },
 		       *out = ok(tensor_empty_like(u, (tensor_options){ 0 }));
 
 		assert_null(tensor_add(u, i));
@@ -174,14 +174,15 @@ static void values_above_int64_max_are_exact(void **state)
 		assert_true(d == 0x1p64);
 		assert_done(tensor_item_scalar(x, &s));
 		assert_true(s.kind == TENSOR_SCALAR_FLOAT && s.d == 0x1p64);
-		f = as(U64(1ull << 63, 0xfffffffffffff800), TENSOR_F64);
-		ASSERT_U64(as(f, TENSOR_U64), 1ull << 63, 0xfffffffffffff800);
-		ASSERT_U64(as(as(f, TENSOR_F32), TENSOR_U64), 1ull << 63, TOP);
+		f = to_dtype(U64(1ull << 63, 0xfffffffffffff800), TENSOR_F64);
+		ASSERT_U64(to_dtype(f, TENSOR_U64), 1ull << 63, 0xfffffffffffff800);
+		ASSERT_U64(to_dtype(to_dtype(f, TENSOR_F32), TENSOR_U64), 1ull << 63, TOP);
 		f = ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(-1.0), OF(TENSOR_F32)));
-		ASSERT_U64(as(f, TENSOR_U64), TOP);
-		ASSERT_U64(as(ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(-1), OF(TENSOR_I8))),
-			      TENSOR_U64),
-			   TOP);
+		ASSERT_U64(to_dtype(f, TENSOR_U64), TOP);
+		ASSERT_U64(
+			to_dtype(ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(-1), OF(TENSOR_I8))),
+				 TENSOR_U64),
+			TOP);
 		ASSERT_U64(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(0x1.8p63), OF(TENSOR_U64)),
 			   3ull << 62);
 	}
@@ -191,9 +192,10 @@ static void values_above_int64_max_are_exact(void **state)
  * Every operator on integers, with small values: the result equals that of i64, in the unsigned
  * dtype.
  */
-static tensor *chain(tensor *x, tensor *y, int step)
+static tensor *operator_step(tensor *x, tensor *y, int step)
 {
-	tensor *v, *at, *index = as(ok(tensor_remainder_scalar(x, TENSOR_SCALAR(5))), TENSOR_I64);
+	tensor *v, *at,
+		*index = to_dtype(ok(tensor_remainder_scalar(x, TENSOR_SCALAR(5))), TENSOR_I64);
 
 	switch (step) {
 	case 0:
@@ -241,11 +243,11 @@ static tensor *chain(tensor *x, tensor *y, int step)
 	case 19:
 		return tensor_nonzero(x);
 	case 20:
-		return tensor_repeat_interleave_self_tensor(y, as(x, TENSOR_I64), 0);
+		return tensor_repeat_interleave_self_tensor(y, to_dtype(x, TENSOR_I64), 0);
 	case 21:
 		return tensor_linspace(TENSOR_SCALAR(0), TENSOR_SCALAR(9), 7, OF(tensor_dtype(x)));
 	case 22:
-		return tensor_one_hot(as(x, TENSOR_I64), 40);
+		return tensor_one_hot(to_dtype(x, TENSOR_I64), 40);
 	case 23:
 		return tensor_sqrt(x);
 	case 24:
@@ -266,8 +268,8 @@ static bool same_values(tensor *a, tensor *b)
 
 	if (tensor_numel(a) != tensor_numel(b))
 		return false;
-	assert_done(tensor_item(ok(tensor_max(ok(tensor_abs(
-					ok(tensor_sub(as(a, TENSOR_F64), as(b, TENSOR_F64))))))),
+	assert_done(tensor_item(ok(tensor_max(ok(tensor_abs(ok(tensor_sub(
+					to_dtype(a, TENSOR_F64), to_dtype(b, TENSOR_F64))))))),
 				&most));
 	return most == 0;
 }
@@ -288,8 +290,8 @@ static void small_values_agree_with_i64(void **state)
 					ok(tensor_from_data(v, TENSOR_INTS(24), OF(TENSOR_I64)));
 				tensor *y =
 					ok(tensor_from_data(w, TENSOR_INTS(24), OF(TENSOR_I64)));
-				tensor *want = chain(x, y, step),
-				       *got = chain(as(x, d), as(y, d), step);
+				tensor *want = operator_step(x, y, step),
+				       *got = operator_step(to_dtype(x, d), to_dtype(y, d), step);
 
 				if (!got || !want)
 					fail_msg("%s, step %d: %s", tensor_dtype_name(d), step,
@@ -313,7 +315,7 @@ static void random_stays_in_range(void **state)
 							 0x1p63;
 
 			ok(tensor_random_(t));
-			f = as(t, TENSOR_F64);
+			f = to_dtype(t, TENSOR_F64);
 			assert_done(tensor_item(ok(tensor_min(f)), &low));
 			assert_done(tensor_item(ok(tensor_max(f)), &high));
 			assert_true(low >= 0 && low < most / 16 && high > most / 16 * 15 &&

@@ -57,14 +57,14 @@ static void operator_without_memory_gives_enomem(void **state)
 }
 
 /* Runs backward from the result; returns the result or NULL. */
-static tensor *and_back(tensor *t)
+static tensor *with_backward(tensor *t)
 {
 	return t && tensor_backward(tensor_sum(t)) == 0 ? t : NULL;
 }
 
 static tensor *linear(void)
 {
-	return and_back(tensor_linear(x, x, tensor_none));
+	return with_backward(tensor_linear(x, x, tensor_none));
 }
 
 static tensor *matrix_exp(void)
@@ -89,12 +89,12 @@ static tensor *bincount(void)
 
 static tensor *norm(void)
 {
-	return and_back(tensor_norm(x, S(3)));
+	return with_backward(tensor_norm(x, S(3)));
 }
 
 static tensor *prod(void)
 {
-	return and_back(tensor_prod(tensor_mul(x, tensor_gt_scalar(x, S(0.5)))));
+	return with_backward(tensor_prod(tensor_mul(x, tensor_gt_scalar(x, S(0.5)))));
 }
 
 static tensor *det_with_graph(void)
@@ -119,7 +119,7 @@ static tensor *batch_norm(void)
 {
 	tensor *mean = tensor_zeros(TENSOR_INTS(4), F64), *var = tensor_ones(TENSOR_INTS(4), F64);
 
-	return and_back(
+	return with_backward(
 		tensor_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.1, 1e-5, false));
 }
 

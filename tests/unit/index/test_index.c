@@ -8,7 +8,7 @@ static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	
 					    TENSOR_I32,	 TENSOR_I64, TENSOR_F32, TENSOR_F64 };
 static uint32_t seed = 1;
 
-static uint32_t next(void)
+static uint32_t random_next(void)
 {
 	seed = seed * 1664525u + 1013904223u;
 	return seed >> 8;
@@ -20,7 +20,7 @@ static tensor *numbers(enum tensor_dtype dtype, tensor_ints shape, uint32_t limi
 	int64_t n = 1, double_sizes[TENSOR_MAX_DIMS];
 	tensor *t, *wide;
 	double *v;
-	int way = next() % 3;
+	int way = random_next() % 3;
 
 	for (int64_t i = 0; i < shape.len; i++) {
 		double_sizes[i] = way ? 2 * shape.data[i] : shape.data[i];
@@ -28,7 +28,7 @@ static tensor *numbers(enum tensor_dtype dtype, tensor_ints shape, uint32_t limi
 	}
 	v = calloc(n + 1, sizeof(*v));
 	for (int64_t i = 0; i < n; i++)
-		v[i] = next() % limit;
+		v[i] = random_next() % limit;
 	wide = ok(tensor_from_data(v, (tensor_ints){ double_sizes, shape.len }, F64));
 	free(v);
 	t = ok(tensor_to(wide, TENSOR_OPTIONS(.dtype = dtype)));
@@ -40,7 +40,7 @@ static tensor *numbers(enum tensor_dtype dtype, tensor_ints shape, uint32_t limi
 	return t;
 }
 
-static double at(tensor *t, const int64_t *pos)
+static double element_at(tensor *t, const int64_t *pos)
 {
 	double x;
 
@@ -60,10 +60,10 @@ static bool advance(int64_t *pos, const int64_t *sizes, int ndim)
 
 static void random_shape(int64_t *sizes, int *ndim, int *dim)
 {
-	*ndim = 1 + next() % 3;
-	*dim = next() % *ndim;
+	*ndim = 1 + random_next() % 3;
+	*dim = random_next() % *ndim;
 	for (int i = 0; i < *ndim; i++)
-		sizes[i] = 1 + next() % 9;
+		sizes[i] = 1 + random_next() % 9;
 }
 
 static void index_select_takes_positions_of_any_dimension(void **state)
@@ -77,7 +77,7 @@ static void index_select_takes_positions_of_any_dimension(void **state)
 			random_shape(sizes, &ndim, &dim);
 			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 100);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
-					TENSOR_INTS(1 + next() % 12), sizes[dim]);
+					TENSOR_INTS(1 + random_next() % 12), sizes[dim]);
 			got = ok(tensor_index_select(self, round & 16 ? dim : dim - ndim, index));
 			sizes[dim] = tensor_numel(index);
 			assert_memory_equal(tensor_sizes(got), sizes, ndim * sizeof(*sizes));
@@ -87,8 +87,8 @@ static void index_select_takes_positions_of_any_dimension(void **state)
 					self, dim, index));
 			do {
 				memcpy(from, pos, sizeof(from));
-				from[dim] = (int64_t)at(index, pos + dim);
-				assert_true(at(got, pos) == at(self, from));
+				from[dim] = (int64_t)element_at(index, pos + dim);
+				assert_true(element_at(got, pos) == element_at(self, from));
 			} while (advance(pos, sizes, ndim));
 		}
 }
@@ -103,7 +103,7 @@ static void gather_takes_a_position_for_each_element(void **state)
 
 			random_shape(sizes, &ndim, &dim);
 			for (int i = 0; i < ndim; i++)
-				isizes[i] = 1 + next() % (i == dim ? 12 : sizes[i]);
+				isizes[i] = 1 + random_next() % (i == dim ? 12 : sizes[i]);
 			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 100);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
 					(tensor_ints){ isizes, ndim }, sizes[dim]);
@@ -111,13 +111,13 @@ static void gather_takes_a_position_for_each_element(void **state)
 			assert_memory_equal(tensor_sizes(got), isizes, ndim * sizeof(*isizes));
 			do {
 				memcpy(from, pos, sizeof(from));
-				from[dim] = (int64_t)at(index, pos);
-				assert_true(at(got, pos) == at(self, from));
+				from[dim] = (int64_t)element_at(index, pos);
+				assert_true(element_at(got, pos) == element_at(self, from));
 			} while (advance(pos, isizes, ndim));
 		}
 }
 
-static double wrapped(enum tensor_dtype dtype, double x)
+static double wrap_to(enum tensor_dtype dtype, double x)
 {
 	switch (dtype) {
 	case TENSOR_BOOL:
@@ -143,14 +143,15 @@ static void check_added(tensor *got, tensor *self, int dim, tensor *index, tenso
 		int64_t offset = 0;
 
 		memcpy(to, pos, sizeof(to));
-		to[dim] = (int64_t)at(index, vector ? pos + dim : pos);
+		to[dim] = (int64_t)element_at(index, vector ? pos + dim : pos);
 		for (int i = 0; i < ndim; i++)
 			offset += to[i] * tensor_stride(want, i);
-		((double *)tensor_mutable_data(want))[offset] += alpha * at(source, pos);
+		((double *)tensor_mutable_data(want))[offset] += alpha * element_at(source, pos);
 	} while (advance(pos, walked, ndim));
 	memset(pos, 0, sizeof(pos));
 	do
-		assert_true(at(got, pos) == wrapped(tensor_dtype(self), at(want, pos)));
+		assert_true(element_at(got, pos) ==
+			    wrap_to(tensor_dtype(self), element_at(want, pos)));
 	while (advance(pos, tensor_sizes(self), ndim));
 }
 
@@ -164,7 +165,7 @@ static void index_add_adds_repeated_positions(void **state)
 
 			random_shape(sizes, &ndim, &dim);
 			memcpy(ssizes, sizes, sizeof(sizes));
-			ssizes[dim] = 1 + next() % 12;
+			ssizes[dim] = 1 + random_next() % 12;
 			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 50);
 			source = numbers(dtypes[round % 8], (tensor_ints){ ssizes, ndim }, 50);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
@@ -192,8 +193,8 @@ static void scatter_add_adds_every_element(void **state)
 
 			random_shape(sizes, &ndim, &dim);
 			for (int i = 0; i < ndim; i++) {
-				isizes[i] = 1 + next() % (i == dim ? 12 : sizes[i]);
-				ssizes[i] = isizes[i] + next() % 3;
+				isizes[i] = 1 + random_next() % (i == dim ? 12 : sizes[i]);
+				ssizes[i] = isizes[i] + random_next() % 3;
 			}
 			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 50);
 			source = numbers(dtypes[round % 8], (tensor_ints){ ssizes, ndim }, 50);

@@ -112,7 +112,7 @@ static void fortrans_order_becomes_strides(void **state)
 
 /* ---- round trips ---- */
 
-static bool same(tensor *a, tensor *b)
+static bool same_tensor(tensor *a, tensor *b)
 {
 	size_t n = tensor_numel(a) * tensor_itemsize(tensor_dtype(a));
 	char *x = malloc(n + 1), *y = malloc(n + 1);
@@ -174,9 +174,10 @@ static void npy_round_trip_keeps_every_dtype_and_stride(void **state)
 				tensor *t = ok(sample(d, kind));
 
 				assert_done(tensor_save_npy("t.npy", t));
-				assert_true(same(t, ok(tensor_load_npy("t.npy", NULL))));
-				assert_true(same(t, ok(tensor_load_npy("t.npy", &readonly))));
-				assert_true(same(t, ok(tensor_load_npy("t.npy", &private))));
+				assert_true(same_tensor(t, ok(tensor_load_npy("t.npy", NULL))));
+				assert_true(
+					same_tensor(t, ok(tensor_load_npy("t.npy", &readonly))));
+				assert_true(same_tensor(t, ok(tensor_load_npy("t.npy", &private))));
 			}
 		}
 	}
@@ -196,8 +197,9 @@ static void check_archive(tensor_archive *a, const struct tensor_named *named, i
 
 			assert_true(at >= 0);
 			assert_string_equal(tensor_archive_name(a, at), named[i].name);
-			assert_true(same(named[i].t, ok(tensor_archive_get(a, named[i].name))));
-			assert_true(same(named[i].t, ok(tensor_archive_at(a, at))));
+			assert_true(
+				same_tensor(named[i].t, ok(tensor_archive_get(a, named[i].name))));
+			assert_true(same_tensor(named[i].t, ok(tensor_archive_at(a, at))));
 		}
 	}
 	tensor_archive_close(a);

@@ -269,13 +269,13 @@ static int load_zip(void)
 	return 0;
 }
 
-static void put32(size_t at, uint32_t v)
+static void write_u32(size_t at, uint32_t v)
 {
 	for (int i = 0; i < 4; i++)
 		zip[at + i] = (unsigned char)(v >> 8 * i);
 }
 
-static uint32_t get32(size_t at)
+static uint32_t read_u32(size_t at)
 {
 	return zip[at] | zip[at + 1] << 8 | zip[at + 2] << 16 | (uint32_t)zip[at + 3] << 24;
 }
@@ -294,25 +294,29 @@ static void invalid_zip_directories_are_refused(void **state)
 
 	ZIP_LIE(0, zip_size -= 1, "not a zip file");
 	ZIP_LIE(0, zip_size = 10, "not a zip file");
-	ZIP_LIE(0, put32(end_record + 16, get32(end_record + 16) + 1), "directory");
-	ZIP_LIE(0, put32(end_record + 16, 0x7fffffff), "not at the offset");
-	ZIP_LIE(0, put32(end_record + 12, 0x7fffffff), "not at the offset");
-	ZIP_LIE(0, put32(end_record + 12, get32(end_record + 12) - 1), "directory");
+	ZIP_LIE(0, write_u32(end_record + 16, read_u32(end_record + 16) + 1), "directory");
+	ZIP_LIE(0, write_u32(end_record + 16, 0x7fffffff), "not at the offset");
+	ZIP_LIE(0, write_u32(end_record + 12, 0x7fffffff), "not at the offset");
+	ZIP_LIE(0, write_u32(end_record + 12, read_u32(end_record + 12) - 1), "directory");
 	ZIP_LIE(0, (zip[end_record + 8]--, zip[end_record + 10]--), "more than its 1 members");
 	ZIP_LIE(0, (zip[end_record + 9]++, zip[end_record + 11]++), "not at the offset");
 	ZIP_LIE(0, zip[end_record + 4]++, "several disks");
 	/* sizes */
-	ZIP_LIE(0, put32(central[0] + 20, get32(central[0] + 20) + 1), "two sizes differ");
-	ZIP_LIE(0, (put32(central[0] + 20, 0x7fffffff), put32(central[0] + 24, 0x7fffffff)),
+	ZIP_LIE(0, write_u32(central[0] + 20, read_u32(central[0] + 20) + 1), "two sizes differ");
+	ZIP_LIE(0, (write_u32(central[0] + 20, 0x7fffffff), write_u32(central[0] + 24, 0x7fffffff)),
 		"not before the directory");
-	ZIP_LIE(packed, put32(central[0] + 24, get32(central[0] + 24) + 1), "its header says");
-	ZIP_LIE(packed, put32(central[0] + 24, get32(central[0] + 24) - 1), "its header says");
-	ZIP_LIE(packed, put32(central[0] + 24, 0x7fffffff), "cannot inflate to 2147483647 bytes");
-	ZIP_LIE(packed, put32(central[0] + 20, get32(central[0] + 20) - 1), "corrupt");
+	ZIP_LIE(packed, write_u32(central[0] + 24, read_u32(central[0] + 24) + 1),
+		"its header says");
+	ZIP_LIE(packed, write_u32(central[0] + 24, read_u32(central[0] + 24) - 1),
+		"its header says");
+	ZIP_LIE(packed, write_u32(central[0] + 24, 0x7fffffff),
+		"cannot inflate to 2147483647 bytes");
+	ZIP_LIE(packed, write_u32(central[0] + 20, read_u32(central[0] + 20) - 1), "corrupt");
 	/* overlapping members */
-	ZIP_LIE(0, put32(central[1] + 42, get32(central[0] + 42)), "overlaps");
-	ZIP_LIE(0, put32(central[1] + 42, get32(central[1] + 42) - 30), "overlaps");
-	ZIP_LIE(0, put32(central[1] + 42, get32(end_record + 16)), "not before the directory");
+	ZIP_LIE(0, write_u32(central[1] + 42, read_u32(central[0] + 42)), "overlaps");
+	ZIP_LIE(0, write_u32(central[1] + 42, read_u32(central[1] + 42) - 30), "overlaps");
+	ZIP_LIE(0, write_u32(central[1] + 42, read_u32(end_record + 16)),
+		"not before the directory");
 	/* differences between the directory and the header of the member */
 	ZIP_LIE(0, zip[0]++, "disagree");
 	ZIP_LIE(0, zip[30] = 'F', "another name");
@@ -322,7 +326,7 @@ static void invalid_zip_directories_are_refused(void **state)
 	ZIP_LIE(0, zip[central[0] + 46] = 0, "has a zero in it");
 	/* content */
 	ZIP_LIE(0, zip[central[0] + 16]++, "checksum");
-	ZIP_LIE(0, zip[get32(central[1] + 42) - 1] ^= 1, "checksum");
+	ZIP_LIE(0, zip[read_u32(central[1] + 42) - 1] ^= 1, "checksum");
 	make_zip(0);
 	zip[central[0] + 8] |= 1;
 	assert_fails(load_zip(), EOPNOTSUPP, "encrypted");
@@ -368,7 +372,7 @@ static void decompression_is_stopped_by_the_limit(void **state)
 
 static uint64_t seed = 88172645463325252;
 
-static uint64_t chance(uint64_t below)
+static uint64_t random_below(uint64_t below)
 {
 	seed ^= seed << 13;
 	seed ^= seed >> 7;
@@ -389,24 +393,24 @@ static void mutate(unsigned char *p, size_t *n)
 	static const uint32_t numbers[] = { 0,	    1,		0x7f,	    0xff,
 					    0xffff, 0x7fffffff, 0x80000000, 0xffffffff };
 	static const char characters[] = "0123456789{}[](),:'\"\\ -.<>|FTeu";
-	size_t at = *n ? chance(*n) : 0, more = chance(16) + 1;
+	size_t at = *n ? random_below(*n) : 0, more = random_below(16) + 1;
 
-	switch (*n > 8 ? chance(8) : 6) {
+	switch (*n > 8 ? random_below(8) : 6) {
 	case 0:
-		p[at] ^= (unsigned char)(1 << chance(8));
+		p[at] ^= (unsigned char)(1 << random_below(8));
 		break;
 	case 1:
-		p[at] = (unsigned char)chance(256);
+		p[at] = (unsigned char)random_below(256);
 		break;
 	case 2:
-		p[at] = (unsigned char)characters[chance(sizeof(characters) - 1)];
+		p[at] = (unsigned char)characters[random_below(sizeof(characters) - 1)];
 		break;
 	case 3: /* a size or an offset */
-		at = chance(*n - 4);
-		memcpy(p + at, &numbers[chance(8)], chance(2) ? 4 : 2);
+		at = random_below(*n - 4);
+		memcpy(p + at, &numbers[random_below(8)], random_below(2) ? 4 : 2);
 		break;
 	case 4: /* truncation */
-		*n -= chance(chance(4) ? 40 < *n ? 40 : *n : *n);
+		*n -= random_below(random_below(4) ? 40 < *n ? 40 : *n : *n);
 		break;
 	case 5: /* removal of a range */
 		more = more < *n - at ? more : *n - at;
@@ -415,17 +419,17 @@ static void mutate(unsigned char *p, size_t *n)
 		break;
 	case 6: /* insertion */
 		memmove(p + at + more, p + at, *n - at);
-		memset(p + at, (int)chance(256), more);
+		memset(p + at, (int)random_below(256), more);
 		*n += more;
 		break;
 	default: /* duplication of a range */
 		more = more < *n - at ? more : *n - at;
-		memmove(p + chance(*n - more + 1), p + at, more);
+		memmove(p + random_below(*n - more + 1), p + at, more);
 	}
 }
 
 /* Reads all elements. */
-static double touch(tensor *t)
+static double sum_elements(tensor *t)
 {
 	double sum = 0;
 
@@ -445,7 +449,7 @@ static int load_all(const struct victim *v, const struct tensor_load_options *op
 		tensor *t = tensor_load_npy("hostile", options);
 
 		if (t)
-			touch(t);
+			sum_elements(t);
 		tensor_release(t);
 		return t != NULL;
 	}
@@ -454,7 +458,7 @@ static int load_all(const struct victim *v, const struct tensor_load_options *op
 		tensor *t = tensor_archive_at(a, i);
 
 		if (t)
-			touch(t);
+			sum_elements(t);
 		tensor_release(t);
 		loaded += t != NULL;
 	}
@@ -477,7 +481,7 @@ static int descriptors(void)
 	return n;
 }
 
-static void fuzz(struct victim *v, int rounds)
+static void load_mutations(struct victim *v, int rounds)
 {
 	unsigned char *p = malloc(v->n * 4 + 4096);
 	int before = descriptors(), loaded = 0, refused = 0;
@@ -491,13 +495,13 @@ static void fuzz(struct victim *v, int rounds)
 		 * A mapped file must not be truncated. Mapped bools are normalized when they are
 		 * read once.
 		 */
-		const struct tensor_load_options options = { .map = chance(3),
-							     .shareable = chance(2),
-							     .max_bytes = chance(2) << 20 };
+		const struct tensor_load_options options = { .map = random_below(3),
+							     .shareable = random_below(2),
+							     .max_bytes = random_below(2) << 20 };
 		size_t n = v->n;
 
 		memcpy(p, v->data, n);
-		for (uint64_t k = chance(4) + 1; k > 0; k--)
+		for (uint64_t k = random_below(4) + 1; k > 0; k--)
 			mutate(p, &n);
 		assert_int_equal(pwrite(fd, p, n, 0), n);
 		assert_int_equal(ftruncate(fd, (off_t)n), 0);
@@ -531,7 +535,7 @@ static void mutated_npy_files_load_or_fail(void **state)
 		assert_done(tensor_save_npy("hostile", tensor_t(iota(0, TENSOR_INTS(3, 7)))));
 	}
 	v.data = read_file("hostile", &v.n);
-	fuzz(&v, ROUNDS);
+	load_mutations(&v, ROUNDS);
 }
 
 static void archive_of(struct tensor_named *named)
@@ -553,7 +557,7 @@ static void mutated_npz_files_load_or_fail(void **state)
 			assert_done(tensor_save_npz("hostile", named, 3, flags));
 		}
 		v.data = read_file("hostile", &v.n);
-		fuzz(&v, ROUNDS);
+		load_mutations(&v, ROUNDS);
 	}
 }
 
@@ -569,7 +573,7 @@ static void mutated_safetensors_files_load_or_fail(void **state)
 		assert_done(tensor_save_safetensors("hostile", named, 3, &text, 1));
 	}
 	v.data = read_file("hostile", &v.n);
-	fuzz(&v, ROUNDS);
+	load_mutations(&v, ROUNDS);
 }
 
 static int clean(void **state)

@@ -143,7 +143,7 @@ int main(void)
 
 	/* Exit status 77 means skipped: LAPACK is not installed. */
 	if (!dlopen("liblapack.so.3", RTLD_NOW)) {
-		fprintf(stderr, "there is no LAPACK: %s\n", dlerror());
+		fprintf(stderr, "LAPACK is not installed: %s\n", dlerror());
 		return 77;
 	}
 	return cmocka_run_group_tests_name("eigh", tests, NULL, NULL);

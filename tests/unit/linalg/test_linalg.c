@@ -170,7 +170,7 @@ static tensor *complex_of(tensor *re, tensor *im)
 }
 
 /* The input of a sine wave has rank 2; with its square it has rank 5. */
-static tensor *regular(tensor *a)
+static tensor *full_rank(tensor *a)
 {
 	return tensor_add(a, tensor_mul(a, a));
 }
@@ -182,7 +182,7 @@ static tensor *magnitude(tensor *t)
 }
 
 /* The real and the imaginary parts. */
-static tensor *both(tensor *t)
+static tensor *real_and_imaginary(tensor *t)
 {
 	return tensor_view_as_real(t);
 }
@@ -228,7 +228,9 @@ static tensor *eig_part(tensor *a, bool vectors)
 {
 	tensor *w, *v;
 
-	return tensor_linalg_eig(a, &w, &v) < 0 ? NULL : vectors ? magnitude(v) : both(w);
+	return tensor_linalg_eig(a, &w, &v) < 0 ? NULL :
+	       vectors				? magnitude(v) :
+						  real_and_imaginary(w);
 }
 
 static tensor *definite(tensor *a)
@@ -241,27 +243,27 @@ static tensor *log_determinant(tensor *a, bool sign)
 {
 	tensor *s, *l;
 
-	return tensor_linalg_slogdet(a, &s, &l) < 0 ? NULL : sign ? both(s) : l;
+	return tensor_linalg_slogdet(a, &s, &l) < 0 ? NULL : sign ? real_and_imaginary(s) : l;
 }
 
 CASE(fn_lower, lu_part(a, false))
-CASE(fn_upper, lu_part(regular(a), true))
+CASE(fn_upper, lu_part(full_rank(a), true))
 CASE(fn_lu_solve, lu_solved(a, b, true, false))
 CASE(fn_lu_solve_adjoint, lu_solved(a, b, true, true))
 CASE(fn_lu_solve_right, lu_solved(a, b, false, false))
 CASE(fn_lu_solve_right_adjoint, lu_solved(a, b, false, true))
-CASE(fn_solve, tensor_linalg_solve(regular(a), b))
-CASE(fn_solve_right, tensor_linalg_solve_opt(regular(a), b, false))
-CASE(fn_solve_complex, both(tensor_linalg_solve(complex_of(a, b), complex_of(c, d))))
+CASE(fn_solve, tensor_linalg_solve(full_rank(a), b))
+CASE(fn_solve_right, tensor_linalg_solve_opt(full_rank(a), b, false))
+CASE(fn_solve_complex, real_and_imaginary(tensor_linalg_solve(complex_of(a, b), complex_of(c, d))))
 CASE(fn_inv, tensor_linalg_inv(a))
-CASE(fn_det, tensor_linalg_det(regular(a)))
-CASE(fn_det_complex, both(tensor_linalg_det(complex_of(a, b))))
-CASE(fn_logabsdet, log_determinant(regular(a), false))
+CASE(fn_det, tensor_linalg_det(full_rank(a)))
+CASE(fn_det_complex, real_and_imaginary(tensor_linalg_det(complex_of(a, b))))
+CASE(fn_logabsdet, log_determinant(full_rank(a), false))
 CASE(fn_logabsdet_complex, log_determinant(complex_of(a, b), false))
 CASE(fn_sign_complex, log_determinant(complex_of(a, b), true))
 CASE(fn_cholesky, tensor_linalg_cholesky(definite(a)))
 CASE(fn_cholesky_upper, tensor_linalg_cholesky_opt(definite(a), true))
-CASE(fn_cholesky_complex, both(tensor_linalg_cholesky(definite(complex_of(a, b)))))
+CASE(fn_cholesky_complex, real_and_imaginary(tensor_linalg_cholesky(definite(complex_of(a, b)))))
 CASE(fn_cholesky_solve, tensor_cholesky_solve(a, b, false))
 CASE(fn_cholesky_solve_upper, tensor_cholesky_solve(a, b, true))
 CASE(fn_triangular, tensor_linalg_solve_triangular_opt(a, b, false, true, false))
@@ -269,9 +271,9 @@ CASE(fn_triangular_unit, tensor_linalg_solve_triangular_opt(a, b, true, true, tr
 CASE(fn_triangular_right, tensor_linalg_solve_triangular_opt(a, b, true, false, false))
 CASE(fn_q, qr_part(a, "reduced", false))
 CASE(fn_r, qr_part(a, "reduced", true))
-CASE(fn_q_complete, qr_part(regular(a), "complete", false))
-CASE(fn_q_complex, both(qr_part(complex_of(a, b), "reduced", false)))
-CASE(fn_r_complex, both(qr_part(complex_of(a, b), "reduced", true)))
+CASE(fn_q_complete, qr_part(full_rank(a), "complete", false))
+CASE(fn_q_complex, real_and_imaginary(qr_part(complex_of(a, b), "reduced", false)))
+CASE(fn_r_complex, real_and_imaginary(qr_part(complex_of(a, b), "reduced", true)))
 CASE(fn_householder, tensor_linalg_householder_product(a, b))
 CASE(fn_u, svd_part(a, false, 0))
 CASE(fn_s, svd_part(a, false, 1))
@@ -283,13 +285,13 @@ CASE(fn_svdvals, tensor_linalg_svdvals(a))
 CASE(fn_eigenvalues, eig_part(a, false))
 CASE(fn_eigenvectors, eig_part(a, true))
 CASE(fn_eigenvectors_complex, eig_part(complex_of(a, b), true))
-CASE(fn_eigvals, both(tensor_linalg_eigvals(a)))
+CASE(fn_eigvals, real_and_imaginary(tensor_linalg_eigvals(a)))
 CASE(fn_pinv, tensor_linalg_pinv_atol(a))
 CASE(fn_matrix_exp, tensor_linalg_matrix_exp(a))
 CASE(fn_matrix_power, tensor_linalg_matrix_power(a, 3))
 CASE(fn_inverse_power, tensor_linalg_matrix_power(a, -2))
 CASE(fn_nuclear, tensor_nuclear_norm(a, false))
-CASE(fn_cond, tensor_linalg_cond(regular(a), S(2)))
+CASE(fn_cond, tensor_linalg_cond(full_rank(a), S(2)))
 
 static const struct formula formulas[] = {
 	ROW(lower, 1, IN(1, 0, 3, 3)),
@@ -554,7 +556,7 @@ int main(void)
 
 	/* Exit status 77 means skipped: LAPACK is not installed. */
 	if (!dlopen("liblapack.so.3", RTLD_NOW)) {
-		fprintf(stderr, "there is no LAPACK: %s\n", dlerror());
+		fprintf(stderr, "LAPACK is not installed: %s\n", dlerror());
 		return 77;
 	}
 	return cmocka_run_group_tests_name("linalg", tests, NULL, NULL);

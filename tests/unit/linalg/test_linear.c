@@ -13,7 +13,7 @@
 
 static uint32_t seed = 1;
 
-static uint32_t next(void)
+static uint32_t random_next(void)
 {
 	seed = seed * 1664525u + 1013904223u;
 	return seed >> 8;
@@ -47,7 +47,7 @@ static tensor *matrix(enum tensor_dtype dtype, enum held held, int64_t r, int64_
 	tensor *base;
 
 	for (int64_t i = 0; i < n; i++)
-		v[i] = (double)(next() % 15) - (dtype == TENSOR_U8 ? 0 : 7);
+		v[i] = (double)(random_next() % 15) - (dtype == TENSOR_U8 ? 0 : 7);
 	base = ok(tensor_to(ok(tensor_from_data(v, TENSOR_INTS(n), F64)),
 			    TENSOR_OPTIONS(.dtype = dtype)));
 	free(v);
@@ -63,7 +63,7 @@ static double *values(tensor *t)
 }
 
 /* Rounds to f16 or bf16. */
-static double as_dtype(enum tensor_dtype dtype, double x)
+static double round_to(enum tensor_dtype dtype, double x)
 {
 	return dtype == TENSOR_F16  ? f16_to_f32(f32_to_f16((float)x)) :
 	       dtype == TENSOR_BF16 ? bf16_to_f32(f32_to_bf16((float)x)) :
@@ -84,7 +84,7 @@ static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double a
 			for (int64_t p = 0; p < k; p++)
 				sum += x[i * k + p] * y[p * n + j];
 			sum = alpha * sum + (z ? beta * z[i * n + j] : 0);
-			sum = as_dtype(tensor_dtype(got), sum);
+			sum = round_to(tensor_dtype(got), sum);
 			if (r[i * n + j] != sum) {
 				fprintf(stderr, "[%d, %d, %d] at %d, %d: %g, expected %g\n", (int)m,
 					(int)k, (int)n, (int)i, (int)j, r[i * n + j], sum);
@@ -112,7 +112,7 @@ static void mm_equals_the_plain_loop_near_every_edge(void **state)
 			for (int h = 0; h < 4; h++)
 				tensor_scope {
 					enum tensor_dtype d = dtypes[(i + j + h) % DTYPES];
-					int64_t k = 1 + next() % 70;
+					int64_t k = 1 + random_next() % 70;
 					tensor *a = matrix(d, h & 1, sizes[i], k);
 					tensor *b = matrix(d, h >> 1, k, sizes[j]);
 
@@ -124,11 +124,12 @@ static void mm_takes_any_strides(void **state)
 {
 	for (int i = 0; i < 1500; i++)
 		tensor_scope {
-			enum tensor_dtype d = dtypes[next() % DTYPES];
-			int64_t m = 1 + next() % 70, n = 1 + next() % 70, k = 1 + next() % 70;
-			tensor *a = matrix(d, next() % HELD_COUNT, m, k);
-			tensor *b = matrix(d, next() % HELD_COUNT, k, n);
-			tensor *c = matrix(d, next() % HELD_COUNT, m, n);
+			enum tensor_dtype d = dtypes[random_next() % DTYPES];
+			int64_t m = 1 + random_next() % 70, n = 1 + random_next() % 70,
+				k = 1 + random_next() % 70;
+			tensor *a = matrix(d, random_next() % HELD_COUNT, m, k);
+			tensor *b = matrix(d, random_next() % HELD_COUNT, k, n);
+			tensor *c = matrix(d, random_next() % HELD_COUNT, m, n);
 
 			assert_ptr_equal(ok(tensor_mm_out(c, a, b)), c);
 			check_product(c, NULL, a, b, 1, 0);
@@ -184,19 +185,23 @@ static void addmm_scales_and_broadcasts_self(void **state)
 {
 	for (int i = 0; i < 400; i++)
 		tensor_scope {
-			enum tensor_dtype d = dtypes[next() % DTYPES];
-			int64_t m = 1 + next() % 40, n = 1 + next() % 40, k = next() % 40;
-			tensor *a = matrix(d, next() % HELD_COUNT, m, k);
-			tensor *b = matrix(d, next() % HELD_COUNT, k, n);
-			tensor *c = matrix(d, next() % HELD_COUNT, i & 1 ? 1 : m, i & 2 ? 1 : n);
+			enum tensor_dtype d = dtypes[random_next() % DTYPES];
+			int64_t m = 1 + random_next() % 40, n = 1 + random_next() % 40,
+				k = random_next() % 40;
+			tensor *a = matrix(d, random_next() % HELD_COUNT, m, k);
+			tensor *b = matrix(d, random_next() % HELD_COUNT, k, n);
+			tensor *c =
+				matrix(d, random_next() % HELD_COUNT, i & 1 ? 1 : m, i & 2 ? 1 : n);
 			tensor *full = ok(tensor_expand(c, TENSOR_INTS(m, n)));
-			int beta = (int)(next() % 4) - 1, alpha = (int)(next() % 4) - 1;
+			int beta = (int)(random_next() % 4) - 1,
+			    alpha = (int)(random_next() % 4) - 1;
 			tensor *got = ok(tensor_addmm_opt(c, a, b, TENSOR_SCALAR(beta),
 							  TENSOR_SCALAR(alpha)));
 
 			check_product(got, full, a, b, alpha, beta);
-			got = ok(tensor_addmm_opt_out(matrix(d, next() % HELD_COUNT, m, n), c, a, b,
-						      TENSOR_SCALAR(beta), TENSOR_SCALAR(alpha)));
+			got = ok(tensor_addmm_opt_out(matrix(d, random_next() % HELD_COUNT, m, n),
+						      c, a, b, TENSOR_SCALAR(beta),
+						      TENSOR_SCALAR(alpha)));
 			check_product(got, full, a, b, alpha, beta);
 			got = ok(tensor_clone(full));
 			got = ok(tensor_to_copy(got, TENSOR_OPTIONS(0)));

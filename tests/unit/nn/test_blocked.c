@@ -77,12 +77,14 @@ static void check_like_(tensor *got, tensor *want, double tol, const char *file,
 		got = check_ok_(tensor_to_dense(got), file, line);
 	if (tensor_dim(got) != tensor_dim(want) || tensor_dtype(got) != tensor_dtype(want) ||
 	    memcmp(tensor_sizes(got), tensor_sizes(want), tensor_dim(got) * sizeof(int64_t))) {
-		fprintf(stderr, "another shape or dtype\n");
+		fprintf(stderr, "%d dimensions of %s, expected %d of %s, or other sizes\n",
+			tensor_dim(got), tensor_dtype_name(tensor_dtype(got)), tensor_dim(want),
+			tensor_dtype_name(tensor_dtype(want)));
 		_fail(file, line);
 	}
 	d = largest_difference(got, want);
 	if (!(d <= tol)) {
-		fprintf(stderr, "differs by %g\n", d);
+		fprintf(stderr, "largest difference %g, expected at most %g\n", d, tol);
 		_fail(file, line);
 	}
 }

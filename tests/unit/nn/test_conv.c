@@ -38,13 +38,13 @@ struct data {
 
 static bool whole; /* integer values, for integer dtypes */
 
-static double noise(int64_t i)
+static double pseudo_random(int64_t i)
 {
 	return whole ? (double)(i % 7 - 3) : sin(1.3 * (double)i + (double)(i % 7));
 }
 
 /* The definition: adds each product of an input element and a weight to its output element. */
-static void define(struct data *d, double *y, double *gx, double *gw)
+static void convolve_by_definition(struct data *d, double *y, double *gx, double *gw)
 {
 	const struct shape *s = d->s;
 	int64_t ig = s->in / s->groups, og = s->out / s->groups;
@@ -109,7 +109,7 @@ static double *numbers(int64_t n, bool filled)
 	double *p = calloc((size_t)n + 1, sizeof(*p));
 
 	for (int64_t i = 0; filled && i < n; i++)
-		p[i] = noise(i + n);
+		p[i] = pseudo_random(i + n);
 	return p;
 }
 
@@ -135,7 +135,7 @@ static void data_begin(struct data *d, const struct shape *s)
 	d->y = numbers(d->ny, false);
 	d->gx = numbers(d->nx, false);
 	d->gw = numbers(d->nw, false);
-	define(d, d->y, d->gx, d->gw);
+	convolve_by_definition(d, d->y, d->gx, d->gw);
 }
 
 static void data_end(struct data *d)
@@ -143,7 +143,7 @@ static void data_end(struct data *d)
 	free(d->x), free(d->w), free(d->gy), free(d->y), free(d->gx), free(d->gw);
 }
 
-static tensor *made(const double *p, tensor_ints sizes, enum tensor_dtype dtype)
+static tensor *tensor_of(const double *p, tensor_ints sizes, enum tensor_dtype dtype)
 {
 	return ok(tensor_to(ok(tensor_from_data(p, sizes, F64)), TENSOR_OPTIONS(.dtype = dtype)));
 }
@@ -156,7 +156,7 @@ static tensor *made(const double *p, tensor_ints sizes, enum tensor_dtype dtype)
 	PAIR((s)->stride), PAIR((s)->padding), PAIR((s)->dilation), (s)->transposed, \
 		PAIR((s)->extra), (s)->groups
 
-static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
+static void check_case(const struct shape *s, enum tensor_dtype dtype, double tol)
 {
 	struct data d;
 
@@ -164,10 +164,12 @@ static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
 	tensor_scope {
 		int64_t first = s->transposed ? s->in : s->out;
 		int64_t second = s->transposed ? s->out / s->groups : s->in / s->groups;
-		tensor *x = made(d.x, TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]), dtype);
-		tensor *w = made(d.w, TENSOR_INTS(first, second, s->taps[0], s->taps[1]), dtype);
-		tensor *gy = made(d.gy, TENSOR_INTS(s->batch, s->out, d.out_size[0], d.out_size[1]),
-				  dtype);
+		tensor *x =
+			tensor_of(d.x, TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]), dtype);
+		tensor *w =
+			tensor_of(d.w, TENSOR_INTS(first, second, s->taps[0], s->taps[1]), dtype);
+		tensor *gy = tensor_of(
+			d.gy, TENSOR_INTS(s->batch, s->out, d.out_size[0], d.out_size[1]), dtype);
 		tensor *bias =
 			ok(tensor_arange(TENSOR_SCALAR(s->out), TENSOR_OPTIONS(.dtype = dtype)));
 		tensor *y = ok(tensor_convolution(x, w, tensor_none, ARGS(s))), *gx, *gw, *gb;
@@ -194,8 +196,8 @@ static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
 static void agrees_with_the_definition(void **state)
 {
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-		compare(&shapes[i], TENSOR_F64, 1e-12);
-		compare(&shapes[i], TENSOR_F32, 1e-4);
+		check_case(&shapes[i], TENSOR_F64, 1e-12);
+		check_case(&shapes[i], TENSOR_F32, 1e-4);
 	}
 }
 
@@ -232,8 +234,8 @@ static void integers_agree_with_the_definition(void **state)
 {
 	whole = true;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-		compare(&shapes[i], TENSOR_I64, 0);
-		compare(&shapes[i], TENSOR_I32, 0);
+		check_case(&shapes[i], TENSOR_I64, 0);
+		check_case(&shapes[i], TENSOR_I32, 0);
 	}
 	whole = false;
 }
@@ -252,10 +254,12 @@ static void complex_numbers_agree_with_the_definition(void **state)
 		tensor_scope {
 			int64_t first = s->transposed ? s->in : s->out;
 			int64_t second = s->transposed ? s->out / s->groups : s->in / s->groups;
-			tensor *x = made(d.x, TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]),
-					 TENSOR_C128);
-			tensor *w = made(d.w, TENSOR_INTS(first, second, s->taps[0], s->taps[1]),
-					 TENSOR_C128),
+			tensor *x = tensor_of(d.x,
+					      TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]),
+					      TENSOR_C128);
+			tensor *w = tensor_of(d.w,
+					      TENSOR_INTS(first, second, s->taps[0], s->taps[1]),
+					      TENSOR_C128),
 			       *y;
 
 			x = ok(tensor_mul_scalar(x, tensor_scalar_complex(1, 2)));
@@ -370,7 +374,7 @@ static void backward_computes_only_the_masked_outputs(void **state)
 	}
 }
 
-static tensor *threads(int n, tensor *x, tensor *w, tensor **gw)
+static tensor *convolve_on_threads(int n, tensor *x, tensor *w, tensor **gw)
 {
 	tensor *y, *gx, *gb;
 
@@ -390,8 +394,8 @@ static void bits_do_not_depend_on_threads(void **state)
 		tensor *x = ok(tensor_log(iota(1, TENSOR_INTS(4, 20, 33, 31))));
 		tensor *w = ok(tensor_log(iota(1, TENSOR_INTS(24, 20, 3, 3)))), *gw[2], *y[2];
 
-		y[0] = threads(1, x, w, &gw[0]);
-		y[1] = threads(3, x, w, &gw[1]);
+		y[0] = convolve_on_threads(1, x, w, &gw[0]);
+		y[1] = convolve_on_threads(3, x, w, &gw[1]);
 		assert_memory_equal(tensor_data(y[0]), tensor_data(y[1]), tensor_numel(y[0]) * 4);
 		assert_memory_equal(tensor_data(gw[0]), tensor_data(gw[1]),
 				    tensor_numel(gw[0]) * 4);

@@ -33,8 +33,8 @@ static double *values(tensor *t)
  * Normalizes lines of n elements; element i is scaled by weight[i / inner % channels] and bias is
  * added.
  */
-static void check(tensor *got, tensor *x, int64_t n, tensor *weight, tensor *bias, int64_t inner,
-		  double tol)
+static void check_normalized(tensor *got, tensor *x, int64_t n, tensor *weight, tensor *bias,
+			     int64_t inner, double tol)
 {
 	double *g = values(got), *v = values(x), *w = values(weight), *b = values(bias);
 	int64_t channels = tensor_numel(weight);
@@ -83,11 +83,11 @@ static void layer_norm_is_its_definition(void **state)
 			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(2, 3, n));
 			tensor *w = input(dtypes[d].dtype, TENSOR_INTS(n)), *b = tensor_neg(w);
 
-			check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n, w,
-			      b, 1, dtypes[d].tol);
+			check_normalized(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)),
+					 x, n, w, b, 1, dtypes[d].tol);
 			x = ok(tensor_transpose(x, 0, 1));
-			check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n, w,
-			      b, 1, dtypes[d].tol);
+			check_normalized(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)),
+					 x, n, w, b, 1, dtypes[d].tol);
 		}
 }
 
@@ -100,8 +100,8 @@ static void group_norm_is_its_definition(void **state)
 			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(3, 4, 5, 7));
 			tensor *w = input(dtypes[d].dtype, TENSOR_INTS(4)), *b = tensor_neg(w);
 
-			check(ok(tensor_group_norm(x, groups, w, b, EPS, false)), x, 140 / groups,
-			      w, b, 35, dtypes[d].tol);
+			check_normalized(ok(tensor_group_norm(x, groups, w, b, EPS, false)), x,
+					 140 / groups, w, b, 35, dtypes[d].tol);
 		}
 }
 
@@ -125,7 +125,8 @@ static void batch_norm_is_layer_norm_of_each_channel(void **state)
 						tensor_none, true, 0.1, EPS, false);
 			got = tensor_reshape(tensor_transpose(ok(got), 0, 1),
 					     TENSOR_INTS(70, 6 * inner[i]));
-			check(ok(got), ok(rows), 6 * inner[i], one, zero, 1, dtypes[d].tol);
+			check_normalized(ok(got), ok(rows), 6 * inner[i], one, zero, 1,
+					 dtypes[d].tol);
 		}
 }
 

@@ -78,7 +78,7 @@ static void fused_adam_equals_the_plain_one(void **state)
 	adam_in(TENSOR_OPTIONS(.dtype = TENSOR_F16), 2e-3);
 }
 
-static int descend(tensor *p, tensor *g, tensor *momentum, tensor *found_inf)
+static int sgd_step(tensor *p, tensor *g, tensor *momentum, tensor *found_inf)
 {
 	return tensor__fused_sgd_opt_(TENSOR_LIST(p), TENSOR_LIST(g), TENSOR_LIST(momentum), 0, 0.5,
 				      1, 0, false, false, false, tensor_none, found_inf);
@@ -94,8 +94,8 @@ static void results_do_not_depend_on_strides(void **state)
 		tensor *p2 = ok(tensor_contiguous(tensor_t(p))),
 		       *m2 = ok(tensor_contiguous(tensor_t(m)));
 
-		assert_done(descend(ok(tensor_t(p)), g, ok(tensor_t(m)), tensor_none));
-		assert_done(descend(p2, g, m2, tensor_none));
+		assert_done(sgd_step(ok(tensor_t(p)), g, ok(tensor_t(m)), tensor_none));
+		assert_done(sgd_step(p2, g, m2, tensor_none));
 		assert_values(tensor_all(tensor_eq(p2, tensor_t(p))), 0, 1);
 		assert_values(tensor_all(tensor_eq(m2, tensor_t(m))), 0, 1);
 	}
@@ -108,7 +108,7 @@ static void found_inf_skips_the_step(void **state)
 		double *before = elements(p);
 		int version = (int)tensor_version(p);
 
-		assert_done(descend(p, g, m, ok(tensor_ones(TENSOR_SCALAR_SHAPE, F32))));
+		assert_done(sgd_step(p, g, m, ok(tensor_ones(TENSOR_SCALAR_SHAPE, F32))));
 		assert_close(p, before, 0);
 		assert_int_equal(tensor_version(p), version);
 		free(before);
@@ -123,14 +123,14 @@ static void invalid_arguments_are_refused(void **state)
 		tensor *one = ok(tensor_ones(TENSOR_SHAPE(1), F32));
 		tensor *many = ok(tensor_expand(one, TENSOR_SHAPE(N)));
 
-		assert_fails(descend(p, g, p, tensor_none), EINVAL, "one floating dtype");
-		assert_fails(descend(whole, whole, whole, tensor_none), EINVAL,
+		assert_fails(sgd_step(p, g, p, tensor_none), EINVAL, "one floating dtype");
+		assert_fails(sgd_step(whole, whole, whole, tensor_none), EINVAL,
 			     "one floating dtype");
-		assert_fails(descend(p, one, p, tensor_none), EINVAL, "shape [1]");
-		assert_fails(descend(many, p, p, tensor_none), EINVAL, "share memory");
-		assert_fails(descend(p, p, p, p), EINVAL, "one element");
+		assert_fails(sgd_step(p, one, p, tensor_none), EINVAL, "shape [1]");
+		assert_fails(sgd_step(many, p, p, tensor_none), EINVAL, "share memory");
+		assert_fails(sgd_step(p, p, p, p), EINVAL, "one element");
 		assert_done(tensor_set_requires_grad(p, true));
-		assert_fails(descend(p, many, many, tensor_none), EINVAL, "tensor_no_grad");
+		assert_fails(sgd_step(p, many, many, tensor_none), EINVAL, "tensor_no_grad");
 	}
 }
 

@@ -6,7 +6,7 @@
 #define ZERO TENSOR_INTS(0)
 #define NONE TENSOR_SCALAR_SHAPE
 
-static tensor *bumpy(tensor_ints shape)
+static tensor *pseudo_random(tensor_ints shape)
 {
 	int64_t n = 1;
 	tensor *t;
@@ -27,8 +27,8 @@ struct window {
 	int64_t size[2], kernel[2], stride[2], padding[2], dilation[2];
 };
 
-static void look(const struct window *w, const float *in, int64_t y, int64_t x, float *best,
-		 int64_t *at, double *sum, int64_t *count)
+static void search_window(const struct window *w, const float *in, int64_t y, int64_t x,
+			  float *best, int64_t *at, double *sum, int64_t *count)
 {
 	*best = -INFINITY, *at = -1, *sum = 0, *count = 0;
 	for (int64_t i = 0; i < w->kernel[0]; i++)
@@ -61,8 +61,8 @@ static void every_window_is_searched(void **state)
 			const struct window *w = &windows[i];
 			tensor_ints k = { w->kernel, 2 }, s = { w->stride, 2 },
 				    p = { w->padding, 2 };
-			tensor *in = bumpy(TENSOR_INTS(2, 3, w->size[0], w->size[1])), *out, *at,
-			       *avg;
+			tensor *in = pseudo_random(TENSOR_INTS(2, 3, w->size[0], w->size[1])), *out,
+			       *at, *avg;
 			int64_t plane = w->size[0] * w->size[1], rows, cols;
 			const float *x = tensor_data(in), *m;
 			const int64_t *where;
@@ -78,8 +78,8 @@ static void every_window_is_searched(void **state)
 				double sum;
 				float best;
 
-				look(w, in_plane, n / cols % rows, n % cols, &best, &place, &sum,
-				     &count);
+				search_window(w, in_plane, n / cols % rows, n % cols, &best, &place,
+					      &sum, &count);
 				assert_true(m[n] == best);
 				assert_int_equal(where[n], place);
 				if (w->dilation[0] == 1)

@@ -73,7 +73,7 @@ static tensor *forward(tensor *t, int dim, bool log)
 	return ok(log ? tensor_log_softmax(t, dim) : tensor_softmax(t, dim));
 }
 
-static void check(tensor *t, tensor *grad, int dim, bool log)
+static void check_softmax(tensor *t, tensor *grad, int dim, bool log)
 {
 	double tolerance = tensor_dtype(t) == TENSOR_F64 ? 1e-13 : 3e-6;
 	double *want = elements(t), *g = elements(grad);
@@ -110,7 +110,7 @@ static void every_size_and_layout_agrees_with_plain_loops(void **state)
 					g = ok(tensor_expand(ok(tensor_narrow(g, 1, 0, 1)),
 							     tensor_shape(t)));
 				for (int dim = 0; dim < 3; dim++)
-					check(t, g, dim, way & 8);
+					check_softmax(t, g, dim, way & 8);
 			}
 }
 
@@ -124,8 +124,8 @@ static void strides_and_negative_strides_agree(void **state)
 
 		for (int dim = 0; dim < 2; dim++)
 			for (int log = 0; log < 2; log++) {
-				check(t, t, dim, log);
-				check(back, whole, dim, log);
+				check_softmax(t, t, dim, log);
+				check_softmax(back, whole, dim, log);
 			}
 	}
 }

@@ -87,7 +87,8 @@ static void views_keep_the_scale(void **state)
 }
 
 /* The same in plain integer arithmetic, for one element. */
-static int requantized(int64_t sum, float scale, float bias, float out_scale, int out_zero, int low)
+static int requantize_by_hand(int64_t sum, float scale, float bias, float out_scale, int out_zero,
+			      int low)
 {
 	double q = rint((double)(((float)sum + bias * (1.0f / scale)) * (scale / out_scale))) +
 		   out_zero;
@@ -124,10 +125,11 @@ static void linear_is_exact(void **state)
 						for (int64_t p = 0; p < k; p++)
 							sum += (px[i * k + p] - 131) *
 							       (pw[j * k + p] + 4);
-						assert_int_equal(got[i * n + j],
-								 requantized(sum, 0.02f * 0.03f,
-									     (float)(j - 2), 0.5f,
-									     60, relu ? 60 : 0));
+						assert_int_equal(
+							got[i * n + j],
+							requantize_by_hand(sum, 0.02f * 0.03f,
+									   (float)(j - 2), 0.5f, 60,
+									   relu ? 60 : 0));
 					}
 			}
 		}
@@ -160,7 +162,8 @@ static void convolution_is_exact(void **state)
 					sum += (px[((b * c + cc) * h + yy) * w + xx] - 9) *
 					       pk[ch * 18 + p];
 			}
-			assert_int_equal(got[i], requantized(sum, 0.02f * 0.03f, 0, 0.7f, 100, 0));
+			assert_int_equal(got[i],
+					 requantize_by_hand(sum, 0.02f * 0.03f, 0, 0.7f, 100, 0));
 		}
 	}
 }

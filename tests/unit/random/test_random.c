@@ -138,7 +138,7 @@ static void forked_child_copies_the_generator(void **state)
 	assert_done(tensor_set_num_threads(2));
 }
 
-static tensor *boxed(const char *name, const tensor_value *args, int n)
+static tensor *call_boxed(const char *name, const tensor_value *args, int n)
 {
 	tensor_value ret = { 0 };
 
@@ -154,12 +154,12 @@ static void boxed_calls_take_a_generator(void **state)
 	};
 
 	tensor_scope {
-		tensor *a = ok(boxed("rand.generator", args, 2));
+		tensor *a = ok(call_boxed("rand.generator", args, 2));
 
 		tensor_generator_manual_seed(g, 3);
 		assert_true(same_bits(a, ok(tensor_rand_generator(TENSOR_SHAPE(4), g, F32))));
 		args[1].kind = TENSOR_VALUE_INT;
-		assert_fails(boxed("rand.generator", args, 2), EINVAL, "expected generator");
+		assert_fails(call_boxed("rand.generator", args, 2), EINVAL, "expected generator");
 	}
 	tensor_generator_release(g);
 }
@@ -169,7 +169,7 @@ static void boxed_calls_take_a_generator(void **state)
 #define LARGE 300001
 #define KINDS 12
 
-static tensor *large(int which)
+static tensor *large_result(int which)
 {
 	tensor_ints n = TENSOR_SHAPE(LARGE);
 
@@ -211,9 +211,9 @@ static void results_do_not_depend_on_threads(void **state)
 			tensor *one, *two;
 
 			assert_done(tensor_set_num_threads(1));
-			one = ok(large(which));
+			one = ok(large_result(which));
 			assert_done(tensor_set_num_threads(2));
-			two = ok(large(which));
+			two = ok(large_result(which));
 			assert_true(same_bits(one, two));
 		}
 	}
@@ -264,7 +264,7 @@ static void numbers_are_the_same_on_every_processor(void **state)
 
 	for (int which = 0; which < KINDS; which++) {
 		tensor_scope {
-			uint64_t h = hash(large(which));
+			uint64_t h = hash(large_result(which));
 
 			if (h != recorded[which])
 				fprintf(stderr, "kind %d: 0x%016llx\n", which,

@@ -30,7 +30,7 @@ static tensor *numbers(tensor_ints shape, enum tensor_dtype dtype)
 
 /* A [4, 6, 10] tensor of the same elements in different memory layouts. */
 #define LAYOUTS 8
-static tensor *laid_out(int layout, enum tensor_dtype dtype)
+static tensor *with_layout(int layout, enum tensor_dtype dtype)
 {
 	switch (layout) {
 	case 0:
@@ -55,9 +55,9 @@ static tensor *laid_out(int layout, enum tensor_dtype dtype)
 	}
 }
 
-static tensor *of_layout(int layout, enum tensor_dtype dtype)
+static tensor *tensor_in_layout(int layout, enum tensor_dtype dtype)
 {
-	tensor *t = laid_out(layout, dtype);
+	tensor *t = with_layout(layout, dtype);
 
 	return layout == 7 ? ok(tensor_narrow(t, 1, 1, 6)) : t;
 }
@@ -103,7 +103,7 @@ static void reduce_by_hand(const double *v, unsigned mask, struct expected *e)
 	}
 }
 
-static void compare(tensor *got, const double *want, int64_t n, double tolerance)
+static void assert_reduced(tensor *got, const double *want, int64_t n, double tolerance)
 {
 	check_values_(got, want, n, tolerance, __FILE__, __LINE__);
 }
@@ -115,7 +115,7 @@ static void compare_ints(tensor *got, const int64_t *want, int64_t n)
 	for (int64_t i = 0; i < n; i++)
 		w[i] = (double)want[i];
 	assert_int_equal(tensor_dtype(got), TENSOR_I64);
-	compare(got, w, n, 0);
+	assert_reduced(got, w, n, 0);
 	free(w);
 }
 
@@ -136,26 +136,27 @@ static void check_mask(tensor *t, unsigned mask, bool keepdim)
 	s = ok(tensor_sum_dim(t, (tensor_ints){ dim, n }, keepdim));
 	assert_int_equal(tensor_dtype(s), floating ? tensor_dtype(t) : TENSOR_I64);
 	assert_int_equal(tensor_dim(s), keepdim ? 3 : 3 - n);
-	compare(s, e.sum, e.n, 0);
+	assert_reduced(s, e.sum, e.n, 0);
 	if (floating) {
 		for (int64_t i = 0; i < e.n; i++)
 			e.sum[i] /= e.count;
-		compare(ok(tensor_mean_dim(t, (tensor_ints){ dim, n }, keepdim)), e.sum, e.n, 1e-5);
+		assert_reduced(ok(tensor_mean_dim(t, (tensor_ints){ dim, n }, keepdim)), e.sum, e.n,
+			       1e-5);
 	}
-	compare(ok(tensor_amax(t, (tensor_ints){ dim, n }, keepdim)), e.max, e.n, 0);
-	compare(ok(tensor_amin(t, (tensor_ints){ dim, n }, keepdim)), e.min, e.n, 0);
+	assert_reduced(ok(tensor_amax(t, (tensor_ints){ dim, n }, keepdim)), e.max, e.n, 0);
+	assert_reduced(ok(tensor_amin(t, (tensor_ints){ dim, n }, keepdim)), e.min, e.n, 0);
 	if (n == 1) {
 		assert_done(tensor_max_dim(t, one, keepdim, &values, &indices));
-		compare(values, e.max, e.n, 0);
+		assert_reduced(values, e.max, e.n, 0);
 		compare_ints(indices, e.argmax, e.n);
 		compare_ints(ok(tensor_argmax(t, one, keepdim)), e.argmax, e.n);
 		assert_done(tensor_min_dim(t, one, keepdim, &values, &indices));
-		compare(values, e.min, e.n, 0);
+		assert_reduced(values, e.min, e.n, 0);
 		compare_ints(indices, e.argmin, e.n);
 		compare_ints(ok(tensor_argmin(t, one, keepdim)), e.argmin, e.n);
 	}
 	if (n == 3) {
-		compare(ok(tensor_max(t)), e.max, 1, 0);
+		assert_reduced(ok(tensor_max(t)), e.max, 1, 0);
 		compare_ints(ok(tensor_argmax(t, TENSOR_NONE, keepdim)), e.argmax, 1);
 	}
 	free(v);
@@ -166,7 +167,7 @@ static void every_dtype_layout_and_dimension_agrees_with_plain_loops(void **stat
 	for (size_t k = 0; k < DTYPES; k++)
 		for (int layout = 0; layout < LAYOUTS; layout++)
 			tensor_scope {
-				tensor *t = of_layout(layout, dtypes[k]);
+				tensor *t = tensor_in_layout(layout, dtypes[k]);
 
 				for (unsigned mask = 1; mask < 8; mask++)
 					check_mask(t, mask, mask % 2);
@@ -182,7 +183,8 @@ static void f16_bf16_and_complex_reduce_like_f64(void **state)
 	for (size_t k = 0; k < 4; k++)
 		for (int layout = 0; layout < LAYOUTS; layout++)
 			tensor_scope {
-				tensor *w = of_layout(layout, TENSOR_I8), *s, *d, *v, *i, *x, *y;
+				tensor *w = tensor_in_layout(layout, TENSOR_I8), *s, *d, *v, *i, *x,
+				       *y;
 				tensor *t = ok(tensor_to(w, TENSOR_OPTIONS(.dtype = more[k])));
 
 				t = layout == 1 ?
@@ -195,16 +197,16 @@ static void f16_bf16_and_complex_reduce_like_f64(void **state)
 					s = ok(tensor_sum_dim(t, TENSOR_INTS(dim), false));
 					d = ok(tensor_sum_dim(w, TENSOR_INTS(dim), false));
 					assert_int_equal(tensor_dtype(s), more[k]);
-					compare(ok(tensor_to(s, F64)), tensor_data(d),
-						tensor_numel(d), k == 1 ? 2 : 0);
+					assert_reduced(ok(tensor_to(s, F64)), tensor_data(d),
+						       tensor_numel(d), k == 1 ? 2 : 0);
 					if (k > 1)
 						continue;
 					assert_done(tensor_max_dim(t, dim, false, &v, &i));
 					assert_done(tensor_max_dim(w, dim, false, &x, &y));
 					assert_int_equal(tensor_dtype(v), more[k]);
-					compare(v, tensor_data(x), tensor_numel(x), 0);
-					compare(i, tensor_data(ok(tensor_to(y, F64))),
-						tensor_numel(y), 0);
+					assert_reduced(v, tensor_data(x), tensor_numel(x), 0);
+					assert_reduced(i, tensor_data(ok(tensor_to(y, F64))),
+						       tensor_numel(y), 0);
 				}
 			}
 }
@@ -264,15 +266,15 @@ static void large_tensors_agree_with_f64_sums(void **state)
 				double *want =
 					elements(ok(tensor_sum_dim(w, TENSOR_INTS(d), false)));
 
-				compare(sum, want, tensor_numel(sum), 0.02);
+				assert_reduced(sum, want, tensor_numel(sum), 0.02);
 				free(want);
 				assert_done(tensor_max_dim(x, d, false, &values, &indices));
 				want = elements(values);
 				assert_done(tensor_max_dim(w, d, false, &values, &w_indices));
-				compare(values, want, tensor_numel(values), 0);
+				assert_reduced(values, want, tensor_numel(values), 0);
 				free(want);
 				want = elements(w_indices);
-				compare(indices, want, tensor_numel(indices), 0);
+				assert_reduced(indices, want, tensor_numel(indices), 0);
 				free(want);
 			}
 }
@@ -289,10 +291,11 @@ static void f32_sums_stay_accurate_when_long(void **state)
 		assert_values(tensor_sum(t), want * 1e-6, want);
 		for (int i = 0; i < 20; i++)
 			column[i] = (double)0.1f * (1 << 18);
-		compare(ok(tensor_sum_dim(ok(tensor_contiguous(rows)), TENSOR_INTS(0), false)),
+		assert_reduced(
+			ok(tensor_sum_dim(ok(tensor_contiguous(rows)), TENSOR_INTS(0), false)),
 			column, 20, column[0] * 1e-6);
-		compare(ok(tensor_sum_dim(rows, TENSOR_INTS(0), false)), column, 20,
-			column[0] * 1e-6);
+		assert_reduced(ok(tensor_sum_dim(rows, TENSOR_INTS(0), false)), column, 20,
+			       column[0] * 1e-6);
 	}
 }
 

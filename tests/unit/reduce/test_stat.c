@@ -4,7 +4,7 @@
 
 /* Sines around 3 in a [5, 7, 40] tensor, in different memory layouts. */
 #define LAYOUTS 4
-static tensor *laid_out(int layout, tensor_options options)
+static tensor *with_layout(int layout, tensor_options options)
 {
 	static double v[5 * 7 * 80];
 	tensor *t;
@@ -26,7 +26,7 @@ static tensor *laid_out(int layout, tensor_options options)
 }
 
 /* Calls f(line, n) for every line along dim, in row-major order of the others. */
-static void along(tensor *t, int dim, double (*f)(const double *x, int n), double *result)
+static void apply_to_lines(tensor *t, int dim, double (*f)(const double *x, int n), double *result)
 {
 	tensor *w = ok(tensor_contiguous(ok(tensor_transpose(ok(tensor_to(t, F64)), dim, 2))));
 	const double *v = tensor_data(w);
@@ -85,25 +85,25 @@ static void every_layout_and_dimension_agrees_with_plain_loops(void **state)
 		for (int layout = 0; layout < LAYOUTS; layout++)
 			for (int dim = 0; dim < 3; dim++)
 				tensor_scope {
-					tensor *t = laid_out(layout,
-							     TENSOR_OPTIONS(.dtype = dtypes[k]));
+					tensor *t = with_layout(layout,
+								TENSOR_OPTIONS(.dtype = dtypes[k]));
 					tensor_ints d = TENSOR_INTS(dim);
 					int64_t n = 1400 / tensor_sizes(t)[dim];
 					double tol = tolerance[k], scale;
 
-					along(t, dim, variance, want);
+					apply_to_lines(t, dim, variance, want);
 					check_values_(tensor_var_dim(t, d, true, false), want, n,
 						      tol, __FILE__, __LINE__);
 					for (int i = 0; i < n; i++)
 						want[i] = sqrt(want[i]);
 					check_values_(tensor_std_dim(t, d, true, true), want, n,
 						      tol, __FILE__, __LINE__);
-					along(t, dim, log_of_sum, want);
+					apply_to_lines(t, dim, log_of_sum, want);
 					check_values_(tensor_logsumexp(t, d, false), want, n, tol,
 						      __FILE__, __LINE__);
 					for (int o = 0; o < 7; o++) {
 						order = orders[o];
-						along(t, dim, norm, want);
+						apply_to_lines(t, dim, norm, want);
 						scale = fmax(1, fabs(want[0]));
 						check_values_(
 							tensor_linalg_vector_norm(
@@ -158,8 +158,8 @@ static void scans_agree_with_plain_loops(void **state)
 		for (int layout = 0; layout < LAYOUTS; layout++)
 			for (int dim = 0; dim < 3; dim++)
 				tensor_scope {
-					tensor *t = laid_out(layout,
-							     TENSOR_OPTIONS(.dtype = dtypes[k]));
+					tensor *t = with_layout(layout,
+								TENSOR_OPTIONS(.dtype = dtypes[k]));
 					tensor *s = ok(tensor_cumsum(t, dim)), *v, *i;
 					tensor *first =
 						ok(tensor_contiguous(ok(tensor_select(t, dim, 0))));

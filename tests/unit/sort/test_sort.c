@@ -15,7 +15,7 @@ struct item {
 static bool descending;
 
 /* NaN is greater than all numbers; equal elements are ordered by index. */
-static int compare(const void *a, const void *b)
+static int compare_items(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
 	int order = isnan(x->value) - isnan(y->value);
@@ -54,7 +54,7 @@ static struct item *sorted_items(tensor *t)
 	for (int64_t i = 0; i < lines * n; i++)
 		items[i] = (struct item){ ((double *)tensor_mutable_data(w))[i], i % n };
 	for (int64_t l = 0; l < lines; l++)
-		qsort(items + l * n, n, sizeof(*items), compare);
+		qsort(items + l * n, n, sizeof(*items), compare_items);
 	return items;
 }
 

@@ -599,7 +599,7 @@ static void no_descriptor_is_left_behind(void **state)
 	tensor_release(t);
 }
 
-static void *hammer(void *arg)
+static void *use_repeatedly(void *arg)
 {
 	tensor *t = arg;
 
@@ -628,7 +628,7 @@ static void threads_share_a_buffer(void **state)
 
 	held = ok(tensor_of_fd(fd));
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, hammer, held), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, use_repeatedly, held), 0);
 	for (int i = 0; i < 4; i++) {
 		pthread_join(threads[i], &failed);
 		assert_null(failed);

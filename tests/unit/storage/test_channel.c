@@ -173,7 +173,7 @@ static void threads_share_a_channel(void **state)
 
 /* ---- peers that exit or are late ---- */
 
-static int fall_silent(tensor_channel *ch)
+static int receive_once_and_pause(tensor_channel *ch)
 {
 	tensor_release(tensor_recv(ch));
 	pause();
@@ -246,7 +246,8 @@ static void wrong_arguments_are_refused(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct peer_role roles[] = { { "fall_silent", fall_silent }, { NULL, NULL } };
+	static const struct peer_role roles[] = { { "fall_silent", receive_once_and_pause },
+						  { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffer_is_mapped_once),
 		cmocka_unit_test(both_ends_drop_buffers_that_the_sender_freed),

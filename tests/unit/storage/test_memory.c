@@ -137,7 +137,7 @@ static void neighbours_of_a_moved_tensor_keep_their_values(void **state)
 	}
 }
 
-static int all_bytes_behind(tensor_channel *ch)
+static int bytes_behind_are_zero(tensor_channel *ch)
 {
 	struct tensor_buffer_info info = { .size = sizeof(info) };
 	tensor *t = tensor_recv(ch);
@@ -374,7 +374,7 @@ static void large_move_does_not_block_other_threads(void **state)
 	assert_true(fork < 0.5);
 }
 
-static void *share_it(void *t)
+static void *share_tensor(void *t)
 {
 	moving = 1;
 	return tensor_share_memory(t) < 0 ? t : NULL;
@@ -395,7 +395,7 @@ static void fork_during_a_move_gives_the_child_a_copy(void **state)
 	NOT_WATCHED();
 	memset(p, 1, AMID * MIB);
 	moving = 0;
-	assert_int_equal(pthread_create(&thread, NULL, share_it, t), 0);
+	assert_int_equal(pthread_create(&thread, NULL, share_tensor, t), 0);
 	while (!moving)
 		usleep(100);
 	usleep(5000);
@@ -428,8 +428,9 @@ static void threads_share_one_tensor(void **state)
 
 		memset(tensor_mutable_data(t), i, 100);
 		for (int k = 0; k < 4; k++)
-			assert_int_equal(
-				pthread_create(&thread[k], NULL, share_it, k % 2 ? t : view), 0);
+			assert_int_equal(pthread_create(&thread[k], NULL, share_tensor,
+							k % 2 ? t : view),
+					 0);
 		for (int k = 0; k < 4; k++) {
 			pthread_join(thread[k], &failed);
 			assert_null(failed);
@@ -501,7 +502,7 @@ static void release_at_the_limit_of_mappings_is_completed_later(void **state)
 	assert_int_equal(count_fds(), fds);
 }
 
-static int fills_it(tensor_channel *ch)
+static int fill_received(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch);
 
@@ -599,7 +600,7 @@ static size_t resident(void)
 	return pages * 4096;
 }
 
-static tensor *touched(size_t n)
+static tensor *new_filled(size_t n)
 {
 	tensor *t = bytes(n);
 
@@ -620,7 +621,7 @@ static void memory_goes_from_one_size_to_another(void **state)
 		size_t step = (size_t)i / 1800, n = ((size_t)256 << step / 5) * (5 + step % 5) / 5;
 
 		tensor_release(live[i % 300]);
-		live[i % 300] = touched(n);
+		live[i % 300] = new_filled(n);
 		now = (i % 300 ? now : 0) + n;
 	}
 	for (int i = now = 0; i < 300; i++)
@@ -634,8 +635,8 @@ static void memory_goes_from_one_size_to_another(void **state)
 }
 
 static const struct peer_role roles[] = {
-	{ "behind", all_bytes_behind },
-	{ "fill", fills_it },
+	{ "behind", bytes_behind_are_zero },
+	{ "fill", fill_received },
 	{ NULL, NULL },
 };
 

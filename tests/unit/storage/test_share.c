@@ -50,7 +50,7 @@ static int add_one(tensor_channel *ch)
 }
 
 /* Tries all ways to write to read-only memory. Returns 0 if all failed. */
-static int attack(tensor_channel *ch)
+static int try_to_write(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch), *u;
 	void *p = (void *)tensor_data(t);
@@ -127,8 +127,8 @@ static int tell_frames(tensor_channel *ch)
 }
 
 static const struct peer_role roles[] = {
-	{ "echo", echo },     { "echo_nobody", echo_nobody }, { "add_one", add_one },
-	{ "attack", attack }, { "frames", tell_frames },      { NULL, NULL },
+	{ "echo", echo },	    { "echo_nobody", echo_nobody }, { "add_one", add_one },
+	{ "attack", try_to_write }, { "frames", tell_frames },	    { NULL, NULL },
 };
 
 /* ---- what the receiver gets ---- */
@@ -143,7 +143,7 @@ static char *elements(tensor *t)
 	return bytes;
 }
 
-static void there_and_back(struct peer *p, tensor *t)
+static void send_and_compare(struct peer *p, tensor *t)
 {
 	char *want = elements(ok(t)), *got;
 	tensor *back;
@@ -175,16 +175,16 @@ static void every_dtype_and_stride_arrives(void **state)
 
 					for (size_t i = 0; i < 24 * tensor_itemsize(d); i++)
 						bytes[i] = d == TENSOR_BOOL ? i & 1 : i * 7;
-					there_and_back(&p, t);
-					there_and_back(&p, tensor_t(t));
-					there_and_back(&p, tensor_slice(t, 1, 1, 6, 2));
-					there_and_back(&p, tensor_slice(t, 0, 2, 2, 1));
-					there_and_back(&p, tensor_select(t, 0, 3));
-					there_and_back(&p,
-						       tensor_select(tensor_select(t, 0, 3), 0, 5));
-					there_and_back(&p,
-						       tensor_expand(tensor_slice(t, 0, 1, 2, 1),
-								     TENSOR_INTS(3, 5, 6)));
+					send_and_compare(&p, t);
+					send_and_compare(&p, tensor_t(t));
+					send_and_compare(&p, tensor_slice(t, 1, 1, 6, 2));
+					send_and_compare(&p, tensor_slice(t, 0, 2, 2, 1));
+					send_and_compare(&p, tensor_select(t, 0, 3));
+					send_and_compare(&p, tensor_select(tensor_select(t, 0, 3),
+									   0, 5));
+					send_and_compare(&p,
+							 tensor_expand(tensor_slice(t, 0, 1, 2, 1),
+								       TENSOR_INTS(3, 5, 6)));
 				}
 		assert_int_equal(peer_end(&p), 0);
 	}
@@ -197,8 +197,8 @@ static void sixteen_dimensions_arrive(void **state)
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1));
 
-		there_and_back(&p, t);
-		there_and_back(&p, tensor_to(t, SHAREABLE(0)));
+		send_and_compare(&p, t);
+		send_and_compare(&p, tensor_to(t, SHAREABLE(0)));
 	}
 	assert_int_equal(peer_end(&p), 0);
 }
@@ -234,7 +234,7 @@ static void peer_without_the_device_can_share(void **state)
 		back = ok(tensor_recv(p.ch));
 		((float *)tensor_mutable_data(back))[2] = 9;
 		assert_values(t, 0, 1, 1, 9, 1);
-		there_and_back(&p, t);
+		send_and_compare(&p, t);
 	}
 	assert_int_equal(peer_end(&p), 0);
 }
@@ -339,7 +339,7 @@ static void both_processes_map_the_same_page_frames(void **state)
 /* ---- messages on the socket ---- */
 
 /* Receives one message: its size, and how many fds it had; they are closed. */
-static ssize_t spy(int socket, int *fds)
+static ssize_t receive_raw(int socket, int *fds)
 {
 	char bytes[4096], control[CMSG_SPACE(64 * sizeof(int))];
 	struct iovec iov = { bytes, sizeof(bytes) };
@@ -370,16 +370,16 @@ static void only_descriptors_cross_the_socket(void **state)
 		tensor *t = ok(tensor_zeros(TENSOR_INTS(4096, 1024), F32));
 
 		assert_done(tensor_send(ch, t, 0));
-		assert_int_equal(spy(ends[1], &fds), sizeof(struct wire_message));
+		assert_int_equal(receive_raw(ends[1], &fds), sizeof(struct wire_message));
 		assert_int_equal(fds, 1);
 		for (int i = 0; i < 10; i++) {
 			assert_done(tensor_send(ch, tensor_select(t, 0, i), 0));
-			assert_int_equal(spy(ends[1], &fds), sizeof(struct wire_message));
+			assert_int_equal(receive_raw(ends[1], &fds), sizeof(struct wire_message));
 			assert_int_equal(fds, 0);
 		}
 		/* A descriptor with other rights is sent as another buffer. */
 		assert_done(tensor_send(ch, t, TENSOR_SEND_READONLY));
-		spy(ends[1], &fds);
+		receive_raw(ends[1], &fds);
 		assert_int_equal(fds, 1);
 	}
 	tensor_channel_close(ch);

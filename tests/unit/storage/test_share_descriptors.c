@@ -13,7 +13,7 @@ static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
 #define FILES 40
 
-static void limit(rlim_t soft, rlim_t hard)
+static void limit_descriptors(rlim_t soft, rlim_t hard)
 {
 	const struct rlimit r = { soft, hard };
 
@@ -37,7 +37,7 @@ static int fill_table(int *fds)
 			_exit(status); \
 	} while (0)
 
-static void lose_a_buffer(struct pair *p, tensor *t, const char *text)
+static void receive_without_descriptors(struct pair *p, tensor *t, const char *text)
 {
 	int fds[FILES], n;
 
@@ -56,8 +56,8 @@ static void emfile_names_the_limit(int type)
 	tensor *t = tensor_ones(TENSOR_INTS(64), SHAREABLE(TENSOR_F32));
 	tensor *other = tensor_zeros(TENSOR_INTS(64), SHAREABLE(TENSOR_F32));
 
-	limit(FILES, FILES);
-	lose_a_buffer(&p, t, "RLIMIT_NOFILE permits (40)");
+	limit_descriptors(FILES, FILES);
+	receive_without_descriptors(&p, t, "RLIMIT_NOFILE permits (40)");
 	/*
 	 * The sender has sent it: it can never be received, but the channel works with other
 	 * buffers.
@@ -85,8 +85,8 @@ static void soft_limit_is_raised(void)
 	tensor *t = tensor_ones(TENSOR_INTS(64), SHAREABLE(TENSOR_F32));
 	struct rlimit now;
 
-	limit(FILES, 2 * FILES);
-	lose_a_buffer(&p, t, "(40, raised for the next ones)");
+	limit_descriptors(FILES, 2 * FILES);
+	receive_without_descriptors(&p, t, "(40, raised for the next ones)");
 	EXPECT(getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == 2 * FILES, 9);
 }
 
@@ -97,12 +97,12 @@ static void receiver_raises_a_soft_limit_that_was_reached(void **state)
 
 /* ---- one socket for tensors and messages of the program ---- */
 
-static void say(const struct pair *p, const char *text)
+static void send_text(const struct pair *p, const char *text)
 {
 	assert_int_equal(send(p->ends[0], text, strlen(text), 0), strlen(text));
 }
 
-static void hear(const struct pair *p, const char *text)
+static void assert_text_received(const struct pair *p, const char *text)
 {
 	char got[64] = "";
 
@@ -110,7 +110,7 @@ static void hear(const struct pair *p, const char *text)
 	assert_string_equal(got, text);
 }
 
-static void arrives(struct pair *p, float value)
+static void assert_tensor_received(struct pair *p, float value)
 {
 	tensor *t = ok(tensor_recv(p->in));
 
@@ -129,19 +129,19 @@ static void messages_of_the_program_go_between_tensors(void **state)
 			tensor *b = ok(tensor_full(TENSOR_INTS(4), TENSOR_SCALAR(2),
 						   SHAREABLE(TENSOR_F32)));
 
-			say(&p, "two tensors");
+			send_text(&p, "two tensors");
 			assert_done(tensor_send(p.out, a, 0));
 			assert_done(tensor_send(p.out, b, 0));
-			say(&p, "one that was sent before");
+			send_text(&p, "one that was sent before");
 			assert_done(tensor_send(p.out, a, 0));
-			say(&p, "the end");
+			send_text(&p, "the end");
 
-			hear(&p, "two tensors");
-			arrives(&p, 1);
-			arrives(&p, 2);
-			hear(&p, "one that was sent before");
-			arrives(&p, 1);
-			hear(&p, "the end");
+			assert_text_received(&p, "two tensors");
+			assert_tensor_received(&p, 1);
+			assert_tensor_received(&p, 2);
+			assert_text_received(&p, "one that was sent before");
+			assert_tensor_received(&p, 1);
+			assert_text_received(&p, "the end");
 		}
 		pair_close(&p);
 	}
@@ -177,12 +177,12 @@ static void descriptors_of_the_program_go_between_tensors(void **state)
 			assert_int_equal(sendmsg(p.ends[0], &m, 0), 4);
 			assert_done(tensor_send(p.out, b, 0));
 
-			arrives(&p, 1);
+			assert_tensor_received(&p, 1);
 			assert_int_equal(recvmsg(p.ends[1], &m, 0), 4);
 			memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
 			assert_true(fd > 2 && fcntl(fd, F_GETFD) >= 0);
 			close(fd);
-			arrives(&p, 2);
+			assert_tensor_received(&p, 2);
 		}
 		pair_close(&p);
 	}

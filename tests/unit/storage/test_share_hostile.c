@@ -94,7 +94,7 @@ static void link_close(struct link *l)
 }
 
 /* The unmodified message is received. */
-static void still_works(struct link *l)
+static void assert_valid_message_received(struct link *l)
 {
 	tensor *t;
 
@@ -106,11 +106,11 @@ static void still_works(struct link *l)
 }
 
 /* m is refused, with its buffer attached or already known to the receiver. */
-static void refused(struct link *l, const struct wire_message *m, const char *words)
+static void assert_refused(struct link *l, const struct wire_message *m, const char *words)
 {
 	raw_send(l->raw, m, sizeof(*m), &l->fd, 1);
 	assert_fails(tensor_recv(l->ch), EBADMSG, words);
-	still_works(l);
+	assert_valid_message_received(l);
 }
 
 #define WITH(l, member, value)                   \
@@ -135,27 +135,27 @@ static void fields_out_of_range_are_refused(void **state)
 		l = link_open(types[k]);
 
 		m = WITH(&l, flags, l.m.flags | 4);
-		refused(&l, &m, "flag");
+		assert_refused(&l, &m, "flag");
 		m = WITH(&l, slot, WIRE_SLOTS);
-		refused(&l, &m, "slot");
+		assert_refused(&l, &m, "slot");
 		m = WITH(&l, dtype, 0);
-		refused(&l, &m, "dtype");
+		assert_refused(&l, &m, "dtype");
 		m = WITH(&l, dtype, TENSOR_DTYPE_COUNT);
-		refused(&l, &m, "dtype");
+		assert_refused(&l, &m, "dtype");
 		m = WITH(&l, dtype, UINT32_MAX);
-		refused(&l, &m, "dtype");
+		assert_refused(&l, &m, "dtype");
 		m = WITH(&l, ndim, 17);
-		refused(&l, &m, "dimensions");
+		assert_refused(&l, &m, "dimensions");
 		m = WITH(&l, ndim, UINT32_MAX);
-		refused(&l, &m, "dimensions");
+		assert_refused(&l, &m, "dimensions");
 		m = WITH(&l, ndim, 1); /* the dtype field contains the size of a second dimension */
-		refused(&l, &m, "does not exist");
+		assert_refused(&l, &m, "does not exist");
 		m = WITH(&l, sizes[5], 1);
-		refused(&l, &m, "does not exist");
+		assert_refused(&l, &m, "does not exist");
 		m = WITH(&l, ino, l.m.ino + 1);
-		refused(&l, &m, "another buffer");
+		assert_refused(&l, &m, "another buffer");
 		m = WITH(&l, dev, l.m.dev + 1);
-		refused(&l, &m, "another buffer");
+		assert_refused(&l, &m, "another buffer");
 		link_close(&l);
 	}
 	assert_fds(before);
@@ -204,11 +204,11 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 		memcpy(m.strides, cases[i].strides, sizeof(cases[i].strides));
 		raw_send(l.raw, &m, sizeof(m), &l.fd, 1);
 		if (tensor_recv(l.ch)) {
-			fprintf(stderr, "case %zu was taken\n", i);
+			fprintf(stderr, "case %zu was accepted\n", i);
 			fail();
 		}
 		assert_int_equal(tensor_last_error()->code, EBADMSG);
-		still_works(&l);
+		assert_valid_message_received(&l);
 		/* The same for a buffer that the receiver already has. */
 		m.flags &= ~WIRE_FD;
 		raw_send(l.raw, &m, sizeof(m), NULL, 0);
@@ -276,7 +276,7 @@ static void unknown_buffer_is_refused(void **state)
 
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	m.ino++;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
@@ -296,7 +296,7 @@ static void unknown_buffer_is_refused(void **state)
 	memset(m.forget, 0xff, sizeof(m.forget));
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	link_close(&l);
 }
 
@@ -305,7 +305,7 @@ static void rights_that_contradict_the_message_are_refused(void **state)
 	struct link l = link_open(SOCK_STREAM);
 	struct wire_message m = WITH(&l, flags, WIRE_FD | WIRE_READONLY);
 
-	refused(&l, &m, "writable fd");
+	assert_refused(&l, &m, "writable fd");
 	link_close(&l);
 }
 
@@ -329,8 +329,8 @@ static void fds_of_other_files_are_refused(void **state)
 	fds[2] = small;
 	fds[3] = pipes[0];
 	fds[4] = open("/proc/self/exe", O_RDONLY);
-	fds[5] = l.own;	 /* the receiver's own socket */
-	still_works(&l); /* the receiver keeps its buffer */
+	fds[5] = l.own;			   /* the receiver's own socket */
+	assert_valid_message_received(&l); /* the receiver keeps its buffer */
 	before = count_fds();
 	for (int i = 0; i < 6; i++) {
 		struct wire_message m = l.m;
@@ -342,7 +342,7 @@ static void fds_of_other_files_are_refused(void **state)
 		raw_send(l.raw, &m, sizeof(m), &fds[i], 1);
 		assert_fails(tensor_recv(l.ch), EBADMSG, "no tensor buffer");
 		assert_fds(before);
-		still_works(&l);
+		assert_valid_message_received(&l);
 	}
 	for (int i = 0; i < 5; i++)
 		close(fds[i]);
@@ -381,7 +381,7 @@ static void dmabuf_is_refused(void **state)
 	}
 	close(fd);
 	tensor_release(t);
-	still_works(&l);
+	assert_valid_message_received(&l);
 	link_close(&l);
 }
 
@@ -436,7 +436,7 @@ static void more_fds_than_announced_are_closed(void **state)
 	struct wire_message m = WITH(&l, flags, 0);
 	int many[40], before;
 
-	still_works(&l);
+	assert_valid_message_received(&l);
 	before = count_fds();
 	for (int i = 0; i < 40; i++)
 		many[i] = l.fd;
@@ -448,12 +448,12 @@ static void more_fds_than_announced_are_closed(void **state)
 	raw_send(l.raw, &l.m, 10, many, 1);
 	raw_send(l.raw, (char *)&l.m + 10, sizeof(l.m) - 10, many, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	raw_send(l.raw, &m, sizeof(m), many, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
 	raw_send(l.raw, &l.m, sizeof(l.m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "announced");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	assert_fds(before);
 	link_close(&l);
 }
@@ -487,14 +487,14 @@ static void truncated_message_is_refused(void **state)
 	link_close(&l);
 
 	l = link_open(SOCK_SEQPACKET);
-	still_works(&l);
+	assert_valid_message_received(&l);
 	before = count_fds();
 	raw_send(l.raw, &l.m, 100, &l.fd, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
 	memcpy(longer, &l.m, sizeof(l.m));
 	raw_send(l.raw, longer, sizeof(longer), &l.fd, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "too long");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	assert_fds(before);
 	link_close(&l);
 }
@@ -506,7 +506,7 @@ static void empty_packet_is_refused(void **state)
 
 	assert_int_equal(send(l.raw, "", 0, 0), 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	assert_int_equal(send(l.raw, "", 0, 0), 0);
 	raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
 	shutdown(l.raw, SHUT_WR);

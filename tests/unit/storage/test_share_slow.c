@@ -19,7 +19,7 @@ static const struct fuse_attr file_attr = {
 	.ino = 2, .mode = S_IFREG | 0644, .nlink = 1, .size = 8192
 };
 
-static bool answer(int fd, uint64_t unique, int error, const void *data, size_t n)
+static bool send_fuse_reply(int fd, uint64_t unique, int error, const void *data, size_t n)
 {
 	char reply[512];
 	const struct fuse_out_header head = { .len = (uint32_t)(sizeof(head) + n),
@@ -47,16 +47,16 @@ static bool serve_one(int fd)
 		return false;
 	switch (in->opcode) {
 	case FUSE_INIT:
-		return answer(fd, in->unique, 0, &init, sizeof(init));
+		return send_fuse_reply(fd, in->unique, 0, &init, sizeof(init));
 	case FUSE_LOOKUP:
-		return answer(fd, in->unique, 0, &entry, sizeof(entry));
+		return send_fuse_reply(fd, in->unique, 0, &entry, sizeof(entry));
 	case FUSE_OPEN:
-		return answer(fd, in->unique, 0, &opened, sizeof(opened));
+		return send_fuse_reply(fd, in->unique, 0, &opened, sizeof(opened));
 	case FUSE_GETATTR:
 		attr.attr = in->nodeid == 1 ? folder_attr : file_attr;
-		return answer(fd, in->unique, 0, &attr, sizeof(attr));
+		return send_fuse_reply(fd, in->unique, 0, &attr, sizeof(attr));
 	default:
-		return answer(fd, in->unique, -ENOSYS, "", 0);
+		return send_fuse_reply(fd, in->unique, -ENOSYS, "", 0);
 	}
 }
 

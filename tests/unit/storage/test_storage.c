@@ -8,7 +8,7 @@
 #define LARGE  TENSOR_INTS(4 << 20) /* 16 MiB of f32 */
 #define BUFFER SHAREABLE(TENSOR_F32)
 
-static struct tensor_cache_stats stats(void)
+static struct tensor_cache_stats cache_stats(void)
 {
 	struct tensor_cache_stats s;
 
@@ -58,12 +58,12 @@ static void freed_buffer_is_reused(void **state)
 	struct tensor_cache_stats s;
 
 	tensor_release(t);
-	s = stats();
+	s = cache_stats();
 	assert_true(s.cached >= 16 << 20);
 	t = ok(tensor_empty(LARGE, BUFFER));
 	assert_ptr_equal(tensor_data(t), p);
-	assert_int_equal(stats().hits, s.hits + 1);
-	assert_int_equal(stats().buffers, s.buffers);
+	assert_int_equal(cache_stats().hits, s.hits + 1);
+	assert_int_equal(cache_stats().buffers, s.buffers);
 	tensor_release(t);
 }
 
@@ -74,7 +74,7 @@ static void trimmed_cache_is_empty(void **state)
 	tensor_release(ok(tensor_empty(LARGE, BUFFER)));
 	before = count_buffers();
 	tensor_cache_trim();
-	assert_int_equal(stats().cached, 0);
+	assert_int_equal(cache_stats().cached, 0);
 	assert_true(count_buffers() < before);
 }
 
@@ -91,10 +91,10 @@ static void shared_buffer_is_never_reused(void **state)
 	t = ok(tensor_empty(LARGE, BUFFER));
 	assert_done(tensor_send(ch, t, 0));
 	tensor_release(t);
-	s = stats();
+	s = cache_stats();
 	assert_int_equal(s.cached, 0);
 	t = ok(tensor_empty(LARGE, BUFFER));
-	assert_int_equal(stats().buffers, s.buffers + 1);
+	assert_int_equal(cache_stats().buffers, s.buffers + 1);
 	tensor_release(t);
 	tensor_channel_close(ch);
 	close(ends[0]);
@@ -153,15 +153,15 @@ static void buffer_from_before_a_fork_is_not_reused(void **state)
 
 	tensor_cache_trim();
 	tensor_release(ok(tensor_empty(LARGE, BUFFER)));
-	s = stats();
+	s = cache_stats();
 	assert_int_equal(IN_CHILD({
 				 t = tensor_empty(LARGE, BUFFER);
-				 if (!t || stats().buffers != s.buffers + 1)
+				 if (!t || cache_stats().buffers != s.buffers + 1)
 					 _exit(1);
 			 }),
 			 0);
 	t = ok(tensor_empty(LARGE, BUFFER));
-	assert_int_equal(stats().buffers, s.buffers + 1);
+	assert_int_equal(cache_stats().buffers, s.buffers + 1);
 	tensor_release(t);
 }
 
@@ -216,7 +216,7 @@ static void child_sends_inherited_tensors(void **state)
 }
 
 /* The exit status is the first element of the received tensor. */
-static int first(tensor_channel *ch)
+static int send_first_element(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch);
 	int value = t ? (int)((const float *)tensor_data(t))[0] : 100;
@@ -349,7 +349,7 @@ static void handles_cost_no_file_descriptor(void **state)
 
 /* ---- providers ---- */
 
-static int run_with(const char *provider)
+static int run_with_provider(const char *provider)
 {
 	return IN_CHILD({
 		setenv("TENSOR_PROVIDER", provider, 1);
@@ -377,9 +377,10 @@ static int name_role(const char *name)
 
 static void environment_chooses_the_provider(void **state)
 {
-	assert_int_equal(run_with("memfd"), 0);
-	assert_int_equal(run_with("device"), access("/dev/tensor", R_OK | W_OK) == 0 ? 0 : 10);
-	assert_int_equal(run_with(""), 20);
+	assert_int_equal(run_with_provider("memfd"), 0);
+	assert_int_equal(run_with_provider("device"),
+			 access("/dev/tensor", R_OK | W_OK) == 0 ? 0 : 10);
+	assert_int_equal(run_with_provider(""), 20);
 }
 
 /* ---- labels ---- */
@@ -414,7 +415,7 @@ static void labels_are_checked(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct peer_role roles[] = { { "first", first }, { NULL, NULL } };
+	static const struct peer_role roles[] = { { "first", send_first_element }, { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(warm_memory_causes_no_page_fault),
 		cmocka_unit_test(freed_buffer_is_reused),

@@ -157,7 +157,7 @@ static void buffer_with_two_holders_is_one_row(void **state)
 	tensor_release(t);
 }
 
-static int hold(tensor_channel *ch)
+static int hold_until_closed(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch), *word = tensor_ones(TENSOR_SCALAR_SHAPE, I64);
 
@@ -260,7 +260,7 @@ static void memfd_of_another_program_is_not_listed(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct peer_role roles[] = { { "hold", hold }, { NULL, NULL } };
+	static const struct peer_role roles[] = { { "hold", hold_until_closed }, { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(labelled_buffer_is_listed),
 		cmocka_unit_test(view_is_described_as_it_is),

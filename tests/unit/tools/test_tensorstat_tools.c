@@ -20,7 +20,7 @@ static int drop_buffers(void **state)
 	return 0;
 }
 
-static const char *at(const char *words)
+static const char *assert_found(const char *words)
 {
 	const char *p = strstr(out, words);
 
@@ -33,13 +33,13 @@ static const char *at(const char *words)
 static void sort_orders_by_a_column(void **state)
 {
 	assert_int_equal(tensorstat_run("--sort size b sh owner %d"), 0);
-	assert_true(at("bear") < at("an ant"));
+	assert_true(assert_found("bear") < assert_found("an ant"));
 	assert_int_equal(tensorstat_run("--sort size:asc b sh owner %d"), 0);
-	assert_true(at("bear") > at("an ant"));
+	assert_true(assert_found("bear") > assert_found("an ant"));
 	assert_int_equal(tensorstat_run("--sort name b sh owner %d"), 0);
-	assert_true(at("bear") > at("an ant"));
+	assert_true(assert_found("bear") > assert_found("an ant"));
 	assert_int_equal(tensorstat_run("-j --sort name:desc b sh owner %d"), 0);
-	assert_true(at("bear") < at("an ant"));
+	assert_true(assert_found("bear") < assert_found("an ant"));
 	assert_int_equal(tensorstat_run("--sort colour b sh"), 2);
 	assert_says("strides");
 	assert_int_equal(tensorstat_run("--sort size:up b sh"), 2);
@@ -152,13 +152,13 @@ static void top_in_a_pipe_writes_plain_tables(void **state)
 	assert_int_equal(tensorstat_run("-w 0.1 top 2"), 0);
 	assert_int_equal(count("buffer by size"), 2);
 	assert_silent_about("\033");
-	assert_true(at("bear") < at("an ant"));
+	assert_true(assert_found("bear") < assert_found("an ant"));
 	assert_int_equal(tensorstat_run("top process 1"), 0);
 	assert_says("process by size");
 	assert_says("BUFFERS");
 	assert_int_equal(tensorstat_run("--sort name:asc top buffer 1"), 0);
 	assert_says("buffer by name");
-	assert_true(at("bear") > at("an ant"));
+	assert_true(assert_found("bear") > assert_found("an ant"));
 	assert_int_equal(tensorstat_run("top user 1"), 0);
 	assert_says("ORPHANS");
 	assert_int_equal(tensorstat_run("top galaxy"), 2);
