@@ -5,8 +5,6 @@
 
 #include "check.h"
 
-#define S(x) TENSOR_SCALAR(x)
-
 static inline tensor *leaf(tensor *t)
 {
 	assert_done(tensor_set_requires_grad(ok(t), true));

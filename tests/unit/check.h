@@ -21,9 +21,12 @@
 #include <tensor/dispatch.h>
 #include <tensor/tensor.h>
 
-#define F32 TENSOR_OPTIONS(.dtype = TENSOR_F32)
-#define F64 TENSOR_OPTIONS(.dtype = TENSOR_F64)
-#define I64 TENSOR_OPTIONS(.dtype = TENSOR_I64)
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
+#define S(x)	      TENSOR_SCALAR(x)
+#define OF(d)	      TENSOR_OPTIONS(.dtype = (d))
+#define F32	      OF(TENSOR_F32)
+#define F64	      OF(TENSOR_F64)
+#define I64	      OF(TENSOR_I64)
 /*
  * Skips a test under AddressSanitizer, where each storage is an allocation of its own and is not
  * reused.
@@ -55,16 +58,32 @@ static inline bool check_done_(int err)
 }
 
 /* The call fails with this errno and an error text that contains `words`. */
-#define assert_fails(call, errno_, words)                                               \
-	do {                                                                            \
-		tensor_clear_error();                                                   \
-		assert_true((call) == 0 || tensor_last_error()->code);                  \
-		assert_int_equal(tensor_last_error()->code, errno_);                    \
-		if (!strstr(tensor_last_error()->text, words)) {                        \
-			fprintf(stderr, "error text: %s\n", tensor_last_error()->text); \
-			fail();                                                         \
-		}                                                                       \
+#define assert_fails(call, errno_, words)                            \
+	do {                                                         \
+		tensor_clear_error();                                \
+		(void)!(call);                                       \
+		check_fails_((errno_), (words), __FILE__, __LINE__); \
 	} while (0)
+static inline void check_fails_(int code, const char *words, const char *file, int line)
+{
+	const struct tensor_error *e = tensor_last_error();
+
+	if (e->code == code && strstr(e->text, words))
+		return;
+	fprintf(stderr, "error %d \"%s\", expected error %d with \"%s\"\n", e->code, e->text, code,
+		words);
+	_fail(file, line);
+}
+
+/* All elements as f64 in row-major order, for any strides and dtype; the caller frees them. */
+static inline double *values_of(tensor *t)
+{
+	double *v = malloc((tensor_numel(ok(t)) + 1) * sizeof(*v));
+
+	tensor_scope
+		assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, tensor_numel(t) * sizeof(*v)));
+	return v;
+}
 
 /* Compares the values in row-major order, for any strides and dtype. */
 #define assert_values(t, tol, ...)                                                             \
@@ -120,12 +139,41 @@ static inline void check_same_(tensor *a, tensor *b, const char *file, int line)
 	free(y);
 }
 
-#define assert_shape(t, ...)                                                     \
-	do {                                                                     \
-		const int64_t want_[] = { __VA_ARGS__ };                         \
-		assert_int_equal(tensor_dim(t), sizeof(want_) / sizeof(*want_)); \
-		assert_memory_equal(tensor_sizes(t), want_, sizeof(want_));      \
-	} while (0)
+static inline void print_ints_(const char *text, const int64_t *v, int n)
+{
+	fprintf(stderr, "%s [", text);
+	for (int i = 0; i < n; i++)
+		fprintf(stderr, "%s%lld", i ? ", " : "", (long long)v[i]);
+	fprintf(stderr, "]");
+}
+
+static inline void check_ints_(const char *name, const int64_t *got, int ngot, const int64_t *want,
+			       int n, const char *file, int line)
+{
+	if (ngot == n && (!n || !memcmp(got, want, n * sizeof(*want))))
+		return;
+	print_ints_(name, got, ngot);
+	print_ints_(", expected", want, n);
+	fprintf(stderr, "\n");
+	_fail(file, line);
+}
+
+#define INTS_(...)                        \
+	(const int64_t[]){ __VA_ARGS__ }, \
+		(int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
+#define assert_shape(t, ...) check_shape_((t), INTS_(__VA_ARGS__), __FILE__, __LINE__)
+static inline void check_shape_(const tensor *t, const int64_t *want, int n, const char *file,
+				int line)
+{
+	check_ints_("shape", tensor_sizes(t), tensor_dim(t), want, n, file, line);
+}
+
+#define assert_strides(t, ...) check_strides_((t), INTS_(__VA_ARGS__), __FILE__, __LINE__)
+static inline void check_strides_(tensor *t, const int64_t *want, int n, const char *file, int line)
+{
+	check_ints_("strides", tensor_strides(check_ok_(t, file, line)), tensor_dim(t), want, n,
+		    file, line);
+}
 
 /* An f32 tensor of this shape with the values start, start + 1, ...; owned by the open scope. */
 static inline tensor *iota(double start, tensor_ints shape)

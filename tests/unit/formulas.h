@@ -9,9 +9,11 @@
 
 #include "check.h"
 
-#define S(x)   TENSOR_SCALAR(x)
-#define EPS    1e-6
-#define MAX_IN 4
+/* [n, 2] as n complex numbers, and back. */
+#define AS_COMPLEX(x) tensor_view_as_complex(x)
+#define AS_REAL(z)    tensor_view_as_real(z)
+#define EPS	      1e-6
+#define MAX_IN	      4
 
 struct formula {
 	const char *name;
@@ -23,7 +25,7 @@ struct formula {
 		double scale, shift; /* values are shift + scale * sin(...) */
 		bool transposed;     /* not contiguous */
 	} in[MAX_IN];
-	bool once; /* only first derivatives: the second ones are zero everywhere, or undefined at the kinks */
+	bool once; /* the second derivative is zero everywhere or undefined at kinks */
 };
 
 #define CASE(id, body)                                                 \
@@ -100,14 +102,14 @@ static inline void check_all(const struct formula *formulas, size_t n,
 }
 
 /* Two tests of `formulas`: first derivatives, and second derivatives. */
-#define FORMULA_TESTS                                                                            \
-	static void every_formula_agrees_with_differences(void **state)                          \
-	{                                                                                        \
-		check_all(formulas, sizeof(formulas) / sizeof(*formulas), tensor_gradcheck);     \
-	}                                                                                        \
-	static void every_formula_is_differentiable_again(void **state)                          \
-	{                                                                                        \
-		check_all(formulas, sizeof(formulas) / sizeof(*formulas), tensor_gradgradcheck); \
+#define FORMULA_TESTS                                                            \
+	static void every_formula_agrees_with_differences(void **state)          \
+	{                                                                        \
+		check_all(formulas, ARRAY_SIZE(formulas), tensor_gradcheck);     \
+	}                                                                        \
+	static void every_formula_is_differentiable_again(void **state)          \
+	{                                                                        \
+		check_all(formulas, ARRAY_SIZE(formulas), tensor_gradgradcheck); \
 	}
 
 #endif

@@ -8,25 +8,13 @@
 
 #include "check.h"
 
-#define S(x)  TENSOR_SCALAR(x)
-#define SEED  20240229
-#define N     100000
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
+#define SEED 20240229
+#define N    100000
 
 static inline int fresh(void **state)
 {
 	tensor_manual_seed(SEED);
 	return 0;
-}
-
-static inline double *values_of(tensor *t)
-{
-	double *v = malloc(tensor_numel(ok(t)) * sizeof(*v) + 1);
-
-	tensor_scope {
-		assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, tensor_numel(t) * sizeof(*v)));
-	}
-	return v;
 }
 
 static inline bool same_bits(tensor *a, tensor *b)

@@ -8,7 +8,6 @@
 
 CASE(fn_conv1d, tensor_conv1d(a, b, c, TWO, ONE, ONE, 1))
 CASE(fn_conv2d, tensor_conv2d(a, b, c, TENSOR_INTS(2, 1), ONE, TENSOR_INTS(1, 2), 1))
-#define AS_COMPLEX(x) tensor_view_as_complex(x)
 CASE(fn_complex, tensor_view_as_real(tensor_conv1d(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c), TWO,
 						   ONE, ONE, 1)))
 CASE(fn_same, tensor_conv1d_padding(a, b, c, ONE, "same", ONE, 1))

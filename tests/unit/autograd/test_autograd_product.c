@@ -19,7 +19,6 @@ CASE(fn_kron, tensor_kron(a, b))
 CASE(fn_cross, tensor_linalg_cross(a, b))
 CASE(fn_multi_dot, tensor_linalg_multi_dot(TENSOR_LIST(a, b, c)))
 /* Products of complex numbers, as real tensors. */
-#define AS_COMPLEX(x) tensor_view_as_complex(x)
 CASE(fn_complex_mm, tensor_view_as_real(tensor_mm(AS_COMPLEX(a), AS_COMPLEX(b))))
 CASE(fn_complex_mm_t, tensor_view_as_real(tensor_mm(AS_COMPLEX(a), tensor_t(AS_COMPLEX(b)))))
 CASE(fn_complex_bmm, tensor_view_as_real(tensor_bmm(AS_COMPLEX(a), AS_COMPLEX(b))))

@@ -53,7 +53,6 @@ CASE(fn_norm_most, tensor_linalg_vector_norm(a, S(INFINITY), TENSOR_INTS(1), fal
 CASE(fn_norm_least, tensor_linalg_vector_norm(a, S(-INFINITY), TENSOR_INTS(1), false))
 CASE(fn_cumsum, tensor_cumsum(a, 1))
 CASE(fn_cumprod, tensor_cumprod(a, 0))
-#define AS_COMPLEX(x) tensor_view_as_complex(x)
 CASE(fn_complex_cumprod, tensor_view_as_real(tensor_cumprod(AS_COMPLEX(a), 0)))
 CASE(fn_complex_logcumsumexp, tensor_view_as_real(tensor_logcumsumexp(AS_COMPLEX(a), 0)))
 CASE(fn_complex_logsumexp,

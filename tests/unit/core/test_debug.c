@@ -281,7 +281,7 @@ static void misuse_ends_the_program_with_a_message(void **state)
 #if defined(__SANITIZE_ADDRESS__)
 	skip(); /* the sanitizer reports the error with its own text */
 #endif
-	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(roles); i++) {
 		int status = run_role(roles[i].name, "1", text, sizeof(text));
 
 		if (!roles[i].says) {
@@ -316,7 +316,7 @@ static void message_names_the_location_of_each_call(void **state)
 	skip();
 #endif
 	assert_int_equal(run_role("use_after_scope", "1", text, sizeof(text)), -SIGABRT);
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
 		assert_non_null(strstr(text, lines[i]));
 }
 
@@ -328,7 +328,7 @@ static void result_of_an_ended_scope_is_not_reused_soon(void **state)
 					     "release_after_scope_and_others" };
 	char text[4096];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		assert_int_equal(run_role(names[i], "0", text, sizeof(text)), -SIGABRT);
 		assert_non_null(strstr(text, "tensor_keep()"));
 	}
@@ -344,7 +344,7 @@ int main(int argc, char **argv)
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "--role")) {
-		for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
 			if (!strcmp(roles[i].name, argv[2]))
 				roles[i].run();
 		return 99;

@@ -9,8 +9,6 @@
 #include <sys/mman.h>
 #include <tensor/dlpack.h>
 
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
-
 static void call_deleter(struct DLManagedTensorVersioned *m)
 {
 	assert_non_null(m);

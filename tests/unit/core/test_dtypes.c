@@ -101,7 +101,7 @@ static void f16_and_bf16_round_to_nearest_even(void **state)
 	};
 
 	tensor_scope {
-		int n = (int)(sizeof(rows) / sizeof(*rows));
+		int n = (int)(ARRAY_SIZE(rows));
 		tensor *f = tensor_empty(TENSOR_SHAPE(64, n), TENSOR_OPTIONS(0));
 		tensor *f16, *bf16;
 
@@ -168,7 +168,7 @@ static void every_f8_is_exact_in_wider_floats(void **state)
 
 			for (int i = 0; i < 256; i++)
 				((uint8_t *)tensor_mutable_data(t))[i] = (uint8_t)i;
-			for (size_t w = 0; w < sizeof(wide) / sizeof(*wide); w++) {
+			for (size_t w = 0; w < ARRAY_SIZE(wide); w++) {
 				tensor *there = ok(to_dtype(t, wide[w])),
 				       *back = ok(to_dtype(there, f8[k].dtype));
 

@@ -10,16 +10,6 @@ static const int64_t sizes[] = { 2, 3, 4, 5, 6 };
 #define LAST	 TENSOR_CHANNELS_LAST
 #define LAST_3D	 TENSOR_CHANNELS_LAST_3D
 
-static void assert_strides(tensor *t, const int64_t *want, int n)
-{
-	assert_int_equal(tensor_dim(ok(t)), n);
-	for (int i = 0; i < n; i++)
-		assert_int_equal(tensor_strides(t)[i], want[i]);
-}
-#define ASSERT_STRIDES(t, ...)                                \
-	assert_strides((t), (const int64_t[]){ __VA_ARGS__ }, \
-		       (int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)))
-
 static tensor *image(void)
 {
 	return ok(tensor_view(ok(tensor_arange(TENSOR_SCALAR(120), F32)), SIZES(4)));
@@ -39,20 +29,20 @@ static void factories_use_the_format(void **state)
 		const tensor_options last = TENSOR_OPTIONS(.memory_format = LAST);
 		tensor *t = image(), *l;
 
-		ASSERT_STRIDES(tensor_empty(SIZES(4), last), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_empty(SIZES(5), TENSOR_OPTIONS(.memory_format = LAST_3D)),
+		assert_strides(tensor_empty(SIZES(4), last), 60, 1, 15, 3);
+		assert_strides(tensor_empty(SIZES(5), TENSOR_OPTIONS(.memory_format = LAST_3D)),
 			       360, 1, 90, 18, 3);
-		ASSERT_STRIDES(tensor_zeros(SIZES(4), last), 60, 1, 15, 3);
+		assert_strides(tensor_zeros(SIZES(4), last), 60, 1, 15, 3);
 		l = ok(tensor_from_data(tensor_data(t), SIZES(4), last));
-		ASSERT_STRIDES(l, 60, 1, 15, 3);
+		assert_strides(l, 60, 1, 15, 3);
 		assert_true(equal_values(l, t));
-		ASSERT_STRIDES(tensor_ones_like(t, last), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_rand_like(t, last), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_zeros_like(l, TENSOR_OPTIONS(0)), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_zeros_like(l, TENSOR_OPTIONS(.memory_format =
+		assert_strides(tensor_ones_like(t, last), 60, 1, 15, 3);
+		assert_strides(tensor_rand_like(t, last), 60, 1, 15, 3);
+		assert_strides(tensor_zeros_like(l, TENSOR_OPTIONS(0)), 60, 1, 15, 3);
+		assert_strides(tensor_zeros_like(l, TENSOR_OPTIONS(.memory_format =
 									   TENSOR_PRESERVE_FORMAT)),
 			       60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_zeros_like(l,
+		assert_strides(tensor_zeros_like(l,
 						 TENSOR_OPTIONS(.memory_format =
 									TENSOR_CONTIGUOUS_FORMAT)),
 			       60, 20, 5, 1);
@@ -64,21 +54,21 @@ static void copies_have_the_format(void **state)
 	tensor_scope {
 		tensor *t = image(), *l = ok(tensor_contiguous_opt(t, LAST)), *half;
 
-		ASSERT_STRIDES(l, 60, 1, 15, 3);
+		assert_strides(l, 60, 1, 15, 3);
 		assert_true(equal_values(l, t));
 		assert_ptr_equal(tensor_data(ok(tensor_contiguous_opt(l, LAST))), tensor_data(l));
-		ASSERT_STRIDES(tensor_contiguous(l), 60, 20, 5, 1);
-		ASSERT_STRIDES(tensor_clone(l), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_clone_opt(t, LAST), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_clone_opt(l, TENSOR_CONTIGUOUS_FORMAT), 60, 20, 5, 1);
+		assert_strides(tensor_contiguous(l), 60, 20, 5, 1);
+		assert_strides(tensor_clone(l), 60, 1, 15, 3);
+		assert_strides(tensor_clone_opt(t, LAST), 60, 1, 15, 3);
+		assert_strides(tensor_clone_opt(l, TENSOR_CONTIGUOUS_FORMAT), 60, 20, 5, 1);
 		assert_true(equal_values(ok(tensor_clone_opt(t, LAST)), t));
 		half = ok(tensor_to(l, TENSOR_OPTIONS(.dtype = TENSOR_F16)));
-		ASSERT_STRIDES(half, 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_to(half,
+		assert_strides(half, 60, 1, 15, 3);
+		assert_strides(tensor_to(half,
 					 TENSOR_OPTIONS(.dtype = TENSOR_F32,
 							.memory_format = TENSOR_CONTIGUOUS_FORMAT)),
 			       60, 20, 5, 1);
-		ASSERT_STRIDES(tensor_to(t, TENSOR_OPTIONS(.memory_format = LAST)), 60, 1, 15, 3);
+		assert_strides(tensor_to(t, TENSOR_OPTIONS(.memory_format = LAST)), 60, 1, 15, 3);
 		assert_ptr_equal(
 			tensor_data(ok(tensor_to(l, TENSOR_OPTIONS(.memory_format = LAST)))),
 			tensor_data(l));
@@ -137,7 +127,7 @@ static void gradients_pass_through(void **state)
 		assert_true(equal_values(
 			ok(tensor_grad(t)),
 			ok(tensor_mul_scalar(ok(tensor_detach(t)), TENSOR_SCALAR(2)))));
-		ASSERT_STRIDES(tensor_grad(t), 60, 20, 5, 1);
+		assert_strides(tensor_grad(t), 60, 20, 5, 1);
 	}
 }
 

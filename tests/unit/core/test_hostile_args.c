@@ -143,7 +143,7 @@ static void tiny_scale_reads_within_the_input(void **state)
 {
 	static const double scales[] = { 1e-300, 1e-38, 5e-324, 1e300, INFINITY };
 
-	for (size_t i = 0; i < sizeof(scales) / sizeof(*scales); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(scales); i++)
 		tensor_scope {
 			tensor *x = ok(tensor_ones(TENSOR_INTS(1, 1, 5), F32));
 			tensor *y = ok(tensor_ones(TENSOR_INTS(1, 1, 5, 5), F32));
@@ -173,7 +173,7 @@ static void diagonals_out_of_range_are_empty(void **state)
 {
 	static const int64_t offsets[] = { INT64_MIN, INT64_MIN + 1, INT64_MAX, 3, -2 };
 
-	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(offsets); i++) {
 		tensor_scope {
 			tensor *t = ok(tensor_zeros(TENSOR_INTS(2, 3), F32));
 			tensor *d = ok(tensor_diagonal(t, offsets[i], 0, 1)), *s;
@@ -217,7 +217,7 @@ static void unary_operators_in_place_on_sparse_tensors(void **state)
 		tensor_expm1_, tensor_log1p_, tensor_trunc_, tensor_ceil_,
 	};
 
-	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 		tensor_scope {
 			tensor *x = ok(tensor_to_sparse(ok(tensor_eye(3, F32))));
 			tensor *before = ok(tensor_clone(ok(tensor_values(x))));

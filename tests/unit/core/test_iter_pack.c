@@ -134,14 +134,14 @@ static const tensor_ints shapes[] = {
 };
 static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_BF16, TENSOR_F16,
 					    TENSOR_F32, TENSOR_I64,  TENSOR_C128 };
-#define COUNT(a)   (int)(sizeof(a) / sizeof(*(a)))
 #define EACH(i, n) for (int i = 0; i < (n); i++)
 /* All pairs of layouts are combined with all dtypes, each with one of the shapes. */
-#define SHAPE(d, k) shapes[((d) + (k) / 3) % COUNT(shapes)]
+#define SHAPE(d, k) shapes[((d) + (k) / 3) % (int)ARRAY_SIZE(shapes)]
 
 static void copies_agree_for_all_layouts(void **state)
 {
-	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope
+	EACH(s, (int)ARRAY_SIZE(shapes))
+	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS) tensor_scope
 	{
 		tensor *x = in_layout(k, shapes[s], dtypes[d], 0), *plain = contiguous_copy(x);
 		tensor *to = in_layout(k < SAME_ROW ? k : PLAIN, shapes[s], dtypes[d], 1);
@@ -156,7 +156,8 @@ static void copies_agree_for_all_layouts(void **state)
 
 static void unary_operators_agree_for_all_layouts(void **state)
 {
-	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope
+	EACH(s, (int)ARRAY_SIZE(shapes))
+	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS) tensor_scope
 	{
 		tensor *x = in_layout(k, shapes[s], dtypes[d], 0), *plain = contiguous_copy(x);
 
@@ -170,12 +171,12 @@ static void unary_operators_agree_for_all_layouts(void **state)
 
 static void binary_operators_agree_for_all_layouts(void **state)
 {
-	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
+	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
 	{
 		tensor_ints shape = SHAPE(d, k);
 		tensor *x = in_layout(k % LAYOUTS, shape, dtypes[d], 0);
 		tensor *y = in_layout(k / LAYOUTS, shape,
-				      dtypes[(d + (k % 3 == 2)) % COUNT(dtypes)], 1);
+				      dtypes[(d + (k % 3 == 2)) % (int)ARRAY_SIZE(dtypes)], 1);
 		tensor *plain_x = contiguous_copy(x), *plain_y = contiguous_copy(y);
 
 		assert_same(tensor_sub(x, y), tensor_sub(plain_x, plain_y));
@@ -189,7 +190,7 @@ static void binary_operators_agree_for_all_layouts(void **state)
 
 static void ternary_operators_agree_for_all_layouts(void **state)
 {
-	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
+	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
 	{
 		tensor_ints shape = SHAPE(d, k);
 		tensor *c = in_layout(k % LAYOUTS, shape, TENSOR_BOOL, 2);

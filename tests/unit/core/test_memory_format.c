@@ -295,7 +295,7 @@ static void check_operator(const char *name, operator op, tensor *x)
 
 static void results_keep_channels_last(void **state)
 {
-	for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(operators); i++)
 		tensor_scope {
 			check_operator(operators[i].name, operators[i].op, image());
 			if (operators[i].volumes)
@@ -304,12 +304,6 @@ static void results_keep_channels_last(void **state)
 }
 
 /* ---- elementwise operators ---- */
-
-#define assert_strides(t, ...)                                                    \
-	do {                                                                      \
-		const int64_t want_[] = { __VA_ARGS__ };                          \
-		assert_memory_equal(tensor_strides(ok(t)), want_, sizeof(want_)); \
-	} while (0)
 
 static void first_unambiguous_input_determines_the_format(void **state)
 {

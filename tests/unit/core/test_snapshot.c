@@ -7,8 +7,6 @@
 
 #include <pthread.h>
 
-#define S(x) TENSOR_SCALAR(x)
-
 /* ---- same results ---- */
 
 static tensor *shared_copy(tensor *t)

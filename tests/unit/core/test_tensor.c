@@ -98,7 +98,7 @@ static void promotion_follows_categories(void **state)
 		{ TENSOR_F32, TENSOR_C64, TENSOR_C64 },	 { TENSOR_U8, TENSOR_I32, TENSOR_I32 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(tensor_promote_types(rows[i].a, rows[i].b), rows[i].want);
 		assert_int_equal(tensor_promote_types(rows[i].b, rows[i].a), rows[i].want);
 	}

@@ -8,8 +8,6 @@
 #include <stdatomic.h>
 #include <tensor/cuda.h>
 
-#define S(x) TENSOR_SCALAR(x)
-
 /* ---- the allocator ---- */
 
 enum { SLOTS = 64 };

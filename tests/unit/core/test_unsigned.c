@@ -9,7 +9,6 @@
 
 static const enum tensor_dtype unsigneds[] = { TENSOR_U16, TENSOR_U32, TENSOR_U64 };
 
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
 #define EACH(d)                                                                        \
 	for (const enum tensor_dtype *p_ = unsigneds, *end_ = p_ + 3; p_ < end_; p_++) \
 		for (enum tensor_dtype d = *p_, once_ = 1; once_; once_ = 0)
@@ -82,7 +81,7 @@ static void promoted_dtype_holds_both_ranges(void **state)
 		{ TENSOR_F8_E5M2, TENSOR_F8_E5M2, TENSOR_F8_E5M2 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(tensor_promote_types(rows[i].a, rows[i].b), rows[i].want);
 		assert_int_equal(tensor_promote_types(rows[i].b, rows[i].a), rows[i].want);
 		if (!rows[i].want)

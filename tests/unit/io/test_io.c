@@ -5,9 +5,6 @@
  */
 #include "files.h"
 
-#define S(x)  TENSOR_SCALAR(x)
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
-
 static const struct tensor_load_options readonly = { .map = TENSOR_MAP_READONLY };
 static const struct tensor_load_options private = { .map = TENSOR_MAP_PRIVATE };
 
@@ -58,7 +55,7 @@ static void header_variants_of_other_writers_are_read(void **state)
 		     "'=f4', }\n"),
 	};
 
-	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
 		unsigned char file[256];
 		size_t n = join(file, heads[i].head, heads[i].n, six, sizeof(six));
 
@@ -407,7 +404,7 @@ static void invalid_names_are_refused(void **state)
 		struct tensor_named meta = { "__metadata__", t };
 		struct tensor_metadata texts[] = { { "k", "1" }, { "k", "2" } };
 
-		for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 			struct tensor_named named = { bad[i], t };
 
 			assert_fails(tensor_save_npz("n", &named, 1, 0), EINVAL, "UTF-8");

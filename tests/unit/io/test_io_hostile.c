@@ -6,8 +6,6 @@
  */
 #include "files.h"
 
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
-
 /* ---- .npy ---- */
 
 /* Loads a file of version 1 with this dictionary and `data` bytes of data. */
@@ -74,7 +72,7 @@ static void invalid_headers_are_refused(void **state)
 		{ "[]", 8, EBADMSG, "dictionary" },
 	};
 
-	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
 		assert_fails(load_header(lies[i].dictionary, lies[i].data), lies[i].code,
 			     lies[i].words);
 	}
@@ -188,7 +186,7 @@ static void invalid_json_is_refused(void **state)
 		{ "[]", 0, "not a safetensors file" },
 	};
 
-	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lies); i++)
 		assert_fails(open_json(lies[i].json, lies[i].data), EBADMSG, lies[i].words);
 	assert_non_null(open_json("{" T("a", "F32", "[2]", "0", "8") "}", 8));
 	assert_non_null(open_json("{" T("a", "F32", "[ 2 , 0 ]", "0", "0") "}  ", 0));

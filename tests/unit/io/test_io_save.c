@@ -8,8 +8,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
-
 static mode_t mode_at_birth;
 
 /*
@@ -93,7 +91,7 @@ static void new_file_is_never_open_to_more(void **state)
 	static const mode_t modes[] = { 0600, 0400, 0640, 0 };
 	struct stat st;
 
-	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
 		write_file("secret.npy", "x", 1);
 		assert_int_equal(chmod("secret.npy", modes[i]), 0);
 		mode_at_birth = 07777;

@@ -23,7 +23,7 @@ static void transform_of_every_length_equals_its_definition(void **state)
 	static const int64_t lengths[] = { 1, 2, 3, 4, 5, 8, 12, 31, 35, 37, 64, 74, 101, 128, 210 };
 	double x[210], got[2 * 210];
 
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
 		tensor_scope {
 			int64_t n = lengths[i];
 			tensor *t, *f;

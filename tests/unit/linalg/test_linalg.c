@@ -96,7 +96,7 @@ static void product_of_the_factors_is_the_matrix(void **state)
 					     { 40, 37 }, { 0, 0 }, { 0, 3 }, { 3, 0 } };
 
 	for (int k = 0; k < 4; k++)
-		for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
 			tensor_scope {
 				tensor *a = matrices(shapes[i][0], shapes[i][1], dtypes[k]);
 

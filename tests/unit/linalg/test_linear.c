@@ -54,14 +54,6 @@ static tensor *matrix(enum tensor_dtype dtype, enum held held, int64_t r, int64_
 	return view_of(base, held, r, c);
 }
 
-static double *values(tensor *t)
-{
-	double *v = malloc((tensor_numel(t) + 1) * sizeof(*v));
-
-	assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, tensor_numel(t) * sizeof(*v)));
-	return v;
-}
-
 /* Rounds to f16 or bf16. */
 static double round_to(enum tensor_dtype dtype, double x)
 {
@@ -74,7 +66,8 @@ static double round_to(enum tensor_dtype dtype, double x)
 static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double alpha, double beta)
 {
 	int64_t m = tensor_size(a, 0), k = tensor_size(a, 1), n = tensor_size(b, 1);
-	double *x = values(a), *y = values(b), *r = values(got), *z = c ? values(c) : NULL;
+	double *x = values_of(a), *y = values_of(b), *r = values_of(got),
+	       *z = c ? values_of(c) : NULL;
 
 	assert_shape(got, m, n);
 	for (int64_t i = 0; i < m; i++)
@@ -99,13 +92,13 @@ static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double a
 
 static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_I32,
 					    TENSOR_I64, TENSOR_F16, TENSOR_BF16 };
-#define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
+#define DTYPES (ARRAY_SIZE(dtypes))
 
 static void mm_equals_the_plain_loop_near_every_edge(void **state)
 {
 	static const int64_t sizes[] = { 1,  2,	 3,  4,	 5,  7,	 8,  9,	 15,
 					 16, 17, 24, 31, 33, 48, 50, 64, 70 };
-	const int count = sizeof(sizes) / sizeof(*sizes);
+	const int count = ARRAY_SIZE(sizes);
 
 	for (int i = 0; i < count; i++)
 		for (int j = 0; j < count; j++)
@@ -144,7 +137,7 @@ static void mm_of_large_matrices_agrees_with_the_plain_loop(void **state)
 		{ 67, 270, 641 },   { 200, 520, 1201 }, { 65, 999, 208 }
 	};
 
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
 		for (int h = 0; h < 16; h++)
 			tensor_scope {
 				enum tensor_dtype d = dtypes[h < 8 ? h >> 2 : (h >> 2) + 2];
@@ -161,7 +154,7 @@ static void mm_of_every_integer_wraps(void **state)
 	static const enum tensor_dtype ints[] = { TENSOR_U8, TENSOR_I8, TENSOR_I16, TENSOR_I32,
 						  TENSOR_I64 };
 	tensor_scope {
-		for (size_t i = 0; i < sizeof(ints) / sizeof(*ints); i++) {
+		for (size_t i = 0; i < ARRAY_SIZE(ints); i++) {
 			tensor *a = matrix(ints[i], i % HELD_COUNT, 9, 1);
 			tensor *b = matrix(ints[i], (i + 1) % HELD_COUNT, 1, 67);
 
@@ -349,7 +342,7 @@ static void threads_do_not_change_the_bits(void **state)
 					     { 33, 300, 1201 } };
 	int before = tensor_get_num_threads();
 
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
 		for (int h = 0; h < 16; h++)
 			tensor_scope {
 				int64_t m = shapes[i][0], k = shapes[i][1], n = shapes[i][2];

@@ -4,12 +4,10 @@
  */
 #include "check.h"
 
-#define S(x) TENSOR_SCALAR(x)
-
 static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16,	 TENSOR_I32,
 					    TENSOR_I64, TENSOR_F16, TENSOR_BF16, TENSOR_F32,
 					    TENSOR_F64, TENSOR_C64, TENSOR_C128 };
-#define EACH_DTYPE(d) (size_t d##_ = 0; d##_ < sizeof(dtypes) / sizeof(*dtypes); d##_++)
+#define EACH_DTYPE(d) (size_t d##_ = 0; d##_ < ARRAY_SIZE(dtypes); d##_++)
 
 /* Integers 0 to 6, as [b, r, c] or its transpose. */
 static tensor *batch(enum tensor_dtype d, int64_t b, int64_t r, int64_t c, bool turned)
@@ -31,7 +29,7 @@ static void bmm_is_mm_of_each_matrix(void **state)
 		{ 3, 2, 3, 4 }, { 40, 5, 7, 1 }, { 2, 70, 33, 20 }, { 5, 1, 6, 9 }, { 3, 2, 0, 4 }
 	};
 
-	for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
+	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
 		for
 			EACH_DTYPE(d)
 	for (int turned = 0; turned < 4; turned++)

@@ -13,9 +13,8 @@
 #include <tensor/dlpack.h>
 #include <unistd.h>
 
-#define I(...)	      TENSOR_INTS(__VA_ARGS__)
-#define NONE	      TENSOR_DTYPE_NONE
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
+#define I(...) TENSOR_INTS(__VA_ARGS__)
+#define NONE   TENSOR_DTYPE_NONE
 
 static bool available;
 

@@ -195,7 +195,7 @@ static void check_case(const struct shape *s, enum tensor_dtype dtype, double to
 
 static void agrees_with_the_definition(void **state)
 {
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		check_case(&shapes[i], TENSOR_F64, 1e-12);
 		check_case(&shapes[i], TENSOR_F32, 1e-4);
 	}
@@ -206,7 +206,7 @@ static void non_finite_values_affect_only_their_windows(void **state)
 {
 	static const float special[] = { INFINITY, -INFINITY, NAN, 3e38f };
 
-	for (size_t i = 0; i < sizeof(special) / sizeof(*special); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++)
 		for (int stride = 1; stride <= 2; stride++)
 			tensor_scope {
 				tensor *x = ok(tensor_ones(TENSOR_INTS(1, 16, 25, 25), F32));
@@ -233,7 +233,7 @@ static void non_finite_values_affect_only_their_windows(void **state)
 static void integers_agree_with_the_definition(void **state)
 {
 	whole = true;
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		check_case(&shapes[i], TENSOR_I64, 0);
 		check_case(&shapes[i], TENSOR_I32, 0);
 	}
@@ -245,7 +245,7 @@ static void complex_numbers_agree_with_the_definition(void **state)
 {
 	tensor_options c128 = TENSOR_OPTIONS(.dtype = TENSOR_C128);
 
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		const struct shape *s = &shapes[i];
 		struct data d;
 		double rest;

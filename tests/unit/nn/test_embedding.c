@@ -55,7 +55,7 @@ static void gradient_of_an_embedding_sums_repeated_rows(void **state)
 	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16,
 						    TENSOR_BF16 };
 
-	for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++)
+	for (size_t d = 0; d < ARRAY_SIZE(dtypes); d++)
 		tensor_scope {
 			tensor *g = ok(tensor_to(iota(0, TENSOR_INTS(6, 2)),
 						 TENSOR_OPTIONS(.dtype = dtypes[d])));
@@ -126,7 +126,7 @@ FORMULA_TESTS
 
 static void formulas_of_bags_agree_with_differences(void **state)
 {
-	check_all(once, sizeof(once) / sizeof(*once), tensor_gradcheck);
+	check_all(once, ARRAY_SIZE(once), tensor_gradcheck);
 }
 
 int main(void)

@@ -21,14 +21,6 @@ static tensor *input(enum tensor_dtype dtype, tensor_ints shape)
 	return t;
 }
 
-static double *values(tensor *t)
-{
-	double *v = malloc((tensor_numel(ok(t)) + 1) * sizeof(*v));
-
-	assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, tensor_numel(t) * sizeof(*v)));
-	return v;
-}
-
 /*
  * Normalizes lines of n elements; element i is scaled by weight[i / inner % channels] and bias is
  * added.
@@ -36,7 +28,7 @@ static double *values(tensor *t)
 static void check_normalized(tensor *got, tensor *x, int64_t n, tensor *weight, tensor *bias,
 			     int64_t inner, double tol)
 {
-	double *g = values(got), *v = values(x), *w = values(weight), *b = values(bias);
+	double *g = values_of(got), *v = values_of(x), *w = values_of(weight), *b = values_of(bias);
 	int64_t channels = tensor_numel(weight);
 
 	for (int64_t i = 0; i < tensor_numel(x); i += n) {
@@ -69,7 +61,7 @@ static const struct {
 } dtypes[] = {
 	{ TENSOR_F32, 3e-6 }, { TENSOR_F64, 1e-13 }, { TENSOR_F16, 2e-3 }, { TENSOR_BF16, 1.6e-2 }
 };
-#define EACH_DTYPE(d) (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++)
+#define EACH_DTYPE(d) (size_t d = 0; d < ARRAY_SIZE(dtypes); d++)
 
 static void layer_norm_is_its_definition(void **state)
 {
@@ -77,7 +69,7 @@ static void layer_norm_is_its_definition(void **state)
 
 	for
 		EACH_DTYPE(d)
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
 		tensor_scope {
 			int64_t n = lengths[i];
 			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(2, 3, n));

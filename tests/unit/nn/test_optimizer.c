@@ -14,15 +14,6 @@ static tensor *numbers(tensor_options options, unsigned seed, double least)
 	return ok(tensor_to(t, options));
 }
 
-static double *elements(tensor *t)
-{
-	double *v = malloc(N * sizeof(*v));
-
-	tensor_scope
-		assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, N * sizeof(*v)));
-	return v;
-}
-
 static void adam_by_hand(double *p, const double *g, double *m, double *v, double step)
 {
 	for (int i = 0; i < N; i++) {
@@ -37,7 +28,7 @@ static void adam_by_hand(double *p, const double *g, double *m, double *v, doubl
 
 static void assert_close(tensor *t, const double *want, double tol)
 {
-	double *got = elements(t);
+	double *got = values_of(t);
 
 	for (int i = 0; i < N; i++)
 		assert_true(fabs(got[i] - want[i]) <= tol * (1 + fabs(want[i])));
@@ -50,7 +41,8 @@ static void adam_in(tensor_options options, double tol)
 		tensor *p = numbers(options, 1, -1), *g = numbers(options, 2, -1);
 		tensor *m = numbers(options, 3, -1), *v = numbers(options, 4, 0);
 		int before = (int)tensor_version(p);
-		double *hp = elements(p), *hg = elements(g), *hm = elements(m), *hv = elements(v);
+		double *hp = values_of(p), *hg = values_of(g), *hm = values_of(m),
+		       *hv = values_of(v);
 
 		adam_by_hand(hp, hg, hm, hv, 3);
 		assert_done(tensor__fused_adam_(
@@ -105,7 +97,7 @@ static void found_inf_skips_the_step(void **state)
 {
 	tensor_scope {
 		tensor *p = numbers(F32, 1, -1), *g = numbers(F32, 2, -1), *m = numbers(F32, 3, -1);
-		double *before = elements(p);
+		double *before = values_of(p);
 		int version = (int)tensor_version(p);
 
 		assert_done(sgd_step(p, g, m, ok(tensor_ones(TENSOR_SCALAR_SHAPE, F32))));

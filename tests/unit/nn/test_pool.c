@@ -56,7 +56,7 @@ static void every_window_is_searched(void **state)
 		{ { 5, 7 }, { 5, 7 }, { 1, 1 }, { 2, 3 }, { 1, 1 } },
 	};
 
-	for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(windows); i++)
 		tensor_scope {
 			const struct window *w = &windows[i];
 			tensor_ints k = { w->kernel, 2 }, s = { w->stride, 2 },

@@ -109,12 +109,12 @@ static void gradients_reach_input_states_and_weights(void **state)
 		       *h0 = numbers(TENSOR_SHAPE(2, BATCH, SIZE), 6);
 		tensor *all[] = { x, h0, weights(w, 1).data[0], w[1], w[2], w[7] };
 
-		for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 			assert_done(tensor_set_requires_grad(all[i], true));
 		assert_done(tensor_rnn_tanh(x, h0, (tensor_list){ w, 8 }, true, 2, 0, true, false,
 					    false, &out, &hy));
 		assert_done(tensor_backward(ok(tensor_sum(out))));
-		for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 			assert_non_null(tensor_grad(all[i]));
 	}
 }

@@ -13,16 +13,6 @@ static tensor *numbers(tensor_ints shape, tensor_options options, unsigned seed)
 	return ok(tensor_to(t, options));
 }
 
-static double *elements(tensor *t)
-{
-	double *v = malloc((tensor_numel(t) + 1) * sizeof(*v));
-
-	tensor_scope
-		assert_done(
-			tensor_copy_to(ok(tensor_to(ok(t), F64)), v, tensor_numel(t) * sizeof(*v)));
-	return v;
-}
-
 /* Computes softmax or its logarithm of n elements that are `step` apart. */
 static void line_by_hand(double *v, int64_t n, int64_t step, bool log)
 {
@@ -76,7 +66,7 @@ static tensor *forward(tensor *t, int dim, bool log)
 static void check_softmax(tensor *t, tensor *grad, int dim, bool log)
 {
 	double tolerance = tensor_dtype(t) == TENSOR_F64 ? 1e-13 : 3e-6;
-	double *want = elements(t), *g = elements(grad);
+	double *want = values_of(t), *g = values_of(grad);
 	tensor *y = forward(t, dim, log), *back;
 
 	lines_by_hand(t, dim, want, NULL, log);
@@ -95,7 +85,7 @@ static void every_size_and_layout_agrees_with_plain_loops(void **state)
 					     { 5, 31, 16 }, { 3, 33, 17 },   { 2, 5, 300 },
 					     { 7, 513, 2 }, { 2, 1025, 40 }, { 1, 2, 2000 } };
 
-	for (size_t k = 0; k < sizeof(shapes) / sizeof(*shapes); k++)
+	for (size_t k = 0; k < ARRAY_SIZE(shapes); k++)
 		for (int way = 0; way < 16; way++)
 			tensor_scope {
 				tensor_options o = way & 1 ? F64 : F32;
@@ -203,7 +193,7 @@ static void dtype_argument_is_the_dtype_of_the_computation(void **state)
 /* The f16 or bf16 result is the rounded f32 result, within one unit in the last place. */
 static void assert_rounded(tensor *half, tensor *single, double unit)
 {
-	double *a = elements(half), *b = elements(single);
+	double *a = values_of(half), *b = values_of(single);
 
 	for (int64_t i = 0; i < tensor_numel(half); i++)
 		assert_true(fabs(a[i] - b[i]) <= unit * fabs(b[i]) + 1e-6);

@@ -147,7 +147,7 @@ static const struct formula grids[] = {
 
 static void grids_have_a_first_derivative_only(void **state)
 {
-	check_all(grids, sizeof(grids) / sizeof(*grids), tensor_gradcheck);
+	check_all(grids, ARRAY_SIZE(grids), tensor_gradcheck);
 	tensor_scope {
 		tensor *in[] = { make_input(&grids[0], 0), make_input(&grids[0], 1) };
 

@@ -27,7 +27,7 @@ static void difference_is_at_most_atol_plus_rtol_times_other(void **state)
 		TENSOR_I8,  TENSOR_U8,	 TENSOR_I32, TENSOR_I64
 	};
 
-	for (unsigned i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(dtypes); i++) {
 		tensor_scope {
 			tensor *a = values(dtypes[i], 10, 20, 0), *b = values(dtypes[i], 11, 20, 0);
 

@@ -8,8 +8,6 @@
 #include <complex.h>
 #undef I
 
-#define S(x)  TENSOR_SCALAR(x)
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
 #define V(...)                                                                            \
 	from_list((const double[]){ __VA_ARGS__ }, sizeof((double[]){ __VA_ARGS__ }) / 8, \
 		  TENSOR_F32)
@@ -162,7 +160,7 @@ static void functions_agree_with_the_c_library_in_every_layout(void **state)
 						    TENSOR_F16 };
 	static const double ulp[] = { 1, 1e-7, 3e4, 3e3 };
 
-	for (size_t f = 0; f < sizeof(functions) / sizeof(*functions); f++) {
+	for (size_t f = 0; f < ARRAY_SIZE(functions); f++) {
 		for (int k = 0; k < 16; k++) {
 			int d = k / 4;
 

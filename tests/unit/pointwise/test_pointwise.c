@@ -112,12 +112,12 @@ static void binary_operators_agree_with_plain_loops(void **state)
 						    TENSOR_I64, TENSOR_F32, TENSOR_F64 };
 
 	tensor_scope {
-		for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++) {
+		for (size_t d = 0; d < ARRAY_SIZE(dtypes); d++) {
 			tensor_options o = { .dtype = dtypes[d] };
 			tensor *a = tensor_to(iota(2, TENSOR_INTS(3, 3)), o);
 			tensor *b = tensor_to(tensor_t(iota(1, TENSOR_INTS(3, 3))), o);
 
-			for (size_t r = 0; r < sizeof(binary_rows) / sizeof(*binary_rows); r++)
+			for (size_t r = 0; r < ARRAY_SIZE(binary_rows); r++)
 				for (int k = 0; k < 16; k++)
 					check_binary(&binary_rows[r], ok(layout_of(a, k % 4)),
 						     ok(layout_of(k % 4 == 3 ? layout_of(b, 3) : b,
@@ -152,7 +152,7 @@ static void unary_operators_agree_with_the_c_library(void **state)
 								TENSOR_SCALAR(160)),
 					      TENSOR_SCALAR(0.13));
 
-		for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
+		for (size_t r = 0; r < ARRAY_SIZE(rows); r++) {
 			for (int k = 0; k < 6; k++) {
 				tensor *a = tensor_to(layout_of(x, k % 3), k < 3 ? F32 : F64);
 				tensor *y = ok(rows[r].op(layout_of(a, k % 3)));
@@ -372,7 +372,7 @@ static void imaginary_part_of_a_real_argument_is_refused(void **state)
 			tensor_scatter_value(x, 0, ok(tensor_zeros(TENSOR_INTS(1), I64)), i),
 		};
 
-		for (size_t k = 0; k < sizeof(refused) / sizeof(*refused); k++)
+		for (size_t k = 0; k < ARRAY_SIZE(refused); k++)
 			assert_null(refused[k]);
 		assert_fails(!tensor_fill_(x, i), EINVAL, "complex scalar");
 		assert_values(x, 0, 1, 2);

@@ -36,7 +36,7 @@ static void philox_equals_the_published_vectors(void **state)
 		  { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
 	};
 
-	for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
 		uint32_t out[4];
 
 		philox_block(out, v[i].key[0] | (uint64_t)v[i].key[1] << 32,

@@ -145,7 +145,7 @@ static void integers_of_a_range_are_uniform(void **state)
 						   TENSOR_I32,	TENSOR_I64, TENSOR_F16,
 						   TENSOR_BF16, TENSOR_F32, TENSOR_F64 };
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		tensor_scope {
 			double *v = values_of(tensor_randint_low(i ? -20 : 3, i ? 27 : 50,
 								 TENSOR_SHAPE(N), OF(types[i])));
@@ -170,7 +170,7 @@ static void large_ranges_are_uniform(void **state)
 {
 	static const int64_t thirds[] = { 1 << 22, 1 << 29, (int64_t)1 << 30, (int64_t)1 << 61 };
 
-	for (size_t i = 0; i < sizeof(thirds) / sizeof(*thirds); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(thirds); i++) {
 		tensor_scope {
 			tensor *t = ok(tensor_randint(3 * thirds[i], TENSOR_SHAPE(N), I64));
 			const int64_t *v = tensor_data(t);
@@ -252,7 +252,7 @@ static void permutation_contains_each_index_once(void **state)
 {
 	static const int64_t lengths[] = { 0, 1, 2, 63, 64, 65, 1000, 100000 };
 
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
 		int64_t n = lengths[i];
 		char *seen = calloc(n + 1, 1);
 
@@ -289,7 +289,7 @@ static void bernoulli_has_the_given_probability(void **state)
 	static const double ps[] = { 0, 0x1p-20, 0.3, 0.5, 0.999, 1 };
 
 	for (int d = TENSOR_BOOL; d <= TENSOR_F64; d++) {
-		for (size_t i = 0; i < sizeof(ps) / sizeof(*ps); i++) {
+		for (size_t i = 0; i < ARRAY_SIZE(ps); i++) {
 			tensor_scope {
 				tensor *t = ok(tensor_empty(TENSOR_SHAPE(N), OF(d)));
 				double p = ps[i], wide = 4 * sqrt(p * (1 - p) / N);

@@ -72,7 +72,7 @@ static void dropout_scales_what_it_keeps(void **state)
 	static const enum tensor_dtype types[] = { TENSOR_F16, TENSOR_BF16, TENSOR_F32,
 						   TENSOR_F64, TENSOR_C64,  TENSOR_C128 };
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		tensor_scope {
 			tensor *in = ok(tensor_full(TENSOR_SHAPE(N), S(3.0), OF(types[i])));
 			tensor *out, *mask;

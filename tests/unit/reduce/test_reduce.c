@@ -4,18 +4,7 @@
 
 static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
 					    TENSOR_I32,	 TENSOR_I64, TENSOR_F32, TENSOR_F64 };
-#define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
-
-/* All elements in row-major order; the caller frees. */
-static double *elements(tensor *t)
-{
-	double *v = malloc((tensor_numel(t) + 1) * sizeof(*v));
-
-	tensor_scope
-		assert_done(
-			tensor_copy_to(ok(tensor_to(ok(t), F64)), v, tensor_numel(t) * sizeof(*v)));
-	return v;
-}
+#define DTYPES (ARRAY_SIZE(dtypes))
 
 /* Values that repeat, so that the maximum occurs more than once; small, for i8. */
 static tensor *numbers(tensor_ints shape, enum tensor_dtype dtype)
@@ -122,7 +111,7 @@ static void compare_ints(tensor *got, const int64_t *want, int64_t n)
 static void check_mask(tensor *t, unsigned mask, bool keepdim)
 {
 	bool floating = tensor_dtype(t) >= TENSOR_F32;
-	double *v = elements(t);
+	double *v = values_of(t);
 	struct expected e;
 	int64_t dim[3];
 	int n = 0, one;
@@ -256,7 +245,7 @@ static void large_tensors_agree_with_f64_sums(void **state)
 	static const int64_t shapes[][3] = { { 300, 7, 501 },  { 70001, 3, 1 },	 { 2, 90001, 1 },
 					     { 5, 129, 1030 }, { 1, 1, 300007 }, { 33, 2049, 2 } };
 
-	for (size_t k = 0; k < sizeof(shapes) / sizeof(*shapes); k++)
+	for (size_t k = 0; k < ARRAY_SIZE(shapes); k++)
 		for (int d = 0; d < 3; d++)
 			tensor_scope {
 				tensor *t = numbers((tensor_ints){ shapes[k], 3 }, TENSOR_F32);
@@ -264,16 +253,16 @@ static void large_tensors_agree_with_f64_sums(void **state)
 				tensor *w = ok(tensor_to(x, F64)), *values, *indices, *w_indices;
 				tensor *sum = ok(tensor_sum_dim(x, TENSOR_INTS(d), false));
 				double *want =
-					elements(ok(tensor_sum_dim(w, TENSOR_INTS(d), false)));
+					values_of(ok(tensor_sum_dim(w, TENSOR_INTS(d), false)));
 
 				assert_reduced(sum, want, tensor_numel(sum), 0.02);
 				free(want);
 				assert_done(tensor_max_dim(x, d, false, &values, &indices));
-				want = elements(values);
+				want = values_of(values);
 				assert_done(tensor_max_dim(w, d, false, &values, &w_indices));
 				assert_reduced(values, want, tensor_numel(values), 0);
 				free(want);
-				want = elements(w_indices);
+				want = values_of(w_indices);
 				assert_reduced(indices, want, tensor_numel(indices), 0);
 				free(want);
 			}
@@ -306,7 +295,7 @@ static void same_bits_on_one_and_two_threads(void **state)
 	};
 	int before = tensor_get_num_threads();
 
-	for (size_t k = 0; k < sizeof(shapes) / sizeof(*shapes); k++)
+	for (size_t k = 0; k < ARRAY_SIZE(shapes); k++)
 		for (int d = -1; d < 2; d++)
 			tensor_scope {
 				tensor *t = ok(tensor_mul_scalar(

@@ -173,7 +173,7 @@ static void transposed_copies_are_exact_at_the_edges(void **state)
 
 	for (int64_t rows = 7; rows < 36; rows += 7)
 		for (int64_t columns = 8; columns < 41; columns += 8 + columns % 3)
-			for (size_t k = 0; k < sizeof(dtypes) / sizeof(*dtypes); k++)
+			for (size_t k = 0; k < ARRAY_SIZE(dtypes); k++)
 				tensor_scope {
 					tensor *x = iota(0, TENSOR_INTS(rows, columns)), *t;
 

@@ -2,7 +2,7 @@
 /* Views: the same memory with other sizes, strides and offsets; errors. */
 #include "check.h"
 
-#define is_view_of(v, base) assert_true(tensor_shares_storage(ok(v), base))
+#define assert_is_view_of(v, base) assert_true(tensor_shares_storage(ok(v), base))
 
 static void views_share_memory_and_count_its_changes(void **state)
 {
@@ -31,7 +31,7 @@ static void select_slice_narrow(void **state)
 		assert_shape(ok(tensor_slice(a, 0, 2, 1, 1)), 0, 4);
 		assert_shape(ok(tensor_slice(a, 0, 0, 3, INT64_MAX)), 1, 4);
 		assert_values(tensor_narrow(a, 1, -2, 2), 0, 2, 3, 6, 7, 10, 11);
-		is_view_of(tensor_narrow(a, 0, 1, 2), a);
+		assert_is_view_of(tensor_narrow(a, 0, 1, 2), a);
 		assert_fails(!tensor_select(a, 0, 3), EINVAL, "index 3 is out of range");
 		assert_fails(!tensor_select(a, 2, 0), EINVAL, "expected -2 to 1, got 2");
 		assert_fails(!tensor_select(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 0)), 0,
@@ -68,7 +68,7 @@ static void expand_repeats_without_memory(void **state)
 		assert_shape(e, 2, 2, 3);
 		assert_values(e, 0, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2);
 		assert_int_equal(tensor_stride(e, 0), 0);
-		is_view_of(e, a);
+		assert_is_view_of(e, a);
 		assert_fails(!tensor_expand(a, TENSOR_INTS(3, 3)), EINVAL, "does not expand");
 		assert_fails(!tensor_expand(a, TENSOR_INTS(2)), EINVAL, "does not expand");
 		assert_fails(!tensor_expand(a, TENSOR_INTS(-1, 2, 3)), EINVAL, "does not expand");
@@ -81,7 +81,7 @@ static void view_and_reshape(void **state)
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *t = ok(tensor_transpose(a, 0, 1)), *r;
 
-		is_view_of(tensor_view(a, TENSOR_INTS(6, -1)), a);
+		assert_is_view_of(tensor_view(a, TENSOR_INTS(6, -1)), a);
 		assert_shape(ok(tensor_view(a, TENSOR_INTS(-1))), 24);
 		/* Dimensions that are contiguous with each other may be split and merged. */
 		assert_shape(ok(tensor_view(t, TENSOR_INTS(3, 2, 2, 2))), 3, 2, 2, 2);
@@ -89,7 +89,7 @@ static void view_and_reshape(void **state)
 		r = ok(tensor_reshape(t, TENSOR_INTS(24)));
 		assert_false(tensor_shares_storage(r, a));
 		assert_values(tensor_slice(r, 0, 0, 8, 1), 0, 0, 1, 2, 3, 12, 13, 14, 15);
-		is_view_of(tensor_reshape(a, TENSOR_INTS(4, 6)), a);
+		assert_is_view_of(tensor_reshape(a, TENSOR_INTS(4, 6)), a);
 		r = ok(tensor_contiguous(ok(tensor_t(ok(tensor_select(a, 0, 0))))));
 		assert_true(tensor_is_contiguous(r));
 		assert_values(r, 0, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);

@@ -5,7 +5,7 @@
 static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
 					    TENSOR_I32,	 TENSOR_I64, TENSOR_F16, TENSOR_BF16,
 					    TENSOR_F32,	 TENSOR_F64 };
-#define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
+#define DTYPES (ARRAY_SIZE(dtypes))
 
 struct item {
 	double value;
@@ -105,7 +105,7 @@ static void every_dtype_and_length_agrees_with_qsort(void **state)
 	static const int64_t lengths[] = { 1, 2, 17, 33, 150, 191, 192, 700, 5000 };
 
 	for (size_t k = 0; k < DTYPES; k++)
-		for (size_t l = 0; l < sizeof(lengths) / sizeof(*lengths); l++)
+		for (size_t l = 0; l < ARRAY_SIZE(lengths); l++)
 			for (int special = 0; special < 2; special++)
 				tensor_scope
 					check_lines(numbers(lengths[l], 3, dtypes[k], special));

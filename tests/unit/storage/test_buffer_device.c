@@ -539,7 +539,7 @@ int main(int argc, char **argv)
 	};
 
 	peer_main(argc, argv, roles);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests) && !on_device(); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(tests) && !on_device(); i++)
 		tests[i].test_func = skipped_without_the_device;
 	return cmocka_run_group_tests_name("buffer_device", tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ static void control_messages_of_the_sender_leak_no_fd(void **state)
 	const int on = 1;
 	int before;
 
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
 		setsockopt(p.ends[1], SOL_SOCKET, wanted[i], &on,
 			   sizeof(on)); /* the kernel's default may be on */
 	before = count_fds();

@@ -30,8 +30,7 @@ static double seconds(clockid_t clock)
 
 static const size_t sizes[] = { 4, 1000, 4096, 5000, MIB - 1, MIB, MIB + 1, 64 * MIB };
 
-#define EACH_SIZE(n) \
-	for (size_t k_ = 0, n = 0; k_ < sizeof(sizes) / sizeof(*sizes) && (n = sizes[k_]); k_++)
+#define EACH_SIZE(n) for (size_t k_ = 0, n = 0; k_ < ARRAY_SIZE(sizes) && (n = sizes[k_]); k_++)
 
 static void fork_copies_a_private_tensor_of_any_size(void **state)
 {
@@ -158,7 +157,7 @@ static void bytes_behind_the_tensor_are_not_shared(void **state)
 {
 	static const size_t used[] = { 60, 1000, 5000, 300000, 3 * MIB };
 
-	for (size_t i = 0; i < sizeof(used) / sizeof(*used); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(used); i++) {
 		tensor *secret = bytes(used[i] + used[i] / 20), *t;
 		struct peer p;
 
@@ -181,7 +180,7 @@ static void bytes_of_released_views_are_not_shared(void **state)
 {
 	static const size_t used[] = { 10, 970, 5200, 290000 };
 
-	for (size_t i = 0; i < sizeof(used) / sizeof(*used); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(used); i++) {
 		struct tensor_buffer_info info = { .size = sizeof(info) };
 		tensor *secret = bytes(used[i] + 30), *t, *view[2];
 		uint8_t *p;

@@ -195,7 +195,7 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 	};
 	struct link l = link_open(SOCK_STREAM);
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct wire_message m = l.m;
 
 		m.offset = cases[i].offset;
@@ -225,7 +225,7 @@ static void geometry_up_to_the_end_of_the_buffer_is_accepted(void **state)
 		      { 0, 1 << 20, 0, 0 }, { 4096, 0, 99999, -1 }, { 0, 2, 1023, 1023 } };
 	struct link l = link_open(SOCK_SEQPACKET);
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct wire_message m = l.m;
 		tensor *t;
 

@@ -200,7 +200,7 @@ static void top_leaves_the_terminal_as_it_was(void **state)
 	int master;
 	pid_t pid;
 
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
 		*out = '\0';
 		pid = run_in_terminal(&master, 24, 80, argv);
 		tcgetattr(master, &before);
@@ -258,7 +258,7 @@ static void metrics_contain_the_totals_and_sums(void **state)
 	char text[128];
 
 	assert_int_equal(tensorstat_run("metrics"), 0);
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(text, sizeof(text), "# TYPE %s%s gauge\n", metrics_prefix(), names[i]);
 		assert_says(text);
 	}
@@ -359,7 +359,7 @@ static void mistyped_words_get_a_suggestion(void **state)
 		{ "top prqcess", "did you mean \"process\"?" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(tensorstat_run(cases[i].args), 2);
 		assert_says(cases[i].says);
 	}

@@ -407,7 +407,7 @@ static void all_window_sizes_are_filled_and_not_exceeded(void **state)
 
 	top_start(24, 80, slow);
 	assert_shows("buffer by");
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		/* Nothing is drawn before the size changes: the interval is 600 s. */
 		read_terminal(terminal, 300);
 		screen_update();
@@ -544,7 +544,7 @@ static void control_characters_in_names_are_replaced(void **state)
 	press("/\025\001\002\xff\xfe\n");
 	assert_shows("text \"??\"");
 	top_quit();
-	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		close(fds[i]);
 }
 
