@@ -19,7 +19,7 @@ $(B)/tests/test_without_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
 
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'
-$(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
+$(B)/tests/test_blocked $(B)/tests/test_blocked_ops $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 
 include tests/cpp/cpp.mk
 
