@@ -35,7 +35,7 @@ CPU_CFLAGS_matmul_f64 := -ffp-contract=fast
 CPU_CFLAGS_matmul_reduced_float := -ffp-contract=fast
 CPU_CFLAGS_matmul_pairs := -ffp-contract=fast
 CPU_CFLAGS_math := -ffp-contract=fast
-CPU_CFLAGS_activation := -ffp-contract=fast
+CPU_CFLAGS_activation_exp := -ffp-contract=fast
 CPU_CFLAGS_special := -ffp-contract=fast
 CPU_CFLAGS_dot := -ffp-contract=fast
 CPU_CFLAGS_fft := -ffp-contract=fast

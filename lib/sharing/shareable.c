@@ -9,7 +9,7 @@
 #include "core/referrers.h"
 #include "core/trace.h"
 #include "sharing/sharing.h"
-#include "storage/cache.h"
+#include "storage/buffer_cache.h"
 #include "storage/private.h"
 #include "storage/trim.h"
 

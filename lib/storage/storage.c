@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
-#include "storage/cache.h"
+#include "storage/buffer_cache.h"
 #include "storage/devices.h"
 
 /* ---- memory of other devices ---- */

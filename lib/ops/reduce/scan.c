@@ -4,7 +4,7 @@
 
 #include "family/binary.h"
 #include "family/copy.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/pointwise.h"
 #include "family/scan.h"
 #include "family/view.h"
