@@ -237,7 +237,7 @@ static int prepare_move(tensor *t, struct moved *m, const struct referrer **othe
 
 	if (err < 0)
 		return err;
-	s->ops->lend(s, m);
+	s->ops->describe_release(s, m);
 	if (m->over && m->b->buf.size != s->nbytes)
 		return tensor_fail(EOPNOTSUPP, "share_memory: a buffer of %zu bytes came for %zu",
 				   m->b->buf.size, s->nbytes);
@@ -279,7 +279,7 @@ static int end_of_move(tensor *t, struct moved *m, const struct referrer *others
 
 bool storage_is_private(const struct tensor_storage *s)
 {
-	return storage_ops_of(s)->lend;
+	return storage_ops_of(s)->describe_release;
 }
 
 int storage_share(tensor *t)

@@ -10,14 +10,15 @@ struct moved;
 struct tensor_storage;
 struct tensor_buffer;
 
-/* Releases the memory when the last tensor on it is freed. */
+/* Functions of the memory of a storage. */
 struct storage_ops {
+	/* Releases the memory when the last tensor on it is freed. */
 	void (*free)(struct tensor_storage *s);
 	/*
 	 * Describes how to free private memory after a buffer replaced it; NULL if it is not
 	 * private memory of the library.
 	 */
-	void (*lend)(struct tensor_storage *s, struct moved *m);
+	void (*describe_release)(struct tensor_storage *s, struct moved *m);
 	/* The buffer of a provider that has the memory, or NULL. */
 	struct tensor_buffer *(*buffer)(struct tensor_storage *s);
 	/* Other processes may write to the memory: two reads may give different values. */

@@ -274,27 +274,27 @@ static void buffer_that_never_came_is_refused(void **state)
 	struct wire_message m = WITH(&l, flags, 0);
 
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	still_works(&l);
 	m.ino++;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	m.ino--;
 	m.slot ^= 1;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	m.slot = WIRE_NO_SLOT;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "neither");
 	/* It came writable. */
 	m = WITH(&l, flags, WIRE_READONLY);
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	/* It was to be forgotten. */
 	m = WITH(&l, flags, 0);
 	memset(m.forget, 0xff, sizeof(m.forget));
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	still_works(&l);
 	link_close(&l);
 }
