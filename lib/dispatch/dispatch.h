@@ -34,7 +34,7 @@ struct tensor_op {
 	uint32_t mask;	 /* keys for which call[] is set */
 	uint8_t variant; /* enum op_variant */
 	uint8_t rule;	 /* enum dtype_rule */
-	bool calls; /* a composite: the error of an operator that it calls gets its name */
+	bool calls;	 /* a composite: the error of an operator that it calls gets its name */
 	tensor_kernel call[KEY_NONE + 1];
 	struct tensor_kernel_table *kernels;
 	const char *name;  /* for messages: "add" */

@@ -319,7 +319,7 @@ TENSOR_EXPORT int tensor_share_memory(tensor *t)
 				   tensor_layout_name(t->layout), SHAPE_STR(t));
 	/* Read once, before the rest: another thread may be moving the storage into a buffer. */
 	if (!storage_is_private(t->storage))
-		return storage_buffer(t->storage) ?
+		return tensor_storage_buffer(t->storage) ?
 			       0 :
 			       tensor_fail(ENOTSUP,
 					   "share_memory: the memory of the tensor %s is not the "
