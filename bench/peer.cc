@@ -39,7 +39,7 @@ static double total(const Tensor &t)
 template <typename F> static Row tiny(F f, bool compare = true)
 {
 	c10::InferenceMode guard;
-	Tensor a = wave({4, 4}, 0), b = wave({4, 4}, 1);
+	Tensor a = wave({ 4, 4 }, 0), b = wave({ 4, 4 }, 1);
 	Row row;
 
 	row.run = [=](int64_t n) {
@@ -60,7 +60,7 @@ template <typename F> static Row tiny(F f, bool compare = true)
 static Row add_out()
 {
 	c10::InferenceMode guard;
-	Tensor out = at::empty({4, 4});
+	Tensor out = at::empty({ 4, 4 });
 
 	return tiny([out](const Tensor &a, const Tensor &b) -> Tensor & {
 		return at::add_out(const_cast<Tensor &>(out), a, b);
@@ -69,39 +69,39 @@ static Row add_out()
 
 static Row add_grad()
 {
-	Tensor a = wave({4, 4}, 0).requires_grad_(), b = wave({4, 4}, 1).requires_grad_();
+	Tensor a = wave({ 4, 4 }, 0).requires_grad_(), b = wave({ 4, 4 }, 1).requires_grad_();
 
-	return {[=](int64_t n) {
+	return { [=](int64_t n) {
 			while (n--)
 				at::add(a, b);
 		},
-		[=] { return total(at::add(a, b)); }};
+		 [=] { return total(at::add(a, b)); } };
 }
 
 static Row add_backward()
 {
-	Tensor a = wave({4, 4}, 0).requires_grad_(), b = wave({4, 4}, 1).requires_grad_();
-	Tensor g = wave({4, 4}, 2);
+	Tensor a = wave({ 4, 4 }, 0).requires_grad_(), b = wave({ 4, 4 }, 1).requires_grad_();
+	Tensor g = wave({ 4, 4 }, 2);
 
-	return {[=](int64_t n) {
+	return { [=](int64_t n) {
 			while (n--) {
 				at::add(a, b).backward(g);
 				a.mutable_grad().reset();
 				b.mutable_grad().reset();
 			}
 		},
-		[=] {
-			at::add(a, b).backward(g);
-			return total(a.grad()) + total(b.grad());
-		}};
+		 [=] {
+			 at::add(a, b).backward(g);
+			 return total(a.grad()) + total(b.grad());
+		 } };
 }
 
 /* ---- the RNN cell ------------------------------------------------------------------------- */
 
 struct Rnn {
-	Tensor W_x = wave({20, 10}, 0, 0.3).requires_grad_();
-	Tensor W_h = wave({20, 20}, 1, 0.2).requires_grad_();
-	Tensor x = wave({1, 10}, 2), prev_h = wave({1, 20}, 3);
+	Tensor W_x = wave({ 20, 10 }, 0, 0.3).requires_grad_();
+	Tensor W_h = wave({ 20, 20 }, 1, 0.2).requires_grad_();
+	Tensor x = wave({ 1, 10 }, 2), prev_h = wave({ 1, 20 }, 3);
 
 	Tensor forward() const
 	{
@@ -116,7 +116,7 @@ struct Rnn {
 		forward().sum().backward();
 		at::NoGradGuard guard;
 
-		for (Tensor w : {W_x, W_h}) {
+		for (Tensor w : { W_x, W_h }) {
 			w.sub_(w.grad(), 0.01);
 			w.mutable_grad().reset();
 		}
@@ -133,50 +133,50 @@ static Row rnn_forward()
 {
 	Rnn r;
 
-	return {[=](int64_t n) {
+	return { [=](int64_t n) {
 			while (n--)
 				r.forward();
 		},
-		[=] { return total(r.forward()); }};
+		 [=] { return total(r.forward()); } };
 }
 
 static Row rnn_backward()
 {
 	Rnn r;
 
-	return {[=](int64_t n) {
+	return { [=](int64_t n) {
 			while (n--) {
 				r.forward().sum().backward();
 				r.drop();
 			}
 		},
-		[=] {
-			r.forward().sum().backward();
-			return total(r.W_x.grad()) + total(r.W_h.grad());
-		}};
+		 [=] {
+			 r.forward().sum().backward();
+			 return total(r.W_x.grad()) + total(r.W_h.grad());
+		 } };
 }
 
 static Row rnn_step()
 {
 	Rnn r;
 
-	return {[=](int64_t n) {
+	return { [=](int64_t n) {
 			while (n--)
 				r.step();
 		},
-		[=] {
-			for (int i = 0; i < 3; i++)
-				r.step();
-			return total(r.W_x) + total(r.W_h);
-		}};
+		 [=] {
+			 for (int i = 0; i < 3; i++)
+				 r.step();
+			 return total(r.W_x) + total(r.W_h);
+		 } };
 }
 
 /* ---- MLP 64-128-10, batch 32, SGD with momentum ------------------------------------------- */
 
 struct Mlp {
-	torch::nn::Sequential model{torch::nn::Linear(64, 128), torch::nn::ReLU(),
-				    torch::nn::Linear(128, 10)};
-	Tensor x = wave({32, 64}, 4), target = at::arange(32).remainder(10);
+	torch::nn::Sequential model{ torch::nn::Linear(64, 128), torch::nn::ReLU(),
+				     torch::nn::Linear(128, 10) };
+	Tensor x = wave({ 32, 64 }, 4), target = at::arange(32).remainder(10);
 	std::unique_ptr<torch::optim::SGD> opt;
 
 	Mlp()
@@ -205,36 +205,39 @@ static Row mlp_step()
 {
 	auto m = std::make_shared<Mlp>();
 
-	return {[=](int64_t n) {
+	return { [=](int64_t n) {
 			while (n--)
 				m->step();
 		},
-		[=] {
-			Tensor loss;
+		 [=] {
+			 Tensor loss;
 
-			for (int i = 0; i < 5; i++)
-				loss = m->step();
-			return total(loss);
-		}};
+			 for (int i = 0; i < 5; i++)
+				 loss = m->step();
+			 return total(loss);
+		 } };
 }
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
 static const std::map<std::string, std::function<Row()>> rows = {
-	{"empty", [] { return tiny([](auto &, auto &) { return at::empty({4, 4}); }, false); }},
-	{"add", [] { return tiny([](auto &a, auto &b) { return at::add(a, b); }); }},
-	{"add_out", add_out},
-	{"view", [] { return tiny([](auto &a, auto &) { return a.view({16}); }); }},
-	{"select", [] { return tiny([](auto &a, auto &) { return a.select(0, 1); }); }},
-	{"sum", [] { return tiny([](auto &a, auto &) { return at::sum(a); }); }},
-	{"mm", [] { return tiny([](auto &a, auto &b) { return at::mm(a, b); }); }},
-	{"softmax", [] { return tiny([](auto &a, auto &) { return at::softmax(a, 1); }); }},
-	{"add_grad", add_grad},
-	{"add_backward", add_backward},
-	{"rnn_forward", rnn_forward},
-	{"rnn_backward", rnn_backward},
-	{"rnn_step", rnn_step},
-	{"mlp_step", mlp_step},
+	{ "empty",
+	  [] {
+		  return tiny([](auto &, auto &) { return at::empty({ 4, 4 }); }, false);
+	  } },
+	{ "add", [] { return tiny([](auto &a, auto &b) { return at::add(a, b); }); } },
+	{ "add_out", add_out },
+	{ "view", [] { return tiny([](auto &a, auto &) { return a.view({ 16 }); }); } },
+	{ "select", [] { return tiny([](auto &a, auto &) { return a.select(0, 1); }); } },
+	{ "sum", [] { return tiny([](auto &a, auto &) { return at::sum(a); }); } },
+	{ "mm", [] { return tiny([](auto &a, auto &b) { return at::mm(a, b); }); } },
+	{ "softmax", [] { return tiny([](auto &a, auto &) { return at::softmax(a, 1); }); } },
+	{ "add_grad", add_grad },
+	{ "add_backward", add_backward },
+	{ "rnn_forward", rnn_forward },
+	{ "rnn_backward", rnn_backward },
+	{ "rnn_step", rnn_step },
+	{ "mlp_step", mlp_step },
 };
 
 static double timed(const Row &row, int64_t n)
@@ -254,7 +257,8 @@ static int64_t calibrate(const Row &row, double ns)
 		double t = timed(row, n);
 
 		if (t >= ns / 2)
-			return t >= ns ? n : static_cast<int64_t>(static_cast<double>(n) * ns / t) + 1;
+			return t >= ns ? n :
+					 static_cast<int64_t>(static_cast<double>(n) * ns / t) + 1;
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * libtensor: tensors on storage that the kernel owns.
+ * libtensor: tensors in private memory, or in buffers that processes share.
  *
  * Ownership. An operator returns a new tensor. Inside tensor_scope it belongs to the scope; without
  * an open scope the caller owns it and calls tensor_release(). In-place functions (add_) and out
@@ -28,7 +28,11 @@ extern "C" {
 tensor *tensor_retain(tensor *t);
 /* Drop a reference; the last one frees the tensor. NULL is ignored. */
 void tensor_release(tensor *t);
-/* Remove t from the open scope: the caller owns a reference afterwards. Returns t. */
+/*
+ * Give the caller a reference to an operator's result, so that it outlives the open scope. Without
+ * an open scope the caller owns the result already, and no reference is added; for a borrowed tensor
+ * (tensor_grad()) call tensor_retain(). Returns t.
+ */
 tensor *tensor_keep(tensor *t);
 
 /* The inverse of tensor_keep(): give a reference of the caller to the open scope, if there is one.
@@ -62,8 +66,8 @@ void tensor_scope_leave(struct tensor_scope_guard *guard);
  */
 #define tensor_scope	     TENSOR_SCOPE_(TENSOR_PASTE_(tensor_guard_, __COUNTER__))
 #define TENSOR_SCOPE_(guard) TENSOR_SCOPE__(guard)
-/* The pointer is the condition so that compilers see that the loop runs once: what is assigned in a scope is set
- * behind it. */
+/* The condition is a pointer, so that compilers know that the body runs once and do not warn that a
+ * variable which is assigned in it may be uninitialized afterwards. */
 #define TENSOR_SCOPE__(guard)                                                     \
 	for (struct tensor_scope_guard guard                                      \
 	     __attribute__((cleanup(tensor_scope_leave))) = tensor_scope_enter(), \
@@ -73,7 +77,7 @@ void tensor_scope_leave(struct tensor_scope_guard *guard);
 /*
  * ---- properties ----
  *
- * Functions of a tensor do not fail or set an error. For NULL they return -1, NULL, false or the
+ * Functions that take one tensor do not fail or set an error. For NULL they return -1, NULL, false or the
  * dtype, layout and device 0, so that the result of a chain of calls is checked once at its end.
  * Arrays belong to the tensor.
  */

@@ -208,7 +208,7 @@ int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value)
 	}
 }
 
-TENSOR_EXPORT int element_store(void *p, enum tensor_dtype dtype, tensor_scalar v)
+TENSOR_EXPORT int tensor_element_store(void *p, enum tensor_dtype dtype, tensor_scalar v)
 {
 	switch (dtype) {
 	case TENSOR_BOOL:

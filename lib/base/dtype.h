@@ -91,6 +91,6 @@ static inline double scalar_imag(tensor_scalar s)
 
 /* Converts between an element in memory and a scalar. -EOPNOTSUPP for an unknown dtype. */
 int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value);
-int element_store(void *p, enum tensor_dtype dtype, tensor_scalar value);
+int tensor_element_store(void *p, enum tensor_dtype dtype, tensor_scalar value);
 
 #endif

@@ -2,18 +2,19 @@
 /* Tensors made by plugins (plugin_tensor.h) and by backends outside of the library. */
 #include "core/plugin_tensor.h"
 
-TENSOR_EXPORT tensor *plugin_tensor(enum tensor_dtype dtype, const int64_t *sizes, int ndim)
+TENSOR_EXPORT tensor *tensor_plugin_new(enum tensor_dtype dtype, const int64_t *sizes, int ndim)
 {
 	return tensor_new(TENSOR_DEVICE_CPU, dtype, sizes, ndim);
 }
 
-TENSOR_EXPORT tensor *plugin_tensor_unstrided(tensor_options options, const int64_t *sizes,
-					      int ndim, size_t nbytes, struct tensor_extension *ext)
+TENSOR_EXPORT tensor *tensor_plugin_new_unstrided(tensor_options options, const int64_t *sizes,
+						  int ndim, size_t nbytes,
+						  struct tensor_extension *ext)
 {
 	return tensor_new_unstrided(options, sizes, ndim, nbytes, ext);
 }
 
-TENSOR_EXPORT void plugin_tensor_put(tensor *t)
+TENSOR_EXPORT void tensor_plugin_put(tensor *t)
 {
 	tensor_put(t);
 }

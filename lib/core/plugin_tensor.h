@@ -8,9 +8,9 @@
 
 #include "core/tensor_impl.h"
 
-tensor *plugin_tensor(enum tensor_dtype dtype, const int64_t *sizes, int ndim);
-tensor *plugin_tensor_unstrided(tensor_options options, const int64_t *sizes, int ndim,
-				size_t nbytes, struct tensor_extension *ext);
-void plugin_tensor_put(tensor *t);
+tensor *tensor_plugin_new(enum tensor_dtype dtype, const int64_t *sizes, int ndim);
+tensor *tensor_plugin_new_unstrided(tensor_options options, const int64_t *sizes, int ndim,
+				    size_t nbytes, struct tensor_extension *ext);
+void tensor_plugin_put(tensor *t);
 
 #endif

@@ -34,7 +34,7 @@ struct tensor_op {
 	uint32_t mask;	 /* keys for which call[] is set */
 	uint8_t variant; /* enum op_variant */
 	uint8_t rule;	 /* enum dtype_rule */
-	bool calls;	 /* other operators, whose errors get its name */
+	bool calls;	 /* a composite: the error of an operator that it calls gets its name */
 	tensor_kernel call[KEY_NONE + 1];
 	struct tensor_kernel_table *kernels;
 	const char *name;  /* for messages: "add" */
@@ -55,7 +55,7 @@ extern const int tensor_kernel_tables_count;
 	 KEY_BIT(TENSOR_KEY_PRIVATE2) | KEY_BIT(TENSOR_KEY_PRIVATE3))
 /* The backends that the library's operator functions support; kernels may be missing. */
 #define KEYS_DENSE (KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA))
-/* Strided tensors, also quantized ones: views work on all of them. */
+/* Keys of plain strided tensors: all views support them. */
 #define KEYS_STRIDED (KEYS_DENSE | KEYS_PRIVATE)
 /*
  * Keys of tensors with an extension. Every operator has a function for these keys: the one named
@@ -206,12 +206,13 @@ static inline int check_given(const struct tensor_op *op, const tensor *t)
  */
 int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result);
 
-/* The kernel of a table for the backend of a tensor; NULL with the error set. */
+/* The backend key of a tensor. */
 static inline unsigned backend_key(const tensor *t)
 {
 	return top_key(t->keys & KEYS_BACKEND);
 }
 
+/* The kernel of op for the backend of a tensor; NULL with the error set. */
 static inline tensor_kernel op_kernel(const struct tensor_op *op,
 				      const struct tensor_kernel_table *kernels, const tensor *t)
 {

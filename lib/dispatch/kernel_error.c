@@ -4,7 +4,8 @@
 
 #include "core/tensor_impl.h"
 
-TENSOR_EXPORT int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
+TENSOR_EXPORT int tensor_kernel_no_dtype(const char *name, enum tensor_dtype dtype,
+					 const char *backend)
 {
 	return tensor_fail(EOPNOTSUPP, "%s: no kernel for dtype %s on %s", name,
 			   tensor_dtype_name(dtype), backend);

@@ -6,7 +6,7 @@
 #include <tensor/types.h>
 
 /* Sets the error that the kernel does not support dtype; returns -EOPNOTSUPP. */
-int kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
+int tensor_kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
 	__attribute__((cold));
 
 #endif

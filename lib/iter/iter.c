@@ -178,7 +178,7 @@ static bool side_by_side(const struct tensor_iter *it, int d)
 
 /* Move the innermost dimension of a transposed input next to dimension 0, so that the elements of
  * one cache line are used soon after each other. */
-static void line_up(struct tensor_iter *it)
+static void group_cache_lines(struct tensor_iter *it)
 {
 	for (int d = 1; d < it->ndim; d++) {
 		if (!side_by_side(it, d))
@@ -189,7 +189,7 @@ static void line_up(struct tensor_iter *it)
 	}
 }
 
-int64_t iter_lined_rows(const struct tensor_iter *it)
+int64_t iter_cache_line_rows(const struct tensor_iter *it)
 {
 	int64_t rows = 0;
 
@@ -207,7 +207,7 @@ int64_t iter_lined_rows(const struct tensor_iter *it)
  * or the kernel is binary and the row is one repeated element; or the kernel is binary and the
  * stride is so large that packing would also load one element at a time.
  */
-static bool reads_well(const struct tensor_iter *it, int i)
+static bool reads_in_place(const struct tensor_iter *it, int i)
 {
 	int64_t size = dtype_sizes[iter_dtype(it, i)], s = it->strides[i][0];
 
@@ -228,9 +228,9 @@ static bool is_direct(const struct tensor_iter *it)
 	if (it->numel <= FEW || (it->ndim > 2 && it->shape[0] * it->shape[1] <= 8 * FEW))
 		return true;
 	for (int i = 0; i < it->nops; i++)
-		if (!reads_well(it, i))
+		if (!reads_in_place(it, i))
 			return false;
-	return it->ndim < 2 || (it->shape[0] > ITER_NARROW && !iter_lined_rows(it));
+	return it->ndim < 2 || (it->shape[0] > ITER_NARROW && !iter_cache_line_rows(it));
 }
 
 void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
@@ -245,7 +245,7 @@ void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
 	sort_dims(it);
 	coalesce(it);
 	if (it->ndim > 2)
-		line_up(it);
+		group_cache_lines(it);
 	it->direct = is_direct(it);
 }
 
@@ -327,7 +327,7 @@ static void walk_range(int64_t begin, int64_t end, void *ctx)
  * transposed operand, unless such a chunk would be too large. */
 static int64_t grain(const struct tensor_iter *it)
 {
-	int64_t lines = it->ndim > 1 ? it->shape[0] * iter_lined_rows(it) : 0;
+	int64_t lines = it->ndim > 1 ? it->shape[0] * iter_cache_line_rows(it) : 0;
 
 	if (!lines || lines > 32 * ITER_GRAIN)
 		return ITER_GRAIN;

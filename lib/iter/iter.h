@@ -58,7 +58,7 @@ void iter_run_packed(const struct tensor_iter *it, iter_loop loop, const void *p
 		     const uint8_t *want, iter_lookup move);
 /* Number of rows of an operand that share a cache line, where the operand is adjacent across rows
  * but not within them (a transposed matrix). 0 if there is no such operand. */
-int64_t iter_lined_rows(const struct tensor_iter *it);
+int64_t iter_cache_line_rows(const struct tensor_iter *it);
 
 /* Make operand i a scalar: one element at p for every position. Call before iter_build(). */
 static inline void iter_scalar(struct tensor_iter *it, int i, void *p)

@@ -154,7 +154,7 @@ static void pack_loop(char *const *data, const int64_t *s0, const int64_t *s1, i
 {
 	const struct pack *b = params;
 	int64_t w = n0 < b->elements ? n0 : b->elements, h = b->elements / w;
-	int64_t lines = n1 > 1 && n0 > ITER_NARROW ? iter_lined_rows(b->it) : 0;
+	int64_t lines = n1 > 1 && n0 > ITER_NARROW ? iter_cache_line_rows(b->it) : 0;
 	struct tile t = { .joined = n0 <= ITER_NARROW, .first = true, .s0 = s0, .s1 = s1 };
 	struct pack_buffers buf;
 

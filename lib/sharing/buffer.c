@@ -93,7 +93,7 @@ static int buffer_of(const char *function, const tensor *t, struct tensor_buffer
 			"%s: a strided tensor of plain numbers in host memory is needed, "
 			"got a %s one %s of another kind or on another device",
 			function, tensor_layout_name(t->layout), SHAPE_STR(t));
-	*b = storage_buffer(t->storage);
+	*b = tensor_storage_buffer(t->storage);
 	if (!*b)
 		return tensor_fail(EINVAL,
 				   "%s: the tensor %s has no buffer to itself: "

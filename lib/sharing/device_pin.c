@@ -44,7 +44,7 @@ static int check_memory(const char *function, const tensor *t, unsigned rights)
 	if (rights & TENSOR_BUFFER_WRITE && t->storage->readonly)
 		return tensor_fail(EACCES, "%s: the tensor %s is read-only", function,
 				   SHAPE_STR(t));
-	b = storage_buffer(t->storage);
+	b = tensor_storage_buffer(t->storage);
 	if (b && b->provider == &device_provider)
 		return tensor_fail(EINVAL,
 				   "%s: the tensor %s has a buffer of /dev/tensor: "
@@ -102,8 +102,8 @@ static int pin(const char *function, tensor *t, unsigned rights, struct tensor_d
 
 	if (fd < 0)
 		return device_file_fail(function, fd);
-	if (storage_buffer(s))
-		share_mark(storage_buffer(s));
+	if (tensor_storage_buffer(s))
+		share_mark(tensor_storage_buffer(s));
 	err = device_call(fd, TENSOR_IOC_PIN, &arg);
 	if (err < 0)
 		return pin_fail(function, t, err);

@@ -88,7 +88,7 @@ TENSOR_EXPORT int tensor_set_label(tensor *t, const char *label)
 	err = check_label(label);
 	if (err < 0)
 		return err;
-	b = t->ext ? NULL : storage_buffer(t->storage);
+	b = t->ext ? NULL : tensor_storage_buffer(t->storage);
 	if (!b)
 		return tensor_fail(EINVAL,
 				   "set_label: the tensor %s has no buffer to itself: "

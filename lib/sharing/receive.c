@@ -46,7 +46,7 @@ static struct tensor_storage *lost_storage(void)
 }
 
 /* The storage of the message; the caller owns a reference. */
-static struct tensor_storage *come_storage(tensor_channel *ch)
+static struct tensor_storage *imported_storage(tensor_channel *ch)
 {
 	struct wire_in *in = &ch->in;
 	bool readonly = in->m.flags & WIRE_READONLY;
@@ -55,7 +55,7 @@ static struct tensor_storage *come_storage(tensor_channel *ch)
 	if (in->fd < 0 && in->lost)
 		return lost_storage();
 	if (in->fd < 0)
-		return storage_null(EBADMSG, "the fd that is announced did not come");
+		return storage_null(EBADMSG, "the announced fd is missing");
 	s = import_storage(in->fd, (struct tensor_identity){ in->m.dev, in->m.ino });
 	if (s) {
 		close(in->fd);
@@ -76,7 +76,7 @@ static struct tensor_storage *held_storage(tensor_channel *ch)
 
 	if (!h->storage || h->id.dev != m->dev || h->id.ino != m->ino ||
 	    h->readonly != !!(m->flags & WIRE_READONLY))
-		return storage_null(EBADMSG, "a buffer is named that did not come");
+		return storage_null(EBADMSG, "the buffer of the message is not in the slot");
 	storage_get(h->storage);
 	return h->storage;
 }
@@ -111,8 +111,8 @@ static tensor *receive(tensor_channel *ch)
 	if (err < 0)
 		return tensor_fail_null(-err, "recv: %s", why);
 	if (ch->in.extra || (ch->in.fd >= 0 && !(m->flags & WIRE_FD)))
-		return tensor_fail_null(EBADMSG, "recv: more fds came than are announced");
-	s = m->flags & WIRE_FD ? come_storage(ch) : held_storage(ch);
+		return tensor_fail_null(EBADMSG, "recv: more fds than announced");
+	s = m->flags & WIRE_FD ? imported_storage(ch) : held_storage(ch);
 	if (!s)
 		return NULL;
 	item = dtype_sizes[m->dtype];
@@ -149,7 +149,7 @@ static tensor *dead_error(const tensor_channel *ch)
 					"refused could not be closed yet",
 					WIRE_REFUSED_MAX);
 	return tensor_fail_null(-ch->dead,
-				"recv: the channel ended with a message that was no tensor's");
+				"recv: an earlier message was not a tensor: the channel has ended");
 }
 
 TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)

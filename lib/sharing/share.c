@@ -287,7 +287,7 @@ static int send_copy(tensor_channel *ch, const tensor *t, unsigned flags)
 
 	if (!copy)
 		return -thread()->error.code;
-	err = send_buffer(ch, copy, storage_buffer(copy->storage), true, flags);
+	err = send_buffer(ch, copy, tensor_storage_buffer(copy->storage), true, flags);
 	tensor_put(copy);
 	return err;
 }
@@ -312,7 +312,7 @@ TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 				   tensor_layout_name(t->layout), SHAPE_STR(t));
 	if (storage_is_private(t->storage) && !t->storage->readonly && (err = storage_share(t)) < 0)
 		return err;
-	b = storage_buffer(t->storage);
+	b = tensor_storage_buffer(t->storage);
 	err = -ESTALE;
 	pthread_mutex_lock(&ch->sending);
 	if (b)

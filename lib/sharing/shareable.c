@@ -9,7 +9,7 @@
 #include "core/referrers.h"
 #include "core/trace.h"
 #include "sharing/sharing.h"
-#include "storage/cache.h"
+#include "storage/buffer_cache.h"
 #include "storage/private.h"
 #include "storage/trim.h"
 
@@ -237,7 +237,7 @@ static int prepare_move(tensor *t, struct moved *m, const struct referrer **othe
 
 	if (err < 0)
 		return err;
-	s->ops->lend(s, m);
+	s->ops->describe_release(s, m);
 	if (m->over && m->b->buf.size != s->nbytes)
 		return tensor_fail(EOPNOTSUPP, "share_memory: a buffer of %zu bytes came for %zu",
 				   m->b->buf.size, s->nbytes);
@@ -279,7 +279,7 @@ static int end_of_move(tensor *t, struct moved *m, const struct referrer *others
 
 bool storage_is_private(const struct tensor_storage *s)
 {
-	return storage_ops_of(s)->lend;
+	return storage_ops_of(s)->describe_release;
 }
 
 int storage_share(tensor *t)
@@ -319,7 +319,7 @@ TENSOR_EXPORT int tensor_share_memory(tensor *t)
 				   tensor_layout_name(t->layout), SHAPE_STR(t));
 	/* Read once, before the rest: another thread may be moving the storage into a buffer. */
 	if (!storage_is_private(t->storage))
-		return storage_buffer(t->storage) ?
+		return tensor_storage_buffer(t->storage) ?
 			       0 :
 			       tensor_fail(ENOTSUP,
 					   "share_memory: the memory of the tensor %s is not the "

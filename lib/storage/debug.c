@@ -223,13 +223,14 @@ static void debug_end(struct moved *m)
 	free_bytes(m->memory);
 }
 
-static void debug_lend(struct tensor_storage *s, struct moved *m)
+static void debug_describe_release(struct tensor_storage *s, struct moved *m)
 {
 	m->memory = s->data;
 	m->end = debug_end;
 }
 
-static const struct storage_ops debug_ops = { .free = debug_free, .lend = debug_lend };
+static const struct storage_ops debug_ops = { .free = debug_free,
+					      .describe_release = debug_describe_release };
 
 bool debug_alloc(struct tensor_storage *s, size_t nbytes)
 {

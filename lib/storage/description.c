@@ -27,7 +27,7 @@ void storage_free_struct(struct tensor_storage *s)
 	block_give(CLASS_STORAGE, s);
 }
 
-TENSOR_EXPORT void storage_free(struct tensor_storage *s)
+TENSOR_EXPORT void tensor_storage_free(struct tensor_storage *s)
 {
 	struct tensor_storage *previous = s->previous;
 

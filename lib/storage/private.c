@@ -23,7 +23,7 @@ static void block_end(struct moved *m)
 	heap_give(m->class, &m->memory, 1);
 }
 
-static void block_lend(struct tensor_storage *s, struct moved *m)
+static void block_describe_release(struct tensor_storage *s, struct moved *m)
 {
 	m->memory = s->data;
 	m->class = s->size_class;
@@ -31,7 +31,8 @@ static void block_lend(struct tensor_storage *s, struct moved *m)
 	m->end = block_end;
 }
 
-static const struct storage_ops block_ops = { .free = block_free, .lend = block_lend };
+static const struct storage_ops block_ops = { .free = block_free,
+					      .describe_release = block_describe_release };
 
 /* Slow path: the magazine is empty. */
 static __attribute__((noinline)) bool block_slow(struct tensor_storage *s, size_t nbytes)
@@ -81,14 +82,15 @@ static void large_end(struct moved *m)
 	large_lose(m->memory);
 }
 
-static void large_lend(struct tensor_storage *s, struct moved *m)
+static void large_describe_release(struct tensor_storage *s, struct moved *m)
 {
 	m->memory = s->owner;
 	m->over = m->mapping = true;
 	m->end = large_end;
 }
 
-static const struct storage_ops large_ops = { .free = large_free, .lend = large_lend };
+static const struct storage_ops large_ops = { .free = large_free,
+					      .describe_release = large_describe_release };
 
 static struct tensor_storage *large_alloc(size_t nbytes)
 {

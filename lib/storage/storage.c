@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
-#include "storage/cache.h"
+#include "storage/buffer_cache.h"
 #include "storage/devices.h"
 
 /* ---- memory of other devices ---- */
@@ -58,7 +58,7 @@ struct tensor_storage *storage_alloc(tensor_device device, size_t nbytes, bool s
 	return device_alloc(device, nbytes);
 }
 
-TENSOR_EXPORT struct tensor_buffer *storage_buffer(struct tensor_storage *s)
+TENSOR_EXPORT struct tensor_buffer *tensor_storage_buffer(struct tensor_storage *s)
 {
 	const struct storage_ops *ops = storage_ops_of(s);
 

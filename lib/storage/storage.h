@@ -10,14 +10,15 @@ struct moved;
 struct tensor_storage;
 struct tensor_buffer;
 
-/* Releases the memory when the last tensor on it is freed. */
+/* Functions of the memory of a storage. */
 struct storage_ops {
+	/* Releases the memory when the last tensor on it is freed. */
 	void (*free)(struct tensor_storage *s);
 	/*
 	 * Describes how to free private memory after a buffer replaced it; NULL if it is not
 	 * private memory of the library.
 	 */
-	void (*lend)(struct tensor_storage *s, struct moved *m);
+	void (*describe_release)(struct tensor_storage *s, struct moved *m);
 	/* The buffer of a provider that has the memory, or NULL. */
 	struct tensor_buffer *(*buffer)(struct tensor_storage *s);
 	/* Other processes may write to the memory: two reads may give different values. */
@@ -58,7 +59,7 @@ struct tensor_storage *storage_alloc(tensor_device device, size_t nbytes, bool s
 /* The struct without memory, with one reference; NULL with the error set. */
 struct tensor_storage *storage_alloc_struct(void);
 void storage_free_struct(struct tensor_storage *s);
-void storage_free(struct tensor_storage *s);
+void tensor_storage_free(struct tensor_storage *s);
 
 static inline void storage_get(struct tensor_storage *s)
 {
@@ -68,7 +69,7 @@ static inline void storage_get(struct tensor_storage *s)
 static inline void storage_put(struct tensor_storage *s)
 {
 	if (ref_put(&s->refs))
-		storage_free(s);
+		tensor_storage_free(s);
 }
 
 /* Acquire: another thread that moves s into a buffer writes ops last. */
@@ -78,6 +79,6 @@ static inline const struct storage_ops *storage_ops_of(const struct tensor_stora
 }
 
 /* The buffer of s, or NULL. */
-struct tensor_buffer *storage_buffer(struct tensor_storage *s);
+struct tensor_buffer *tensor_storage_buffer(struct tensor_storage *s);
 
 #endif

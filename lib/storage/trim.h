@@ -23,12 +23,15 @@ static inline int64_t cache_now_ms(void)
 
 /* Maximum of free bytes in each cache: TENSOR_CACHE_LIMIT, default a quarter of the memory. */
 uint64_t cache_limit(void);
-/* Counts a request for more than a block, served from a cache or not. */
+/* Counts a request for a mapping or a buffer; hit: a cache served it. */
 void cache_count(bool hit);
 /* Reads the counters. */
 void cache_counts(uint64_t *hits, uint64_t *misses);
 
-/* The caches in the order in which they are emptied: each may fill those after it. */
+/*
+ * The caches in the order in which they are emptied: each may fill those after it. TRIM_MOVED: memory
+ * that a buffer replaced (struct moved).
+ */
 enum trim_stage { TRIM_MAGAZINES, TRIM_MOVED, TRIM_HEAP, TRIM_LARGE, TRIM_BUFFERS, TRIM_STAGES };
 
 /* Registers the function of a stage; called by constructors. */

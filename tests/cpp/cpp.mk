@@ -1,8 +1,7 @@
-#SPDX - License - Identifier : LGPL - 2.1 - only OR MIT
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-#Tests of the headers in C++ : every tests / cpp / test_ *.cc is a program that writes TAP, \
-	a part of `unit`.
-#Without a C++ compiler each is a script that says so and counts as skipped.
+# Tests of the headers in C++: every tests/cpp/test_*.cc is a program that writes TAP, a part of `unit`.
+# Without a C++ compiler each is a script that reports this and counts as skipped.
 
 CXX       ?= g++
 CXX_STD   ?= c++17

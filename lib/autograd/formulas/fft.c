@@ -4,7 +4,7 @@
 
 #include "family/copy.h"
 #include "family/fft.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/pointwise.h"
 #include "family/view.h"
 

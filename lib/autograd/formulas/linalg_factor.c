@@ -4,7 +4,7 @@
 
 #include "family/copy.h"
 #include "family/factory.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/linalg.h"
 #include "family/move.h"
 #include "family/pad.h"

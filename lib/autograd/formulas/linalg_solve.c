@@ -5,7 +5,7 @@
 #include "family/compare.h"
 #include "family/copy.h"
 #include "family/factory.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/linalg.h"
 #include "family/move.h"
 #include "family/pointwise.h"

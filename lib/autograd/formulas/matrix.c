@@ -3,7 +3,7 @@
 #include "autograd/formulas/formulas.h"
 
 #include "family/factory.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/matrix.h"
 #include "family/move.h"
 #include "family/pointwise.h"

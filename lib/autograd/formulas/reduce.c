@@ -6,7 +6,7 @@
 #include "family/compare.h"
 #include "family/copy.h"
 #include "family/factory.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/pointwise.h"
 #include "family/reduce.h"
 #include "family/scan.h"

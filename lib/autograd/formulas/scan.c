@@ -4,6 +4,7 @@
 
 #include "family/compare.h"
 #include "family/factory.h"
+#include "family/cat.h"
 #include "family/index.h"
 #include "family/pointwise.h"
 #include "family/reduce.h"

@@ -92,7 +92,7 @@ static tensor *copy_slices_output(tensor_node *node, tensor *t)
 
 static const struct node_type copy_slices_type = {
 	.name = "CopySlices",
-	.op = "an in-place change of a view",
+	.op = "in-place view",
 	.apply = copy_slices_apply,
 	.release = copy_slices_release,
 	.destroy = copy_slices_destroy,

@@ -85,10 +85,12 @@ void meta_free(struct autograd_meta *m)
  */
 static void replace_meta(tensor *t, struct autograd_meta *now)
 {
-	struct autograd_meta *old = t->autograd_meta, **p, *m;
+	struct autograd_meta *m, **p = &now->retired;
 
-	now->retired = old;
-	for (p = old ? &old->retired : NULL; p && (m = *p);) {
+	now->retired = t->autograd_meta;
+	if (now->retired)
+		p = &now->retired->retired;
+	while ((m = *p)) {
 		if (!m->fn) {
 			p = &m->retired;
 			continue;

@@ -33,9 +33,9 @@ struct autograd_meta {
 	bool no_grad_view;     /* a view that was made under tensor_no_grad from a tracked base */
 	bool before_leaf;      /* a view that was made before its base became a leaf */
 	/*
-	 * Metadata that the tensor had before, owned. That of a leaf stays as long as the tensor,
-	 * because edges lead to the node inside it. Of other metadata the last one stays, because
-	 * another thread may be reading it.
+	 * A list of earlier metadata, owned. Metadata of a leaf is freed with the tensor, because
+	 * edges lead to the node inside it. Other metadata is freed at the next replacement,
+	 * because another thread may be reading it until then.
 	 */
 	struct autograd_meta *retired;
 };
@@ -95,7 +95,7 @@ struct tensor_node {
 	uint32_t nedges;
 	uint16_t nsaved, noutputs, size_class;
 	bool released; /* the saved tensors were released */
-	tensor *leaf;  /* of an AccumulateGrad: the leaf, borrowed; its count stands for refs */
+	tensor *leaf; /* of an AccumulateGrad: the leaf, borrowed; node_get() and node_put() count references of the leaf */
 	struct edge *edges;
 	struct saved *saved;
 	struct output *outputs;

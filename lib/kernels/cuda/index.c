@@ -71,7 +71,7 @@ static int check_index(struct cuda_call *c, const tensor *index, int64_t limit)
 	int err;
 
 	if (index->dtype != TENSOR_I64 && index->dtype != TENSOR_I32)
-		return kernel_no_dtype(c->op, index->dtype, "cuda");
+		return tensor_kernel_no_dtype(c->op, index->dtype, "cuda");
 	cuda_dims_init(&x.dims);
 	for (int d = index->ndim - 1; d >= 0; d--)
 		cuda_dims_add(&x.dims, 3, index->sizes[d],

@@ -291,7 +291,7 @@ static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_
 	if (beta == 0) {
 		err = cuda_launch_fill(&p, (int)size, c->stream);
 	} else {
-		element_store(&p.scalar[2], dtype, tensor_scalar_float(beta));
+		tensor_element_store(&p.scalar[2], dtype, tensor_scalar_float(beta));
 		err = cuda_launch_binary(CUDA_MUL, &p, dtype, c->stream);
 	}
 	return cuda_launched(c, err, dtype);
@@ -330,7 +330,7 @@ int cuda_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha, 
 	int err;
 
 	if (out->dtype != TENSOR_F32 && out->dtype != TENSOR_F64)
-		return kernel_no_dtype("mm", out->dtype, "cuda");
+		return tensor_kernel_no_dtype("mm", out->dtype, "cuda");
 	if (!out->numel)
 		return 0;
 	err = cuda_begin(&c, "mm", out->device.index);

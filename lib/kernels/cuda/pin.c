@@ -52,7 +52,7 @@ static void not_pinned(struct tensor_buffer *b)
 
 bool cuda_pinned(const tensor *t)
 {
-	struct tensor_buffer *b = storage_buffer(t->storage);
+	struct tensor_buffer *b = tensor_storage_buffer(t->storage);
 	unsigned flags = cudaHostRegisterPortable;
 
 	if (!b)

@@ -124,8 +124,8 @@ int cuda_fill(struct tensor_iter *it, const struct pointwise_params *params)
 	uint64_t value = 0;
 	int err;
 
-	if (element_store(&value, it->dtype, params->a) < 0)
-		return kernel_no_dtype("fill", it->dtype, "cuda");
+	if (tensor_element_store(&value, it->dtype, params->a) < 0)
+		return tensor_kernel_no_dtype("fill", it->dtype, "cuda");
 	if (!it->numel)
 		return 0;
 	err = cuda_begin(&c, "fill", it->op[0]->device.index);

@@ -66,7 +66,7 @@ static int reorder_by_plain(const char *op, const dnnl_memory_desc_t *from, cons
 		err = onednn_reorder(op, from, src, &plain, between->data);
 	if (!err)
 		err = onednn_reorder(op, &plain, between->data, to, dst);
-	plugin_tensor_put(between);
+	tensor_plugin_put(between);
 	return err;
 }
 
@@ -115,10 +115,10 @@ static tensor *part(const tensor *t, int i, const char **name)
 	*name = "";
 	if (i)
 		return NULL;
-	dense = plugin_tensor(t->dtype, t->sizes, t->ndim);
+	dense = tensor_plugin_new(t->dtype, t->sizes, t->ndim);
 	if (dense && onednn_to_dense("format", dense, t) == 0)
 		return dense;
-	plugin_tensor_put(dense);
+	tensor_plugin_put(dense);
 	return NULL;
 }
 
@@ -153,9 +153,9 @@ tensor *blocked_new(const char *op, const dnnl_memory_desc_t *md, unsigned dtype
 {
 	struct tensor_extension *ext = new_extension(op, md, like);
 
-	return ext ? plugin_tensor_unstrided(TENSOR_OPTIONS(.dtype = dtype,
-							    .layout = TENSOR_BLOCKED),
-					     sizes, ndim, dnnl_memory_desc_get_size(md), ext) :
+	return ext ? tensor_plugin_new_unstrided(TENSOR_OPTIONS(.dtype = dtype,
+								.layout = TENSOR_BLOCKED),
+						 sizes, ndim, dnnl_memory_desc_get_size(md), ext) :
 		     NULL;
 }
 
@@ -166,7 +166,7 @@ static tensor *new_bytes(const dnnl_memory_desc_t *md)
 {
 	int64_t size = (int64_t)dnnl_memory_desc_get_size(md);
 
-	return plugin_tensor(TENSOR_U8, &size, 1);
+	return tensor_plugin_new(TENSOR_U8, &size, 1);
 }
 
 int operand_as(const char *op, struct operand *o, const dnnl_memory_desc_t *md)
@@ -180,7 +180,7 @@ int operand_as(const char *op, struct operand *o, const dnnl_memory_desc_t *md)
 	if (!copy)
 		return -tensor_last_error()->code;
 	err = onednn_reorder(op, &o->md, o->data, md, copy->data);
-	plugin_tensor_put(o->own);
+	tensor_plugin_put(o->own);
 	*o = (struct operand){ *md, copy->data, copy };
 	return err;
 }
@@ -216,7 +216,7 @@ static tensor *copy(const char *op, const dnnl_memory_desc_t *from, const void *
 	tensor *t = blocked_new(op, md, dtype, sizes, ndim, like);
 
 	if (t && onednn_reorder(op, from, src, to, bytes_of(t)) < 0) {
-		plugin_tensor_put(t);
+		tensor_plugin_put(t);
 		return NULL;
 	}
 	return t;

@@ -59,7 +59,7 @@ static tensor *apply_primitive(const char *op, struct primitive_key *key, const 
 	operand_put(&o);
 	if (!err)
 		return t;
-	plugin_tensor_put(t);
+	tensor_plugin_put(t);
 	return NULL;
 }
 

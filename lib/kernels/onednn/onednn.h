@@ -158,7 +158,7 @@ int operand_get(const char *op, struct operand *o, const tensor *t, const int64_
 int operand_as(const char *op, struct operand *o, const dnnl_memory_desc_t *md);
 static inline void operand_put(struct operand *o)
 {
-	plugin_tensor_put(o->own);
+	tensor_plugin_put(o->own);
 }
 
 tensor *onednn_from_dense(const char *op, const tensor *dense, enum tensor_dtype dtype);

@@ -76,7 +76,7 @@ tensor *onednn_pool(const char *op, const tensor *self, const int64_t *sizes,
 				       { DNNL_ARG_SRC, &o.md, o.data },
 				       { DNNL_ARG_DST, &prim->dst, bytes_of(t) } },
 			       2) < 0) {
-		plugin_tensor_put(t);
+		tensor_plugin_put(t);
 		t = NULL;
 	}
 	primitive_put(prim);

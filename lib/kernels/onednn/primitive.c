@@ -247,20 +247,20 @@ int primitive_run(const char *op, const struct primitive *p, const struct primit
 	int before, err;
 
 	if (size) {
-		scratch = plugin_tensor(TENSOR_U8, &size, 1);
+		scratch = tensor_plugin_new(TENSOR_U8, &size, 1);
 		if (!scratch)
 			return -tensor_last_error()->code;
 	}
 	err = onednn_memory_for(op, MEMORY_TO_RUN);
 	if (err < 0) {
-		plugin_tensor_put(scratch);
+		tensor_plugin_put(scratch);
 		return err;
 	}
 	before = omp_get_max_threads();
 	omp_set_num_threads(p->key.threads);
 	err = onednn_check(op, execute(p, args, nargs, scratch ? scratch->data : NULL));
 	omp_set_num_threads(before);
-	plugin_tensor_put(scratch);
+	tensor_plugin_put(scratch);
 	return err;
 }
 

@@ -39,14 +39,14 @@ static int get_result(const char *op, struct product *x, const dnnl_memory_desc_
 		x->dst.data = x->result ? bytes_of(x->result) : NULL;
 		return x->result ? 0 : -tensor_last_error()->code;
 	}
-	x->result = plugin_tensor(like->dtype, sizes, ndim);
+	x->result = tensor_plugin_new(like->dtype, sizes, ndim);
 	if (!x->result)
 		return -tensor_last_error()->code;
 	err = md_plain(op, &seen, like->dtype, md->dims, md->ndims);
 	x->dst.data = x->result->data;
 	if (err || dnnl_memory_desc_equal(&seen, md))
 		return err;
-	x->dst.own = plugin_tensor(TENSOR_U8, &bytes, 1);
+	x->dst.own = tensor_plugin_new(TENSOR_U8, &bytes, 1);
 	x->dst.data = x->dst.own ? x->dst.own->data : NULL;
 	return x->dst.own ? 0 : -tensor_last_error()->code;
 }
@@ -77,7 +77,7 @@ static tensor *finish(struct product *x, struct primitive *p, int err)
 	primitive_put(p);
 	if (!err)
 		return x->result;
-	plugin_tensor_put(x->result);
+	tensor_plugin_put(x->result);
 	return NULL;
 }
 
@@ -193,7 +193,7 @@ static tensor *reordered(const char *op, const tensor *weight, const int64_t *si
 	if (operand_get(op, &o, weight, sizes, ndim) == 0)
 		t = blocked_new(op, &p->weights, weight->dtype, weight->sizes, weight->ndim, NULL);
 	if (t && onednn_reorder(op, &o.md, o.data, &p->weights, bytes_of(t)) < 0) {
-		plugin_tensor_put(t);
+		tensor_plugin_put(t);
 		t = NULL;
 	}
 	operand_put(&o);

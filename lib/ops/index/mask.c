@@ -6,7 +6,7 @@
 
 #include "family/index_tensor.h"
 #include "family/factory.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/scatter.h"
 #include "family/view.h"
 

@@ -132,6 +132,6 @@ int op_index_fill_tensor(const struct tensor_op *op, tensor **out, tensor *self,
 	if (tensor_copy_to(value, element, itemsize(value)) < 0)
 		return error_code();
 	if (element_load(element, value->dtype, &v) < 0)
-		return kernel_no_dtype(op->schema.name, value->dtype, "cpu");
+		return tensor_kernel_no_dtype(op->schema.name, value->dtype, "cpu");
 	return op_index_fill(op, out, self, dim, index, v);
 }

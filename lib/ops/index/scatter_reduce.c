@@ -103,7 +103,7 @@ static int reduce(const struct tensor_op *op, tensor **out, tensor *self, int d,
 	const struct reducing g = { op, r, include_self };
 
 	if (dtype_is_complex(self->dtype) && (r == REDUCE_MAX || r == REDUCE_MIN))
-		return kernel_no_dtype(op->schema.name, self->dtype, "cpu");
+		return tensor_kernel_no_dtype(op->schema.name, self->dtype, "cpu");
 	return index_put_into(op, out, self, d, index, source, call_reduce, &g);
 }
 

@@ -6,7 +6,7 @@
 #include "family/copy.h"
 #include "family/factory.h"
 #include "family/fft.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/move.h"
 #include "family/pointwise.h"
 #include "family/ranges.h"

@@ -7,7 +7,7 @@
 #include "family/copy.h"
 #include "family/eigh.h"
 #include "family/factory.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/linalg.h"
 #include "family/matrix.h"
 #include "family/move.h"

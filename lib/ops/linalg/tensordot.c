@@ -2,7 +2,7 @@
 /* Products along chosen dimensions: tensordot, inner, kron, cross, and chains of matrices. */
 #include "ops/op.h"
 
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/mm.h"
 #include "family/pointwise.h"
 #include "family/matmul.h"

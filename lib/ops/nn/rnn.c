@@ -7,7 +7,7 @@
 #include "ops/nn/rnn.h"
 
 #include "family/factory.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/matmul.h"
 #include "family/move.h"
 #include "family/random.h"

@@ -222,7 +222,7 @@ tensor *composite_prelu_kernel(tensor *self, tensor *weight)
 					tensor_dtype_name(self->dtype),
 					tensor_dtype_name(weight->dtype));
 	if (!dtype_is_float(self->dtype))
-		return kernel_no_dtype("prelu", self->dtype, "cpu"), NULL;
+		return tensor_kernel_no_dtype("prelu", self->dtype, "cpu"), NULL;
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, tensor_where(tensor_gt_scalar(self, tensor_scalar_int(0)),
 						     self, tensor_mul(weight, self)));

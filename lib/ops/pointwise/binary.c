@@ -49,7 +49,7 @@ int op_rsub_scalar(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	if (scalar_double(alpha) == 1 && !scalar_imag(alpha))
 		return pointwise_by_rule(op, &kernels_sub, out, arg, 2, NULL);
 	if (self->dtype == TENSOR_BOOL)
-		return kernel_no_dtype("rsub", self->dtype, "cpu");
+		return tensor_kernel_no_dtype("rsub", self->dtype, "cpu");
 	if (alpha.kind >= TENSOR_SCALAR_FLOAT && dtype_is_integral(pointwise_common(arg, 2)))
 		return tensor_fail(EINVAL, "%s: alpha must be an integer for dtype %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));

@@ -25,7 +25,7 @@ static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, c
 		return 0;
 	if (t->ndim == 0 && t->device.type == TENSOR_CPU &&
 	    element_load(t->data, t->dtype, &s) == 0 &&
-	    element_store(o->value, dtype_wide(dtype), s) == 0) {
+	    tensor_element_store(o->value, dtype_wide(dtype), s) == 0) {
 		o->t = NULL;
 		return 0;
 	}
@@ -171,8 +171,8 @@ int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_kern
 		return error_code();
 	err = operand_init(&a[0], self, common, o.t);
 	a[1].t = NULL;
-	if (!err && element_store(a[1].value, dtype_wide(common), other) < 0)
-		err = kernel_no_dtype(op->schema.name, common, "cpu");
+	if (!err && tensor_element_store(a[1].value, dtype_wide(common), other) < 0)
+		err = tensor_kernel_no_dtype(op->schema.name, common, "cpu");
 	if (!err)
 		err = run_kernel(op, kernels, o.t, a, 2, common, params);
 	tensor_put(a[0].owned);
@@ -337,7 +337,7 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table 
 		a[i].t = NULL;
 		err = check_real_scalar(op, arg[i].s, dtype);
 		if (!err)
-			err = element_store(a[i].value, dtype_wide(dtype), arg[i].s);
+			err = tensor_element_store(a[i].value, dtype_wide(dtype), arg[i].s);
 	}
 	if (!err)
 		err = run_kernel(op, kernels, o.t, a, n, common, params);

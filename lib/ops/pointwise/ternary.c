@@ -40,7 +40,7 @@ int pointwise_clamp(const struct tensor_op *op, tensor **out, tensor *self, enum
 	struct pointwise_params params = { .a = least(dtype), .b = greatest(dtype) };
 
 	if (dtype_is_complex(dtype))
-		return kernel_no_dtype("clamp", dtype, "cpu");
+		return tensor_kernel_no_dtype("clamp", dtype, "cpu");
 	if (!dtype_is_integral(dtype)) {
 		bool nan = (min.kind && isnan(scalar_double(min))) ||
 			   (max.kind && isnan(scalar_double(max)));

@@ -32,7 +32,7 @@ static tensor *probabilities(const struct tensor_op *op, const tensor *self, ten
 	tensor *t;
 
 	if (!dtype_is_float(prob->dtype)) {
-		kernel_no_dtype(op->schema.name, prob->dtype, "cpu");
+		tensor_kernel_no_dtype(op->schema.name, prob->dtype, "cpu");
 		return NULL;
 	}
 	if (!iter_broadcasts_to(prob, self->sizes, self->ndim))

@@ -14,7 +14,7 @@ static int check(const struct tensor_op *op, const tensor *self, int64_t k, bool
 		return tensor_fail(EINVAL, "%s: self must have shape [n] or [rows, n], got %s",
 				   name, SHAPE_STR(self));
 	if (!dtype_is_float(self->dtype))
-		return kernel_no_dtype(name, self->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, self->dtype, "cpu");
 	if (k <= 0)
 		return tensor_fail(EINVAL, "%s: num_samples must be above 0, got %lld", name,
 				   (long long)k);

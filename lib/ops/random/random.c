@@ -20,7 +20,7 @@ static double rounded(enum tensor_dtype dtype, double x)
 	tensor_scalar value = { .kind = TENSOR_SCALAR_NONE };
 	uint64_t bits = 0;
 
-	element_store(&bits, dtype, tensor_scalar_float(x));
+	tensor_element_store(&bits, dtype, tensor_scalar_float(x));
 	element_load(&bits, dtype, &value);
 	return scalar_double(value);
 }
@@ -31,7 +31,7 @@ static double value_below(enum tensor_dtype dtype, double x)
 	uint64_t sign = (uint64_t)1 << (8 * dtype_sizes[dtype] - 1), bits = 0;
 	tensor_scalar value = { .kind = TENSOR_SCALAR_NONE };
 
-	element_store(&bits, dtype, tensor_scalar_float(x));
+	tensor_element_store(&bits, dtype, tensor_scalar_float(x));
 	if (!(bits & ~sign))
 		bits = sign | 1;
 	else
@@ -47,7 +47,7 @@ int random_uniform(const char *op, enum tensor_dtype dtype, double from, double 
 	double low, high;
 
 	if (!dtype_is_float(real))
-		return kernel_no_dtype(op, dtype, "cpu");
+		return tensor_kernel_no_dtype(op, dtype, "cpu");
 	low = rounded(real, from);
 	high = rounded(real, to);
 	if (!isfinite(low) || !isfinite(high) || !isfinite(rounded(real, high - low)))
@@ -67,7 +67,7 @@ int random_normal(const char *op, enum tensor_dtype dtype, double mean, double s
 	bool complex = dtype_is_complex(dtype);
 
 	if (!dtype_is_float(dtype_real(dtype)))
-		return kernel_no_dtype(op, dtype, "cpu");
+		return tensor_kernel_no_dtype(op, dtype, "cpu");
 	if (!(std >= 0))
 		return tensor_fail(EINVAL, "%s: std must not be negative, got %g", op, std);
 	/* Real and imaginary part each have half the variance. */
@@ -108,7 +108,7 @@ static int integers(const char *op, enum tensor_dtype dtype, int64_t from, int64
 	bool fits;
 
 	if (dtype_is_complex(dtype))
-		return kernel_no_dtype(op, dtype, "cpu");
+		return tensor_kernel_no_dtype(op, dtype, "cpu");
 	whole_range(dtype, &low, &high);
 	fits = dtype_is_float(dtype) ? isfinite(rounded(dtype, (double)from)) &&
 					       isfinite(rounded(dtype, (double)last)) :
@@ -197,7 +197,7 @@ int op_exponential(const struct tensor_op *op, tensor **out, tensor *self, doubl
 	struct random_params p = { .wide = is_wide(self->dtype), .a = lambd };
 
 	if (!dtype_is_float(self->dtype))
-		return kernel_no_dtype(op->schema.name, self->dtype, "cpu");
+		return tensor_kernel_no_dtype(op->schema.name, self->dtype, "cpu");
 	if (!(lambd > 0))
 		return tensor_fail(EINVAL, "%s: lambd must be above 0, got %g", op->schema.name,
 				   lambd);

@@ -113,7 +113,7 @@ tensor *composite_histc(tensor *self, int64_t bins, tensor_scalar min, tensor_sc
 	struct tensor_scope_guard guard;
 
 	if (!dtype_is_float(self->dtype))
-		return kernel_no_dtype("histc", self->dtype, "cpu"), NULL;
+		return tensor_kernel_no_dtype("histc", self->dtype, "cpu"), NULL;
 	if (bins < 1)
 		return tensor_fail_null(EINVAL, "histc: bins must be positive, got %lld",
 					(long long)bins);

@@ -214,8 +214,8 @@ static int divide(const struct tensor_op *op, tensor *t, int64_t n)
 
 	if (!fn)
 		return error_code();
-	if (element_store(value, t->dtype, tensor_scalar_float((double)n)) < 0)
-		return kernel_no_dtype(op->schema.name, t->dtype, "cpu");
+	if (tensor_element_store(value, t->dtype, tensor_scalar_float((double)n)) < 0)
+		return tensor_kernel_no_dtype(op->schema.name, t->dtype, "cpu");
 	it.dtype = t->dtype;
 	iter_scalar(&it, 2, value);
 	iter_build(&it, ops, 3);

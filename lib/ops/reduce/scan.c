@@ -4,7 +4,7 @@
 
 #include "family/binary.h"
 #include "family/copy.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/pointwise.h"
 #include "family/scan.h"
 #include "family/view.h"
@@ -42,7 +42,7 @@ int op_cumsum(const struct tensor_op *op, tensor **out, tensor *self, int64_t di
 int op_logcumsumexp(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim)
 {
 	if (dtype_is_integral(self->dtype))
-		return kernel_no_dtype(op->name, self->dtype, "cpu");
+		return tensor_kernel_no_dtype(op->name, self->dtype, "cpu");
 	return scan(op, out, self, dim, self->dtype);
 }
 

@@ -7,7 +7,7 @@
 #include "ops/op.h"
 #include "ops/memory_format.h"
 
-#include "family/index.h"
+#include "family/cat.h"
 #include "iter/join.h"
 
 #define PIECES_MAX 64

@@ -163,8 +163,8 @@ static tensor *conjugate(tensor *self)
 	pairs = call_view_as_real(self);
 	sign = tensor_new(TENSOR_DEVICE_CPU, real, &two, 1);
 	for (int i = 0; sign && i < 2; i++)
-		element_store((char *)sign->data + i * dtype_sizes[real], real,
-			      tensor_scalar_float(signs[i]));
+		tensor_element_store((char *)sign->data + i * dtype_sizes[real], real,
+				     tensor_scalar_float(signs[i]));
 	if (pairs && sign)
 		product = call_mul_Tensor(pairs, sign);
 	tensor_put(pairs);

@@ -3,7 +3,7 @@
 #include "ops/op.h"
 
 #include "family/factory.h"
-#include "family/index.h"
+#include "family/cat.h"
 #include "family/move.h"
 #include "family/pad.h"
 #include "family/shape.h"

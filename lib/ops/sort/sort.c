@@ -187,7 +187,8 @@ static int median_all(const struct tensor_op *op, tensor **out, tensor *self, in
 
 	if (!self->numel) {
 		*out = tensor_new_like(self, NULL, 0);
-		if (*out && element_store((*out)->data, self->dtype, tensor_scalar_float(NAN)) < 0)
+		if (*out &&
+		    tensor_element_store((*out)->data, self->dtype, tensor_scalar_float(NAN)) < 0)
 			return reduce_drop_result(out, false, error_code());
 		return *out ? 0 : error_code();
 	}

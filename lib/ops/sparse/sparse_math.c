@@ -3,6 +3,7 @@
  * and index arithmetic. */
 #include "ops/sparse/sparse.h"
 
+#include "family/cat.h"
 #include "family/index.h"
 #include "family/pointwise.h"
 #include "family/reduce.h"

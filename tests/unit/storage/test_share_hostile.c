@@ -275,27 +275,27 @@ static void unknown_buffer_is_refused(void **state)
 	struct wire_message m = WITH(&l, flags, 0);
 
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	assert_valid_message_received(&l);
 	m.ino++;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	m.ino--;
 	m.slot ^= 1;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	m.slot = WIRE_NO_SLOT;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "neither");
 	/* The buffer was sent writable. */
 	m = WITH(&l, flags, WIRE_READONLY);
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	/* The buffer was to be dropped. */
 	m = WITH(&l, flags, 0);
 	memset(m.forget, 0xff, sizeof(m.forget));
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
-	assert_fails(tensor_recv(l.ch), EBADMSG, "did not come");
+	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
 	assert_valid_message_received(&l);
 	link_close(&l);
 }

@@ -53,10 +53,11 @@ static void read_parameters(struct list *list)
 
 	while (dir && (e = readdir(dir))) {
 		struct parameter p = { 0 };
+		size_t length = strlen(e->d_name);
 
-		if (*e->d_name == '.' || strlen(e->d_name) >= sizeof(p.name))
+		if (*e->d_name == '.' || length >= sizeof(p.name))
 			continue;
-		snprintf(p.name, sizeof(p.name), "%s", e->d_name);
+		memcpy(p.name, e->d_name, length);
 		if (read_value(p.name, p.value, sizeof(p.value)))
 			*(struct parameter *)list_add(list) = p;
 	}

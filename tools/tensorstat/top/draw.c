@@ -185,7 +185,7 @@ static const char *draw_shifted(FILE *out, const char *at, int shift)
 }
 
 /* The part that a row has of the memory in use; NULL: the header. */
-static void draw_share(const struct top *t, FILE *out, const void *row)
+static void draw_percent(const struct top *t, FILE *out, const void *row)
 {
 	int64_t all = used_bytes(&t->now.totals);
 
@@ -216,7 +216,7 @@ static void draw_rows(const struct top *t, FILE *out, const struct view *v, size
 		const void *row = header ? NULL : t->now.row[next++];
 
 		if (columns >= COLUMNS_FOR_SHARE)
-			draw_share(t, out, row);
+			draw_percent(t, out, row);
 		at = draw_shifted(out, at, t->shift);
 	}
 	free(text);

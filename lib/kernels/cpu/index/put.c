@@ -298,7 +298,7 @@ static int put(const char *name, tensor *out, int dim, const tensor *index, cons
 			       .ops = { &to, walked, &from } };
 
 	if (!job.loop)
-		return kernel_no_dtype(name, out->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, out->dtype, "cpu");
 	if (!indices_in_range(&x, index))
 		return indices_refuse(&x, index, &dim);
 	put_all(&job, 1u << dim);
@@ -338,7 +338,7 @@ static int cpu_index_put(tensor *out, const tensor *at, const int *dims, int n,
 	struct indexed r;
 
 	if (!job.loop)
-		return kernel_no_dtype(x.name, out->dtype, "cpu");
+		return tensor_kernel_no_dtype(x.name, out->dtype, "cpu");
 	if (indexed_build(&r, x.name, out, at, dims, n) < 0)
 		return -thread()->error.code;
 	indices_describe(&x, out, at, dims, n);

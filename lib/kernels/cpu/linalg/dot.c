@@ -84,7 +84,7 @@ static int cpu_dot(tensor *out, const tensor *a, const tensor *b, bool conjugate
 	if (dtype_wide(out->dtype) != out->dtype)
 		return reduced_float_dot(out, a, b);
 	if (!fns[out->dtype].chunk)
-		return kernel_no_dtype("dot", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("dot", out->dtype, "cpu");
 	t.partial = few;
 	if (chunks * 32 > (int64_t)sizeof(few)) {
 		s = storage_alloc(TENSOR_DEVICE_CPU, chunks * 32, false);

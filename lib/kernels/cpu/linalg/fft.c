@@ -107,7 +107,7 @@ static int transform_dim(const char *name, tensor *out, const tensor *x, int dim
 	case TENSOR_F64:
 		return fft_f64(&t, n);
 	default:
-		return kernel_no_dtype(name, x->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, x->dtype, "cpu");
 	}
 }
 

@@ -186,7 +186,7 @@ static int matmul(const char *name, const tensor *out, const tensor *a, const te
 	};
 
 	if (!t.fn && !dtype_is_complex(out->dtype))
-		return kernel_no_dtype(name, out->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, out->dtype, "cpu");
 	if (better_transposed(&t.first)) {
 		transpose(&t.first);
 		swap(&t.sa, &t.sb);

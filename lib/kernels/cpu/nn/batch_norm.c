@@ -40,7 +40,7 @@ static int set_input(const char *name, struct batch *t, const tensor *x)
 	t->inner = x->sizes[2];
 	return x->dtype == TENSOR_F32 || x->dtype == TENSOR_F64 ?
 		       0 :
-		       kernel_no_dtype(name, x->dtype, "cpu");
+		       tensor_kernel_no_dtype(name, x->dtype, "cpu");
 }
 
 /* Channels in a chunk of parallel sums. */

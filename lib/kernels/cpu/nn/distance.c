@@ -32,7 +32,7 @@ static int for_rows(const char *name, const struct pairs *t, int64_t rows, enum 
 		grain = ITER_GRAIN / (work < ITER_GRAIN ? work : ITER_GRAIN);
 
 	if (dtype != TENSOR_F32 && dtype != TENSOR_F64)
-		return kernel_no_dtype(name, dtype, "cpu");
+		return tensor_kernel_no_dtype(name, dtype, "cpu");
 	parallel_for(0, rows, grain, dtype == TENSOR_F32 ? f32 : f64, (void *)t);
 	return 0;
 }

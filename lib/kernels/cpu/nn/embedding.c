@@ -55,7 +55,7 @@ static inline void set_index(const tensor *t, int64_t i, int64_t v)
 static int check(const char *name, const tensor *out, const tensor *indices, int64_t rows)
 {
 	if (out->dtype != TENSOR_F32 && out->dtype != TENSOR_F64)
-		return kernel_no_dtype(name, out->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, out->dtype, "cpu");
 	for (int64_t i = 0; i < indices->numel; i++) {
 		int64_t k = index_at(indices, i);
 

@@ -52,7 +52,7 @@ static int cpu_grid_sampler_2d(tensor *out, const tensor *input, const tensor *g
 	int64_t work = CHUNK * (g.channels + 1) * g.taps;
 
 	if (out->dtype != TENSOR_F32 && out->dtype != TENSOR_F64)
-		return kernel_no_dtype("grid_sampler_2d", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("grid_sampler_2d", out->dtype, "cpu");
 	g.out = out->data;
 	if (out->numel)
 		parallel_for(0, g.batch * g.chunks, work < ITER_GRAIN ? ITER_GRAIN / work : 1,
@@ -67,7 +67,7 @@ static int cpu_grid_sampler_2d_backward(tensor *grad_input, tensor *grad_grid, c
 	struct grid g = grid_of(input, grid, params);
 
 	if (input->dtype != TENSOR_F32 && input->dtype != TENSOR_F64)
-		return kernel_no_dtype("grid_sampler_2d_backward", input->dtype, "cpu");
+		return tensor_kernel_no_dtype("grid_sampler_2d_backward", input->dtype, "cpu");
 	g.out = grad_input ? grad_input->data : NULL;
 	g.grad_grid = grad_grid ? grad_grid->data : NULL;
 	g.grad = grad->data;

@@ -197,7 +197,7 @@ static void F(sample_backward)(int64_t begin, int64_t end, void *ctx)
 			const T *in = (const T *)g->input + (image + c) * g->h * g->w;
 			const T *grad = (const T *)g->grad + (image + c) * g->places +
 					b % g->chunks * CHUNK;
-			T *to = (T *)g->out + (image + c) * g->h * g->w;
+			T *to = g->out ? (T *)g->out + (image + c) * g->h * g->w : NULL;
 
 			for (int k = 0; k < g->taps; k++)
 				for (int64_t i = 0; i < n; i++) {

@@ -60,7 +60,7 @@ static int cpu_nll_loss(tensor *output, tensor *total_weight, const tensor *self
 	case TENSOR_F64:
 		return nll_f64(output->data, stride, total_weight->data, self, &c, reduction);
 	default:
-		return kernel_no_dtype("nll_loss", self->dtype, "cpu");
+		return tensor_kernel_no_dtype("nll_loss", self->dtype, "cpu");
 	}
 }
 
@@ -79,7 +79,7 @@ static int cpu_nll_loss_backward(tensor *out, const tensor *grad_output, const t
 		return nll_backward_f64(out, grad_output->data, stride, &c, reduction,
 					*(const double *)total_weight->data);
 	default:
-		return kernel_no_dtype("nll_loss_backward", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("nll_loss_backward", out->dtype, "cpu");
 	}
 }
 

@@ -51,7 +51,7 @@ static int check_dtype(const char *name, const tensor *x)
 {
 	return x->dtype == TENSOR_F32 || x->dtype == TENSOR_F64 ?
 		       0 :
-		       kernel_no_dtype(name, x->dtype, "cpu");
+		       tensor_kernel_no_dtype(name, x->dtype, "cpu");
 }
 
 /* Rows of n elements in a chunk. */

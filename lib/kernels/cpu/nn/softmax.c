@@ -228,7 +228,7 @@ static int forward(const char *name, tensor *out, const tensor *self, int dim, b
 	if (dtype_is_reduced_float(self->dtype) && self->sizes[dim] <= SOFTMAX_REDUCED_LINE)
 		return for_reduced_lines(reduced_float_lines, op, 2, dim, log);
 	if (unlikely(!fns->rows))
-		return kernel_no_dtype(name, self->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, self->dtype, "cpu");
 	if (likely(small_softmax(fns, out, self, dim, log)))
 		return 0;
 	return for_lines(fns, op, 2, dim, log);
@@ -249,7 +249,7 @@ static int backward(const char *name, tensor *out, const tensor *grad, const ten
 	if (dtype_is_reduced_float(grad->dtype) && grad->sizes[dim] <= SOFTMAX_REDUCED_LINE)
 		return for_reduced_lines(reduced_float_backward, op, 3, dim, log);
 	if (unlikely(!all[grad->dtype].rows))
-		return kernel_no_dtype(name, grad->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, grad->dtype, "cpu");
 	return for_lines(&all[grad->dtype], op, 3, dim, log);
 }
 

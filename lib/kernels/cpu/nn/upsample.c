@@ -79,7 +79,7 @@ static int interpolate(const char *name, tensor *to, const tensor *from, const t
 
 	u.taps = p->mode == UPSAMPLE_CUBIC ? 4 : p->mode == UPSAMPLE_LINEAR ? 2 : 1;
 	if (in->dtype != TENSOR_F32 && !wide && (in->dtype != TENSOR_U8 || u.taps > 1 || backward))
-		return kernel_no_dtype(name, in->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, in->dtype, "cpu");
 	if (!u.planes)
 		return 0;
 	for (int d = 0; d < 3; d++) {

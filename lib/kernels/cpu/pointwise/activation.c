@@ -1,54 +1,82 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Activation functions that use exp(), log1p(), tanh() or erf(), and their gradients. */
-#include "kernels/cpu/simd/vecmath.h"
-
-#define select_f32v vec_select_f32
-#define select_f64v vec_select_f64
-
-#define T    float
-#define V    vec_f32
-#define F(x) x##_f32v
-#define LOOP_1(NAME, DECL, ...)                                             \
-	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__)) \
-	VEC_LOOP_1_BF16(NAME, DECL, (__VA_ARGS__))
-#define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))
-#include "kernels/cpu/pointwise/activation_float.h"
-
-#define T			double
-#define V			vec_f64
-#define F(x)			x##_f64v
-#define LOOP_1(NAME, DECL, ...) VEC_LOOP_1(NAME, f64, double, vec_f64, VEC_F64, DECL, (__VA_ARGS__))
-#define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f64, double, vec_f64, VEC_F64, DECL, (__VA_ARGS__))
-#include "kernels/cpu/pointwise/activation_float.h"
-
-VEC_LOOP_1(gelu, f32, float, vec_f32, VEC_F32, (void)params, gelu_f32v(x))
-VEC_LOOP_1_BF16(gelu, (void)params, gelu_bf16v(x))
-VEC_LOOP_1(gelu, f64, double, vec_f64, VEC_F64, (void)params, gelu_f64v(x))
+/*
+ * Activation functions, and gradients of activation functions, that need only arithmetic; those
+ * that need exp() or erf() are in activation_exp.c. In gradients, x is the incoming gradient and y
+ * the input of the function, or its saved result.
+ */
+#include "kernels/cpu/simd/complex_mul.h"
+#include "kernels/cpu/simd/loops.h"
 
 #include <tgmath.h>
 
-/* one: the logistic function of y */
-#define SILU_GRAD(x, y, one) ((x) * (one) * (1 + (y) * (1 - (one))))
-UNARY_COMPLEX(silu, x / (1 + exp(-x)))
-BINARY_COMPLEX(silu_backward, SILU_GRAD(x, y, 1 / (1 + exp(-y))))
-POINTWISE(silu, AT_FLOAT(silu), AT_COMPLEX(silu), AT_BF16(silu))
-POINTWISE(silu_backward, AT_FLOAT(silu_backward), AT_COMPLEX(silu_backward))
+/* Only x < 0 is replaced, so that NaN stays NaN. */
+UNARY_UNSIGNED(relu, x)
+UNARY_SIGNED(relu, x < 0 ? 0 : x)
+UNARY_FLOAT(relu, x < 0 ? 0 : x)
+UNARY_BF16(relu, x < 0 ? 0 : x)
+POINTWISE(relu, AT_INT(relu), AT_FLOAT(relu), AT_BF16(relu))
 
-#define REAL(f)	     POINTWISE(f, AT_FLOAT(f))
-#define REAL_BF16(f) POINTWISE(f, AT_FLOAT(f), AT_BF16(f))
-REAL_BF16(mish)
-REAL(mish_backward)
-REAL_BF16(softplus)
-REAL(softplus_backward)
-REAL_BF16(log_sigmoid)
-REAL_BF16(log_sigmoid_buffer)
-REAL_BF16(elu)
-REAL(elu_backward)
-REAL_BF16(gelu)
-REAL(gelu_backward)
-REAL_BF16(gelu_tanh)
-REAL(gelu_tanh_backward)
+#define RELU6(x) ((x) < 0 ? 0 : (x) > 6 ? 6 : (x))
+UNARY_FLOAT(hardsigmoid, RELU6(x + 3) / 6)
+UNARY_FLOAT(hardswish, x *RELU6(x + 3) / 6)
+BINARY_FLOAT(hardsigmoid_backward, (y > -3) & (y < 3) ? x / 6 : 0)
+BINARY_FLOAT(hardswish_backward, y <= -3 ? 0 : y < 3 ? x * (y / 3 + (__typeof__(x))0.5) : x)
+POINTWISE(hardsigmoid, AT_FLOAT(hardsigmoid))
+POINTWISE(hardswish, AT_FLOAT(hardswish))
+POINTWISE(hardsigmoid_backward, AT_FLOAT(hardsigmoid_backward))
+POINTWISE(hardswish_backward, AT_FLOAT(hardswish_backward))
 
-CPU_KERNELS(K(silu), K(silu_backward), K(mish), K(mish_backward), K(softplus), K(softplus_backward),
-	    K(log_sigmoid), K(log_sigmoid_buffer), K(elu), K(elu_backward), K(gelu),
-	    K(gelu_backward), K(gelu_tanh), K(gelu_tanh_backward))
+#define SLOPE(T) T slope = PARAM_F(T, params, a)
+UNARY_FLOAT_WITH(leaky_relu, SLOPE, x > 0 ? x : x * slope)
+BINARY_FLOAT_WITH(leaky_relu_backward, SLOPE, y > 0 ? x : x * slope)
+POINTWISE(leaky_relu, AT_FLOAT(leaky_relu))
+POINTWISE(leaky_relu_backward, AT_FLOAT(leaky_relu_backward))
+
+#define ENDS(T) T low = PARAM_F(T, params, a), high = PARAM_F(T, params, b)
+BINARY_FLOAT_WITH(hardtanh_backward, ENDS, (y <= low) | (y >= high) ? 0 : x)
+POINTWISE(hardtanh_backward, AT_FLOAT(hardtanh_backward))
+
+/* x where y > a, else b. With y = x that is threshold, with b = 0 its gradient. */
+#define LIMIT_F(T) T limit = PARAM_F(T, params, a), other = PARAM_F(T, params, b)
+#define LIMIT_I(T) T limit = PARAM_I(T, params, a), other = PARAM_I(T, params, b)
+BINARY_FLOAT_WITH(threshold, LIMIT_F, y <= limit ? other : x)
+BINARY_INT_WITH(threshold, LIMIT_I, y <= limit ? other : x)
+POINTWISE(threshold, AT_INT(threshold), AT_FLOAT(threshold))
+
+#define LAMBDA(T) T lambda = PARAM_F(T, params, a)
+UNARY_FLOAT_WITH(hardshrink, LAMBDA, (x >= -lambda) & (x <= lambda) ? 0 : x)
+UNARY_FLOAT_WITH(softshrink, LAMBDA,
+		 x > lambda  ? x - lambda :
+		 x < -lambda ? x + lambda :
+		 x != x	     ? x :
+			       0)
+BINARY_FLOAT_WITH(shrink_backward, LAMBDA, (y >= -lambda) & (y <= lambda) ? 0 : x)
+POINTWISE(hardshrink, AT_FLOAT(hardshrink))
+POINTWISE(softshrink, AT_FLOAT(softshrink))
+POINTWISE(shrink_backward, AT_FLOAT(shrink_backward))
+
+/* Gradients from the saved result y. */
+BINARY_FLOAT(relu_backward, y <= 0 ? 0 : x)
+POINTWISE(relu_backward, AT_FLOAT(relu_backward))
+BINARY_FLOAT(tanh_backward, x *(1 - y * y))
+BINARY_COMPLEX(tanh_backward, COMPLEX_MUL(x, conj(1 - COMPLEX_MUL(y, y))))
+POINTWISE(tanh_backward, AT_FLOAT(tanh_backward), AT_COMPLEX(tanh_backward))
+BINARY_FLOAT(sigmoid_backward, x *(1 - y) * y)
+BINARY_COMPLEX(sigmoid_backward, COMPLEX_MUL(x, conj(COMPLEX_MUL(1 - y, y))))
+POINTWISE(sigmoid_backward, AT_FLOAT(sigmoid_backward), AT_COMPLEX(sigmoid_backward))
+
+/* a: alpha; b: scale; c: scale of the input. y is the saved result, negative where the input is. */
+#define ELU_PARAMS(T) \
+	T alpha = PARAM_F(T, params, a), scale = PARAM_F(T, params, b), in = PARAM_F(T, params, c)
+BINARY_FLOAT_WITH(elu_backward_result, ELU_PARAMS,
+		  y <= 0 ? x * in * (y + alpha * scale) : x * scale)
+POINTWISE(elu_backward_result, AT_FLOAT(elu_backward_result))
+
+/* z is exp(-|y|), saved by log_sigmoid. */
+TERNARY_FLOAT_WITH(log_sigmoid_backward, NO_DECL, x *(y < 0 ? 1 - z / (1 + z) : z / (1 + z)))
+POINTWISE(log_sigmoid_backward, AT_FLOAT(log_sigmoid_backward))
+
+CPU_KERNELS(K(relu), K(hardsigmoid), K(hardswish), K(hardsigmoid_backward), K(hardswish_backward),
+	    K(leaky_relu), K(leaky_relu_backward), K(hardtanh_backward), K(threshold),
+	    K(hardshrink), K(softshrink), K(shrink_backward), K(relu_backward), K(tanh_backward),
+	    K(sigmoid_backward), K(elu_backward_result), K(log_sigmoid_backward))

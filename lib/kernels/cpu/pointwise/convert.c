@@ -176,7 +176,7 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 	bool same = it->direct;
 
 	if (unlikely(!loop))
-		return kernel_no_dtype(name, it->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, it->dtype, "cpu");
 	for (int i = 0; i < it->nops; i++)
 		same &= iter_dtype(it, i) == want[i];
 	if (likely(same))

@@ -33,7 +33,7 @@ static int cpu_bernoulli(tensor *out, const struct random_params *p)
 #undef ENTRY
 
 	if (!groups[out->dtype])
-		return kernel_no_dtype("bernoulli", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("bernoulli", out->dtype, "cpu");
 	random_fill(out->data, out->numel, NARROW, groups[out->dtype], p);
 	return 0;
 }
@@ -127,7 +127,7 @@ static int cpu_native_dropout(tensor *out, tensor *mask, const tensor *input,
 	struct dropout f = { p, out->data, input->data, mask->data, out->numel };
 
 	if (!groups[out->dtype])
-		return kernel_no_dtype("native_dropout", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("native_dropout", out->dtype, "cpu");
 	parallel_for(0, (f.n + NARROW - 1) / NARROW, RANDOM_GRAIN, groups[out->dtype], &f);
 	return 0;
 }

@@ -175,7 +175,7 @@ static int fill_floats(const char *name, tensor *out, const parallel_fn *groups,
 	enum tensor_dtype dtype = is_complex ? dtype_real(out->dtype) : out->dtype;
 
 	if (!groups[dtype])
-		return kernel_no_dtype(name, out->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, out->dtype, "cpu");
 	random_fill(out->data, out->numel * (is_complex ? 2 : 1),
 		    dtype == TENSOR_F64 ? WIDE : NARROW, groups[dtype], p);
 	return 0;

@@ -82,7 +82,7 @@ static int cpu_randint(tensor *out, const struct random_params *p)
 #undef ENTRY
 
 	if (!groups[out->dtype][0])
-		return kernel_no_dtype("randint", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("randint", out->dtype, "cpu");
 	random_fill(out->data, out->numel, p->wide ? WIDE : NARROW, groups[out->dtype][p->wide], p);
 	return 0;
 }

@@ -214,7 +214,7 @@ static int minmax_dim(const char *name, const struct minmax_finder *f, tensor *v
 	struct reduce_iter t;
 
 	if (unlikely(!j.f))
-		return kernel_no_dtype(name, self->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, self->dtype, "cpu");
 	reduce_iter_build(&t, ops, 3, dims);
 	if (!t.kept.count)
 		return 0;

@@ -31,7 +31,7 @@ static int cpu_logsumexp(tensor *out, const tensor *self, uint32_t dims)
 	static const struct reduction f64 = { .r = &logsumexp_f64, .finish = logsumexp_finish_f64 };
 
 	if (unlikely(dtype_is_complex(self->dtype)))
-		return kernel_no_dtype("logsumexp", self->dtype, "cpu");
+		return tensor_kernel_no_dtype("logsumexp", self->dtype, "cpu");
 	return CPU_NAME(reduce)(out->dtype == TENSOR_F64 ? &f64 : &f32, out, self, dims);
 }
 

@@ -97,7 +97,7 @@ static int reduce_with(const char *name, const struct reducer *r, tensor *out, c
 	const struct reduction what = { .r = r };
 
 	return likely(r) ? CPU_NAME(reduce)(&what, out, self, dims) :
-			   kernel_no_dtype(name, self->dtype, "cpu");
+			   tensor_kernel_no_dtype(name, self->dtype, "cpu");
 }
 
 static int cpu_max_all(tensor *out, const tensor *self, uint32_t dims)

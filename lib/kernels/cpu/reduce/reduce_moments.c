@@ -159,7 +159,7 @@ static int reduce_moments(const char *name, tensor *out, const tensor *self, uin
 	struct reduction what = { .finish = root ? deviation : variance, .p = p };
 
 	if (unlikely(dtype_is_integral(self->dtype)))
-		return kernel_no_dtype(name, self->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, self->dtype, "cpu");
 	what.r = self->dtype == TENSOR_F64 ? &moments_f64 : &moments_f32;
 	if (dtype_is_complex(self->dtype)) {
 		what.r = &complex_moments_reducer;

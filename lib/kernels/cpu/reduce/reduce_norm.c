@@ -104,7 +104,7 @@ static int cpu_norm(tensor *out, const tensor *self, uint32_t dims, double p)
 	struct reduction norm = { .p = p };
 
 	if (unlikely(real != TENSOR_F32 && !wide))
-		return kernel_no_dtype("norm", self->dtype, "cpu");
+		return tensor_kernel_no_dtype("norm", self->dtype, "cpu");
 	if (p == 2)
 		norm.r = wide ? &squares_f64 : &squares_f32;
 	else if (p == 0)

@@ -136,7 +136,7 @@ static int cpu_mean(tensor *out, const tensor *self, uint32_t dims)
 		mean.finish = mean_c128;
 		break;
 	default:
-		return kernel_no_dtype("mean", self->dtype, "cpu");
+		return tensor_kernel_no_dtype("mean", self->dtype, "cpu");
 	}
 	return CPU_NAME(reduce)(&mean, out, self, dims);
 }
@@ -146,7 +146,7 @@ static int cpu_nansum(tensor *out, const tensor *self, uint32_t dims)
 	struct reduction nansum = { .r = sum_of(out, self) };
 
 	if (unlikely(dtype_is_complex(self->dtype)))
-		return kernel_no_dtype("nansum", self->dtype, "cpu");
+		return tensor_kernel_no_dtype("nansum", self->dtype, "cpu");
 	if (nansum.r == &sum_f32 || nansum.r == &sum_bf16)
 		nansum.r = &nansum_f32;
 	else if (nansum.r == &sum_f64)

@@ -106,7 +106,7 @@ static int scan_minmax(const char *name, const struct minmax_scanner *const of[4
 	struct reduce_iter t;
 
 	if (unlikely(dtype_is_complex(self->dtype)))
-		return kernel_no_dtype(name, self->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, self->dtype, "cpu");
 	if (!self->numel)
 		return 0;
 	j.s = of[wide == TENSOR_F32 ? 1 : wide == TENSOR_F64 ? 2 : wide == TENSOR_U64 ? 3 : 0];

@@ -33,8 +33,8 @@ static int cpu_fill(struct tensor_iter *it, const struct pointwise_params *param
 	};
 	_Alignas(16) char element[16];
 
-	if (element_store(element, it->dtype, params->a) < 0)
-		return kernel_no_dtype("fill", it->dtype, "cpu");
+	if (tensor_element_store(element, it->dtype, params->a) < 0)
+		return tensor_kernel_no_dtype("fill", it->dtype, "cpu");
 	iter_run(it, loops[dtype_sizes[it->dtype]], element);
 	return 0;
 }
@@ -61,7 +61,7 @@ static int cpu_arange(struct tensor_iter *it, const struct pointwise_params *par
 	static const iter_loop loops[TENSOR_DTYPE_COUNT] = { DTYPES_NUMBER(ARANGE_ENTRY) };
 
 	if (!loops[it->dtype])
-		return kernel_no_dtype("arange", it->dtype, "cpu");
+		return tensor_kernel_no_dtype("arange", it->dtype, "cpu");
 	loops[it->dtype](it->data, it->strides[0], it->strides[0], it->numel, 1, params);
 	return 0;
 }

@@ -49,7 +49,7 @@ static int cpu_linspace(struct tensor_iter *it, const struct pointwise_params *p
 			      scalar_imag(params->b) };
 
 	if (!fn[it->dtype])
-		return kernel_no_dtype("linspace", it->dtype, "cpu");
+		return tensor_kernel_no_dtype("linspace", it->dtype, "cpu");
 	parallel_for(0, r.n, ITER_GRAIN, fn[it->dtype], &r);
 	return 0;
 }

@@ -143,7 +143,7 @@ static int cpu_pad_backward(tensor *out, const tensor *grad, const struct pad_pa
 	tensor *maps;
 
 	if (!fn[out->dtype])
-		return kernel_no_dtype("pad_backward", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("pad_backward", out->dtype, "cpu");
 	maps = planes_init(&p, grad, out, params);
 	if (!maps)
 		return -thread()->error.code;

@@ -37,7 +37,7 @@ static int cpu_searchsorted(tensor *out, const tensor *sequence, const tensor *v
 				right };
 
 	if (unlikely(!fns[sequence->dtype]))
-		return kernel_no_dtype("searchsorted", sequence->dtype, "cpu");
+		return tensor_kernel_no_dtype("searchsorted", sequence->dtype, "cpu");
 	parallel_for(0, values->numel, ITER_GRAIN / 16, fns[sequence->dtype], &j);
 	return 0;
 }
@@ -50,7 +50,7 @@ static int cpu_unique(const tensor *rows, const int64_t *order, int64_t *starts,
 	static const unique_runs_fn fns[TENSOR_DTYPE_COUNT] = { DTYPES_REAL(RUNS_ENTRY) };
 
 	if (unlikely(!fns[rows->dtype]))
-		return kernel_no_dtype("unique", rows->dtype, "cpu");
+		return tensor_kernel_no_dtype("unique", rows->dtype, "cpu");
 	*runs = fns[rows->dtype](rows->data, rows->sizes[0], rows->sizes[1], order, starts);
 	return 0;
 }

@@ -22,7 +22,7 @@ static int select_elements(const char *name, struct line_job *j, tensor *values,
 	bool narrow = is_k32(self->dtype, self->sizes[dim]);
 
 	if (unlikely(!is_ordered(self->dtype)))
-		return kernel_no_dtype(name, self->dtype, "cpu");
+		return tensor_kernel_no_dtype(name, self->dtype, "cpu");
 	j->dtype = self->dtype;
 	j->n = self->sizes[dim];
 	j->scratch = 2 * j->n * (int64_t)(narrow ? sizeof(uint64_t) : sizeof(struct item64));

@@ -15,7 +15,7 @@ static int cpu_sort(tensor *values, tensor *indices, const tensor *self, int dim
 	bool narrow = is_k32(j.dtype, j.n);
 
 	if (unlikely(!is_ordered(self->dtype)))
-		return kernel_no_dtype("sort", self->dtype, "cpu");
+		return tensor_kernel_no_dtype("sort", self->dtype, "cpu");
 	j.line = narrow ? sort_line_k32 : sort_line_k64;
 	j.scratch = 2 * j.n * (int64_t)(narrow ? sizeof(uint64_t) : sizeof(struct item64));
 	return for_each_line(&j, values, indices, self, dim);

@@ -55,7 +55,7 @@ static int cpu_spmm(tensor *out, const int64_t *crow, const int64_t *col, const 
 	int64_t work;
 
 	if (!rows[out->dtype])
-		return kernel_no_dtype("spmm", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("spmm", out->dtype, "cpu");
 	if (!s.m || !s.n)
 		return 0;
 	work = (crow[s.m] / s.m + 1) * s.n;
@@ -92,7 +92,7 @@ static int cpu_sampled_mm(tensor *out, const int64_t *row, const int64_t *col, c
 	int64_t work = s.k + 1;
 
 	if (!loops[out->dtype])
-		return kernel_no_dtype("sampled_mm", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("sampled_mm", out->dtype, "cpu");
 	parallel_for(0, out->numel, work < ITER_GRAIN ? ITER_GRAIN / work : 1, loops[out->dtype],
 		     &s);
 	return 0;
@@ -136,7 +136,7 @@ static int cpu_sum_runs(tensor *out, const tensor *values, const int64_t *order,
 	struct runs s = { starts, order, n ? out->numel / n : 0, values->data, out->data };
 
 	if (!loops[out->dtype])
-		return kernel_no_dtype("coalesce", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("coalesce", out->dtype, "cpu");
 	parallel_for(0, n, s.block < ITER_GRAIN / 4 ? ITER_GRAIN / 4 / (s.block + 1) : 1,
 		     loops[out->dtype], &s);
 	return 0;

@@ -67,7 +67,7 @@ int CPU_NAME(conv_plain)(enum conv_result kind, const tensor *y, const tensor *x
 	int64_t work;
 
 	if (!fn[x->dtype])
-		return kernel_no_dtype("convolution", x->dtype, "cpu");
+		return tensor_kernel_no_dtype("convolution", x->dtype, "cpu");
 	c.x_plane = sizes_of(x, c.x);
 	c.y_plane = sizes_of(y, c.y);
 	c.w_plane = sizes_of(w, c.taps);

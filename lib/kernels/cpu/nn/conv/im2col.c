@@ -116,7 +116,7 @@ static int cpu_col2im(tensor *out, const tensor *self, const struct columns_para
 	struct columns c = { .p = params, .to = out->data, .from = self->data };
 
 	if (!loops[self->dtype])
-		return kernel_no_dtype("col2im", self->dtype, "cpu");
+		return tensor_kernel_no_dtype("col2im", self->dtype, "cpu");
 	for_planes(out, &c, loops[self->dtype]);
 	return 0;
 }

@@ -3,7 +3,7 @@
  * Adaptive pooling: the window of output o of n is the elements from floor(o in / n) to before
  * ceil((o + 1) in / n). Windows may overlap, and their sizes differ by one.
  */
-#include "kernels/cpu/nn/pool.h"
+#include "kernels/cpu/nn/pool/pool.h"
 
 #include <math.h>
 
@@ -44,14 +44,14 @@ static inline int64_t line_of(const struct pool_shape *s, int64_t a, int64_t b)
 	return (a * s->in[1] + b) * s->in[2];
 }
 
-#define LOOPS_FILE "kernels/cpu/nn/pool_adaptive_loops.h"
+#define LOOPS_FILE "kernels/cpu/nn/pool/pool_adaptive_loops.h"
 #include "kernels/cpu/simd/each_float.h"
 
 static int for_planes(const char *name, struct adaptive *m, enum tensor_dtype dtype,
 		      parallel_fn f32, parallel_fn f64)
 {
 	if (dtype != TENSOR_F32 && dtype != TENSOR_F64)
-		return kernel_no_dtype(name, dtype, "cpu");
+		return tensor_kernel_no_dtype(name, dtype, "cpu");
 	if (m->s.planes > 0 && m->s.in_plane > 0)
 		parallel_for(0, m->s.planes, pool_plane_grain(&m->s),
 			     dtype == TENSOR_F32 ? f32 : f64, m);

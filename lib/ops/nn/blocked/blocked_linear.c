@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Linear layers of blocked tensors, and reordering of their weights into oneDNN's preferred layout.
  */
-#include "ops/nn/blocked.h"
+#include "ops/nn/blocked/blocked.h"
 
 #include "family/blocked.h"
 #include "family/matmul.h"

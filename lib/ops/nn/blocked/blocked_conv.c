@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Convolution of blocked tensors, and reordering of its weights into oneDNN's preferred layout. */
-#include "ops/nn/blocked.h"
+#include "ops/nn/blocked/blocked.h"
 
 #include "ops/nn/spatial.h"
 

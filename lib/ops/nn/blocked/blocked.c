@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Blocked tensors: plugin, conversions, and the fallback that runs backward operators on dense
  * copies. */
-#include "ops/nn/blocked.h"
+#include "ops/nn/blocked/blocked.h"
 #include "ops/memory_format.h"
 
 #include "base/plugin.h"

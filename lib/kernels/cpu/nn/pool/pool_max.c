@@ -4,7 +4,7 @@
  * a chunk of a row process one tap after the other, in the order of the taps, which is the order in
  * which a single output would: of equal elements the first is taken.
  */
-#include "kernels/cpu/nn/pool.h"
+#include "kernels/cpu/nn/pool/pool.h"
 
 #include <math.h>
 
@@ -19,7 +19,7 @@ struct max_pool {
 #define IS_NAN(x) ((x) != (x))
 
 /* f32 has 32-bit indices, as wide as its elements, if a plane has fewer than 2^31 elements. */
-#define LOOPS_FILE "kernels/cpu/nn/pool_max_loops.h"
+#define LOOPS_FILE "kernels/cpu/nn/pool/pool_max_loops.h"
 #define I	   int64_t
 #include "kernels/cpu/simd/each_int.h"
 
@@ -59,7 +59,7 @@ static int cpu_max_pool(tensor *out, tensor *indices, const tensor *self,
 	parallel_fn fn = rows[self->dtype];
 
 	if (!fn)
-		return kernel_no_dtype("max_pool", self->dtype, "cpu");
+		return tensor_kernel_no_dtype("max_pool", self->dtype, "cpu");
 	if (self->dtype == TENSOR_F32 && m.s.in_plane > INT32_MAX)
 		fn = max_rows_f32_large;
 	if (out->numel)
@@ -78,7 +78,7 @@ struct max_backward {
 	_Atomic bool failed;
 };
 
-#define LOOPS_FILE "kernels/cpu/nn/pool_max_backward_loops.h"
+#define LOOPS_FILE "kernels/cpu/nn/pool/pool_max_backward_loops.h"
 #include "kernels/cpu/simd/each_float.h"
 
 static int cpu_max_pool_backward(tensor *out, const tensor *grad, const tensor *indices,
@@ -90,7 +90,7 @@ static int cpu_max_pool_backward(tensor *out, const tensor *grad, const tensor *
 				  .indices = indices->data };
 
 	if (out->dtype != TENSOR_F32 && out->dtype != TENSOR_F64)
-		return kernel_no_dtype("max_pool_backward", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("max_pool_backward", out->dtype, "cpu");
 	if (out->numel)
 		parallel_for(0, m.s.planes, pool_plane_grain(&m.s),
 			     out->dtype == TENSOR_F32 ? max_backward_f32 : max_backward_f64, &m);

@@ -5,7 +5,7 @@
  * outputs can be vectorized; the last tap comes first, so that the parts of an element are added in
  * the order of the outputs.
  */
-#include "kernels/cpu/nn/pool.h"
+#include "kernels/cpu/nn/pool/pool.h"
 
 struct avg_pool {
 	struct pool_shape s;
@@ -37,7 +37,7 @@ static void divisors(const struct pool_shape *s, int64_t oz, int64_t oy, int64_t
 	}
 }
 
-#define LOOPS_FILE "kernels/cpu/nn/pool_avg_loops.h"
+#define LOOPS_FILE "kernels/cpu/nn/pool/pool_avg_loops.h"
 #include "kernels/cpu/simd/each_float.h"
 #define T      int64_t
 #define SUFFIX i64
@@ -46,7 +46,7 @@ static void divisors(const struct pool_shape *s, int64_t oz, int64_t oy, int64_t
 #undef SUFFIX
 #undef LOOPS_FILE
 
-#define LOOPS_FILE "kernels/cpu/nn/pool_avg_backward_loops.h"
+#define LOOPS_FILE "kernels/cpu/nn/pool/pool_avg_backward_loops.h"
 #include "kernels/cpu/simd/each_float.h"
 
 /* avg_pool has no dilation; params->dilation is not set. */
@@ -68,7 +68,7 @@ static int cpu_avg_pool(tensor *out, const tensor *in, const struct pool_params 
 						   NULL;
 
 	if (!fn)
-		return kernel_no_dtype("avg_pool", in->dtype, "cpu");
+		return tensor_kernel_no_dtype("avg_pool", in->dtype, "cpu");
 	if (out->numel)
 		parallel_for(0, m.s.planes * m.s.out[0] * m.s.out[1], pool_grain(&m.s), fn, &m);
 	return 0;
@@ -82,7 +82,7 @@ static int cpu_avg_pool_backward(tensor *out, const tensor *grad, const struct p
 			      .in = grad->data };
 
 	if (out->dtype != TENSOR_F32 && out->dtype != TENSOR_F64)
-		return kernel_no_dtype("avg_pool_backward", out->dtype, "cpu");
+		return tensor_kernel_no_dtype("avg_pool_backward", out->dtype, "cpu");
 	if (out->numel)
 		parallel_for(0, m.s.planes, pool_plane_grain(&m.s),
 			     out->dtype == TENSOR_F32 ? spread_planes_f32 : spread_planes_f64, &m);

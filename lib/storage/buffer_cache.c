@@ -3,7 +3,7 @@
  * Buffers of the provider. A shareable storage has a buffer of its own. Freed buffers stay mapped,
  * in lists by rounded size, unless another process may have them mapped.
  */
-#include "storage/cache.h"
+#include "storage/buffer_cache.h"
 
 #include "base/error.h"
 #include "base/init.h"

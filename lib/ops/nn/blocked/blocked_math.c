@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Elementwise operators, sums, softmax and batch_norm on blocked tensors. */
-#include "ops/nn/blocked.h"
+#include "ops/nn/blocked/blocked.h"
 
 #include "family/activation.h"
 #include "family/batch_norm.h"

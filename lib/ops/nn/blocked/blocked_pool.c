@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Pooling of blocked tensors, and mkldnn_max_pool of strided ones. */
-#include "ops/nn/blocked.h"
+#include "ops/nn/blocked/blocked.h"
 
 #include "ops/nn/spatial.h"
 
