@@ -75,6 +75,15 @@ static inline void check_fails_(int code, const char *words, const char *file, i
 	_fail(file, line);
 }
 
+#define assert_contains(text, words) check_contains_((text), (words), __FILE__, __LINE__)
+static inline void check_contains_(const char *text, const char *words, const char *file, int line)
+{
+	if (text && strstr(text, words))
+		return;
+	fprintf(stderr, "\"%s\", expected text with \"%s\"\n", text ? text : "NULL", words);
+	_fail(file, line);
+}
+
 /* All elements as f64 in row-major order, for any strides and dtype; the caller frees them. */
 static inline double *values_of(tensor *t)
 {

@@ -211,7 +211,7 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* ---- what is left ---- */
+/* ---- leaks ---- */
 
 static struct tensor_live_counts live_before;
 

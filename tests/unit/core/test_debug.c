@@ -290,8 +290,8 @@ static void misuse_ends_the_program_with_a_message(void **state)
 		}
 		print_message("%s: %s", roles[i].name, text);
 		assert_int_equal(status, -SIGABRT);
-		assert_non_null(strstr(text, roles[i].says));
-		assert_non_null(strstr(text, "tensor_full"));
+		assert_contains(text, roles[i].says);
+		assert_contains(text, "tensor_full");
 	}
 }
 
@@ -301,7 +301,7 @@ static void double_release_is_reported_without_debug_mode(void **state)
 	char text[4096];
 
 	assert_int_equal(run_role("release_twice", "0", text, sizeof(text)), -SIGABRT);
-	assert_non_null(strstr(text, "TENSOR_DEBUG=1 tells"));
+	assert_contains(text, "TENSOR_DEBUG=1 tells");
 	assert_int_equal(run_role("use_after_release", "0", text, sizeof(text)), -SIGABRT);
 }
 
@@ -317,7 +317,7 @@ static void message_names_the_location_of_each_call(void **state)
 #endif
 	assert_int_equal(run_role("use_after_scope", "1", text, sizeof(text)), -SIGABRT);
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-		assert_non_null(strstr(text, lines[i]));
+		assert_contains(text, lines[i]);
 }
 
 /* Also without the debug mode: a released struct is not reused immediately. */
@@ -330,7 +330,7 @@ static void result_of_an_ended_scope_is_not_reused_soon(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		assert_int_equal(run_role(names[i], "0", text, sizeof(text)), -SIGABRT);
-		assert_non_null(strstr(text, "tensor_keep()"));
+		assert_contains(text, "tensor_keep()");
 	}
 }
 

@@ -40,7 +40,7 @@ static void every_schema_is_complete(void **state)
 		const struct tensor_schema *s = tensor_op_schema(tensor_op_at(i));
 
 		assert_ptr_equal(tensor_op_find(s->name), tensor_op_at(i));
-		assert_non_null(strstr(s->text, "->"));
+		assert_contains(s->text, "->");
 		for (int k = 0; k < s->nargs; k++)
 			assert_true(s->args[k].name && s->args[k].type);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Convolutions and their gradients against the sum that defines them, and what is refused. */
+/* Convolutions and their gradients against the sum that defines them; errors. */
 #include "check.h"
 
 /* A case with one or two spatial dimensions; output_padding is for transposed ones. */

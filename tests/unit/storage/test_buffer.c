@@ -384,8 +384,7 @@ end:
 }
 
 /*
- * Two storages of one import: a seal through one would make the other read-only without its
- * knowledge.
+ * Two storages of one import: a seal through one would make the mapping of the other one read-only.
  */
 static void seal_is_refused_while_another_storage_is_on_the_import(void **state)
 {
@@ -516,9 +515,8 @@ static void memfd_provider_refuses_device_features(void **state)
 	t = counted(TENSOR_INTS(4));
 #define NOT_HERE(call) assert_fails((call) < 0, ENOTSUP, advice)
 	NOT_HERE(tensor_buffer_dmabuf(t, TENSOR_BUFFER_READ));
-	assert_non_null(
-		strstr(tensor_last_error()->text,
-		       "tensor_buffer_dmabuf: storage of the memfd provider has no dma-buf"));
+	assert_contains(tensor_last_error()->text,
+			"tensor_buffer_dmabuf: storage of the memfd provider has no dma-buf");
 	NOT_HERE(tensor_buffer_handle(t, &handle));
 	NOT_HERE(tensor_buffer_revoke(t));
 	NOT_HERE(tensor_buffer_purgeable(t, true));
@@ -591,7 +589,7 @@ static void no_descriptor_is_left_behind(void **state)
 		n++;
 	assert_in_range(n, 100, 256);
 	assert_int_equal(tensor_last_error()->code, EMFILE);
-	assert_non_null(strstr(tensor_last_error()->text, "no file descriptor"));
+	assert_contains(tensor_last_error()->text, "no file descriptor");
 	while (n)
 		close(fds[--n]);
 	assert_int_equal(count_fds(), at_first);

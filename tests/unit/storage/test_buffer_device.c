@@ -499,7 +499,7 @@ static void forked_child_has_the_mapping_and_no_handle(void **state)
 	assert_true(floats(t)[1] == 11);
 	assert_done(tensor_buffer_handle(t, &handle));
 	assert_null(tensor_dma_region_open(t, TENSOR_BUFFER_READ));
-	assert_non_null(strstr(tensor_last_error()->text, "tensor_buffer_dmabuf() makes"));
+	assert_contains(tensor_last_error()->text, "tensor_buffer_dmabuf() makes");
 	tensor_release(t);
 }
 

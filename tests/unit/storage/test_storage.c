@@ -276,7 +276,7 @@ static void limit_of_the_module_is_a_clear_error(void **state)
 	assert_null(tensor_empty(LARGE, BUFFER));
 	assert_true(set_limit(before));
 	assert_int_equal(tensor_last_error()->code, ENOMEM);
-	assert_non_null(strstr(tensor_last_error()->text, "limit of the tensor module"));
+	assert_contains(tensor_last_error()->text, "limit of the tensor module");
 	tensor_release(a);
 	tensor_release(b);
 }

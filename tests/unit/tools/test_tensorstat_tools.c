@@ -189,7 +189,7 @@ static void top_fits_the_window_and_never_clears_it(void **state)
 	for (const char *p = last; (p = strstr(p, "\033[K")); p++)
 		lines++;
 	assert_in_range(lines, 4, 8);
-	assert_non_null(strstr(last, "\033[?25h\033[?1049l"));
+	assert_contains(last, "\033[?25h\033[?1049l");
 }
 
 static void top_leaves_the_terminal_as_it_was(void **state)
