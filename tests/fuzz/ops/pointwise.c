@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Unary and binary elementwise operators, and reductions. */
+/*
+ * Unary and binary elementwise operators, and reductions. Over 500 lines, because reductions use the
+ * functions of the binary operators.
+ */
 #include "fuzz.h"
 
 #include <math.h>
