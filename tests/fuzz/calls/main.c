@@ -3,17 +3,17 @@
  * Calls every operator with hostile arguments through the boxed call. Results are not compared: a
  * call succeeds or fails with an error, and leaves no tensor behind. Built with sanitizers.
  *
- * \tfuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--round NAME]
+ *	fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--round NAME]
  *
  * Without --round all rounds run, each with its share of the calls:
  *
- * \tplain\t\tthe arguments as generated
- * \twriter\t\tanother thread writes to the arguments during the call, as a process can
- * \t\t\tthat shares their memory
- * \tautograd\tinputs require gradients; backward from the results, then backward
- * \t\t\tthrough the gradients
- * \twithout-memory\teach call is repeated with its first allocation failing, its second, ...
- * \tfork\t\tat intervals a forked child makes the call first
+ *	plain		the arguments as generated
+ *	writer		another thread writes to the arguments during the call, as a process can
+ *			that shares their memory
+ *	autograd	inputs require gradients; backward from the results, then backward
+ *			through the gradients
+ *	without-memory	each call is repeated with its first allocation failing, its second, ...
+ *	fork		at intervals a forked child makes the call first
  *
  * The arguments of a call depend only on the seed, the round and its number: --round NAME --first N
  * --calls 1 repeats one. The calls run in child processes, some thousand each, so that a crash does

@@ -2,7 +2,7 @@
 /*
  * Fuzzes the module inside a guest, guided by coverage.
  *
- * \tfuzz [--calls N] [--seconds N] [--seed N] [--out FILE] [--run] [CORPUS...]
+ *	fuzz [--calls N] [--seconds N] [--seed N] [--out FILE] [--run] [CORPUS...]
  *
  * Makes N calls in workers, which are replaced when they end or die. CORPUS: files of initial
  * programs. --out: the file for programs that were kept; those that ran when the kernel printed a

@@ -2,7 +2,7 @@
 /*
  * Compares operators with plain loops.
  *
- * \tfuzz-ops [--cases N] [--seed S] [--case K] [--op NAME]
+ *	fuzz-ops [--cases N] [--seed S] [--case K] [--op NAME]
  *
  * Every case has its own seed, printed on failure: --seed S --case K repeats it. A valid call must
  * give the result of the plain implementation, in each form of the operator; an invalid call must

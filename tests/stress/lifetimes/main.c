@@ -3,8 +3,8 @@
  * Walks all orders in which two processes can open the device, make, export, import, map, attach
  * and close two buffers, or be killed, and compares the kernel with a model after each step.
  *
- * \tlifetimes [SECONDS]\t\t120, or LIFETIMES of the environment
- * \tlifetimes '0o 0a0 0e0 0s'\tone sequence: a process, an action, a buffer; see model.c
+ *	lifetimes [SECONDS]		120, or LIFETIMES of the environment
+ *	lifetimes '0o 0a0 0e0 0s'	one sequence: a process, an action, a buffer; see model.c
  *
  * Iterative deepening: among the next lengths of all scopes (processes, buffers), the one with the
  * fewest sequences is done first while time allows. A sequence of n steps is only compared after

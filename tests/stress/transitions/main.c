@@ -4,7 +4,7 @@
  * and imports, forks, purges and exits. After SEAL no byte changes, by any path; after REVOKE every
  * access is SIGBUS or EIDRM, and never another buffer's memory.
  *
- * \ttransitions [SECONDS [SEED]]\t60 and 1, or TRANSITIONS and SEED of the environment
+ *	transitions [SECONDS [SEED]]	60 and 1, or TRANSITIONS and SEED of the environment
  */
 #include "../stress.h"
 #include "round.h"
