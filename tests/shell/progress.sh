@@ -29,7 +29,7 @@ build_counts_its_steps() {
 	rm -rf "$tmp/b"
 	env -u MAKEFLAGS $steps make "B=$tmp/b" "CC=true" "$tmp/b/bin/tensorstat" >"$tmp/out" 2>&1 || true
 	local count
-	count=$(ls tools/tensorstat/*.c | wc -l)
+	count=$(find tools/tensorstat -name '*.c' | wc -l)
 	cat "$tmp/out"
 	[ "$(grep -c "^  \[ *[0-9]*/$((count + 1))\] CC " "$tmp/out")" = "$count" ]
 	grep "^  \[$((count + 1))/$((count + 1))\] LD " "$tmp/out"

@@ -278,7 +278,7 @@ static void complex_numbers_agree_with_the_definition(void **state)
 	}
 }
 
-static void same_and_valid_padding(void **state)
+static void same_and_valid_padding_equal_explicit_padding(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 4)), *w = iota(1, TENSOR_INTS(1, 1, 2));
@@ -325,7 +325,7 @@ static void f16_and_bf16_are_summed_in_f32(void **state)
 	}
 }
 
-static void conv1d_and_conv3d_with_and_without_batch(void **state)
+static void conv1d_and_conv3d_take_inputs_without_batch(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 4)), *w = iota(1, TENSOR_INTS(1, 1, 2));
@@ -449,9 +449,9 @@ int main(void)
 		cmocka_unit_test(non_finite_values_affect_only_their_windows),
 		cmocka_unit_test(integers_agree_with_the_definition),
 		cmocka_unit_test(complex_numbers_agree_with_the_definition),
-		cmocka_unit_test(same_and_valid_padding),
+		cmocka_unit_test(same_and_valid_padding_equal_explicit_padding),
 		cmocka_unit_test(f16_and_bf16_are_summed_in_f32),
-		cmocka_unit_test(conv1d_and_conv3d_with_and_without_batch),
+		cmocka_unit_test(conv1d_and_conv3d_take_inputs_without_batch),
 		cmocka_unit_test(backward_computes_only_the_masked_outputs),
 		cmocka_unit_test(bits_do_not_depend_on_threads),
 		cmocka_unit_test(errors_name_the_argument),

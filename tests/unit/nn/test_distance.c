@@ -9,7 +9,7 @@ static tensor *points(void)
 	return ok(tensor_from_data(v, TENSOR_INTS(3, 2), F64));
 }
 
-static void norms_of_every_order(void **state)
+static void distances_of_every_order_equal_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = points();
@@ -85,7 +85,7 @@ static void every_formula_agrees_with_differences(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(norms_of_every_order),
+		cmocka_unit_test(distances_of_every_order_equal_known_values),
 		cmocka_unit_test(batches_broadcast),
 		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(every_formula_agrees_with_differences),

@@ -89,7 +89,7 @@ static void every_window_is_searched(void **state)
 		}
 }
 
-static void divisors_and_ceil_mode(void **state)
+static void divisor_and_ceil_mode_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 5)), *y = iota(1, TENSOR_INTS(1, 3, 3));
@@ -207,7 +207,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_window_is_searched),
-		cmocka_unit_test(divisors_and_ceil_mode),
+		cmocka_unit_test(divisor_and_ceil_mode_give_known_values),
 		cmocka_unit_test(gradients_reach_the_selected_elements),
 		cmocka_unit_test(adaptive_windows_cover_the_input),
 		cmocka_unit_test(max_of_a_window_with_nan_is_nan),

@@ -160,7 +160,7 @@ static void lines_with_nan_or_infinity_are_nan(void **state)
 		}
 }
 
-static void empty_and_zero_dimensional_tensors(void **state)
+static void empty_and_zero_dim_tensors_keep_their_shape(void **state)
 {
 	tensor_scope {
 		tensor *zero = ok(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(3.0), F32)), *y;
@@ -253,7 +253,7 @@ int main(void)
 		cmocka_unit_test(strides_and_negative_strides_agree),
 		cmocka_unit_test(large_numbers_do_not_overflow),
 		cmocka_unit_test(lines_with_nan_or_infinity_are_nan),
-		cmocka_unit_test(empty_and_zero_dimensional_tensors),
+		cmocka_unit_test(empty_and_zero_dim_tensors_keep_their_shape),
 		cmocka_unit_test(dtype_argument_is_the_dtype_of_the_computation),
 		cmocka_unit_test(f16_and_bf16_are_the_rounded_f32_result),
 		cmocka_unit_test(same_bits_on_one_and_two_threads),

@@ -192,7 +192,7 @@ static void functions_agree_with_the_c_library_in_every_layout(void **state)
 	}
 }
 
-static void values_at_the_limits_of_ranges(void **state)
+static void limits_of_ranges_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = V(NAN, INFINITY, -INFINITY, -0.0);
@@ -226,7 +226,7 @@ static void values_at_the_limits_of_ranges(void **state)
 	}
 }
 
-static void quotients_and_remainders(void **state)
+static void quotients_and_remainders_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *a = V(7, -7, 7, -7, 1), *b = V(2, 2, -2, -2, 0);
@@ -253,7 +253,7 @@ static void quotients_and_remainders(void **state)
 	}
 }
 
-static void powers_and_bits(void **state)
+static void pow_and_bit_operators_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = V(4, 9, 0.25), *i = VD(TENSOR_I32, -2, 3, 0, 1);
@@ -333,7 +333,7 @@ static void selections_give_known_values(void **state)
 	}
 }
 
-static void activations_with_parameters(void **state)
+static void activations_with_parameters_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = V(-2, 0, 3);
@@ -365,7 +365,7 @@ static void assert_complex(tensor *t, double _Complex want)
 	assert_true(fabs(v[0] - creal(want)) < 1e-14 && fabs(v[1] - cimag(want)) < 1e-14);
 }
 
-static void complex_numbers(void **state)
+static void complex_functions_give_known_values(void **state)
 {
 	double _Complex z = CMPLX(0.6, -1.3), w = CMPLX(-0.2, 0.4);
 
@@ -482,12 +482,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_agree_with_the_c_library_in_every_layout),
-		cmocka_unit_test(values_at_the_limits_of_ranges),
-		cmocka_unit_test(quotients_and_remainders),
-		cmocka_unit_test(powers_and_bits),
+		cmocka_unit_test(limits_of_ranges_give_known_values),
+		cmocka_unit_test(quotients_and_remainders_give_known_values),
+		cmocka_unit_test(pow_and_bit_operators_give_known_values),
 		cmocka_unit_test(selections_give_known_values),
-		cmocka_unit_test(activations_with_parameters),
-		cmocka_unit_test(complex_numbers),
+		cmocka_unit_test(activations_with_parameters_give_known_values),
+		cmocka_unit_test(complex_functions_give_known_values),
 		cmocka_unit_test(in_place_and_out_forms_agree),
 		cmocka_unit_test(sub_uses_both_parts_of_a_complex_alpha),
 		cmocka_unit_test(complex_expm1_of_infinities),

@@ -206,7 +206,7 @@ static void alpha_scales_the_second_operand(void **state)
 	}
 }
 
-static void in_place_and_out_forms(void **state)
+static void in_place_and_out_forms_write_to_their_arguments(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3)), *row = tensor_select(a, 0, 0);
@@ -382,7 +382,7 @@ static void imaginary_part_of_a_real_argument_is_refused(void **state)
 	}
 }
 
-static void pow_of_bool(void **state)
+static void pow_of_bool_is_bool(void **state)
 {
 	tensor_scope {
 		tensor *b = ok(
@@ -406,14 +406,14 @@ int main(void)
 		cmocka_unit_test(unary_operators_agree_with_the_c_library),
 		cmocka_unit_test(special_values_follow_ieee),
 		cmocka_unit_test(alpha_scales_the_second_operand),
-		cmocka_unit_test(in_place_and_out_forms),
+		cmocka_unit_test(in_place_and_out_forms_write_to_their_arguments),
 		cmocka_unit_test(where_selects_and_copy_broadcasts),
 		cmocka_unit_test(dtypes_without_a_kernel_are_refused),
 		cmocka_unit_test(large_results_are_the_same_on_any_number_of_threads),
 		cmocka_unit_test(complex_products_have_the_bits_of_four_products),
 		cmocka_unit_test(gelu_equals_x_times_the_normal_cdf),
 		cmocka_unit_test(imaginary_part_of_a_real_argument_is_refused),
-		cmocka_unit_test(pow_of_bool),
+		cmocka_unit_test(pow_of_bool_is_bool),
 	};
 
 	return cmocka_run_group_tests_name("pointwise", tests, NULL, NULL);

@@ -18,7 +18,7 @@ static void views_share_memory_and_count_its_changes(void **state)
 	}
 }
 
-static void select_slice_narrow(void **state)
+static void select_slice_and_narrow_are_views(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 4));
@@ -43,7 +43,7 @@ static void select_slice_narrow(void **state)
 	}
 }
 
-static void transpose_permute_t(void **state)
+static void transpose_permute_and_t_reorder_dimensions(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 2));
@@ -76,7 +76,7 @@ static void expand_repeats_without_memory(void **state)
 	}
 }
 
-static void view_and_reshape(void **state)
+static void view_shares_memory_and_reshape_may_copy(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *t = ok(tensor_transpose(a, 0, 1)), *r;
@@ -104,7 +104,7 @@ static void view_and_reshape(void **state)
 	}
 }
 
-static void squeeze_unsqueeze(void **state)
+static void squeeze_and_unsqueeze_change_dimensions_of_size_one(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(1, 3, 1, 2));
@@ -225,11 +225,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(views_share_memory_and_count_its_changes),
-		cmocka_unit_test(select_slice_narrow),
-		cmocka_unit_test(transpose_permute_t),
+		cmocka_unit_test(select_slice_and_narrow_are_views),
+		cmocka_unit_test(transpose_permute_and_t_reorder_dimensions),
 		cmocka_unit_test(expand_repeats_without_memory),
-		cmocka_unit_test(view_and_reshape),
-		cmocka_unit_test(squeeze_unsqueeze),
+		cmocka_unit_test(view_shares_memory_and_reshape_may_copy),
+		cmocka_unit_test(squeeze_and_unsqueeze_change_dimensions_of_size_one),
 		cmocka_unit_test(as_strided_stays_inside_the_storage),
 		cmocka_unit_test(diagonal_of_two_dimensions),
 		cmocka_unit_test(a_view_outlives_its_base),
