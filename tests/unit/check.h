@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 #include <tensor/dispatch.h>
@@ -182,6 +183,14 @@ static inline void check_strides_(tensor *t, const int64_t *want, int n, const c
 {
 	check_ints_("strides", tensor_strides(check_ok_(t, file, line)), tensor_dim(t), want, n,
 		    file, line);
+}
+
+static inline double seconds_of(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* An f32 tensor of this shape with the values start, start + 1, ...; owned by the open scope. */

@@ -69,23 +69,15 @@ __attribute__((unused)) static pid_t run_in_terminal(int *master, int rows, int 
 	return pid;
 }
 
-__attribute__((unused)) static double seconds_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Appends the output of `ms` milliseconds to `out`; false at the end of the output. */
 __attribute__((unused)) static bool read_terminal(int master, int ms)
 {
 	struct pollfd in = { .fd = master, .events = POLLIN };
-	double end = seconds_now() + ms * 1e-3, left;
+	double end = seconds_of(CLOCK_MONOTONIC) + ms * 1e-3, left;
 	size_t at = strlen(out);
 	ssize_t n;
 
-	while ((left = end - seconds_now()) > 0) {
+	while ((left = end - seconds_of(CLOCK_MONOTONIC)) > 0) {
 		if (poll(&in, 1, (int)(left * 1000) + 1) <= 0)
 			continue;
 		n = read(master, out + at, sizeof(out) - 1 - at);
@@ -100,9 +92,9 @@ __attribute__((unused)) static bool read_terminal(int master, int ms)
 /* Reads until `out` contains `words`, for at most ten seconds. */
 __attribute__((unused)) static bool read_until(int master, const char *words)
 {
-	double end = seconds_now() + 10;
+	double end = seconds_of(CLOCK_MONOTONIC) + 10;
 
-	while (!strstr(out, words) && seconds_now() < end)
+	while (!strstr(out, words) && seconds_of(CLOCK_MONOTONIC) < end)
 		if (!read_terminal(master, 20))
 			break;
 	return strstr(out, words);

@@ -18,14 +18,6 @@ static tensor *bytes(size_t n)
 	return ok(tensor_empty(TENSOR_INTS((int64_t)n), TENSOR_OPTIONS(.dtype = TENSOR_U8)));
 }
 
-static double seconds(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* ---- forks ---- */
 
 static const size_t sizes[] = { 4, 1000, 4096, 5000, MIB - 1, MIB, MIB + 1, 64 * MIB };
@@ -246,14 +238,14 @@ enum { MOVED = 50, OTHERS = 200000 };
 /* Processor seconds for sharing tensors with one view each, made before or after the others. */
 static double time_to_share(tensor **t, tensor **view, bool new_view)
 {
-	double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+	double start = seconds_of(CLOCK_THREAD_CPUTIME_ID);
 
 	for (int i = 0; i < MOVED; i++) {
 		if (new_view)
 			view[i] = ok(tensor_slice(t[i], 0, 3, TENSOR_NONE, 1));
 		assert_done(tensor_share_memory(t[i]));
 	}
-	return seconds(CLOCK_THREAD_CPUTIME_ID) - start;
+	return seconds_of(CLOCK_THREAD_CPUTIME_ID) - start;
 }
 
 static double time_beside(int others, bool new_view)
@@ -306,15 +298,15 @@ static atomic_int moving;
 
 static void *share_large(void *arg)
 {
-	double *took = arg, start = seconds(CLOCK_MONOTONIC);
+	double *took = arg, start = seconds_of(CLOCK_MONOTONIC);
 	tensor *t = bytes(LARGE * MIB);
 
 	memset(tensor_mutable_data(t), 1, LARGE * MIB);
-	start = seconds(CLOCK_MONOTONIC);
+	start = seconds_of(CLOCK_MONOTONIC);
 	moving = 1;
 	if (tensor_share_memory(t) < 0)
 		return t;
-	*took = seconds(CLOCK_MONOTONIC) - start;
+	*took = seconds_of(CLOCK_MONOTONIC) - start;
 	tensor_release(t);
 	return NULL;
 }
@@ -349,9 +341,9 @@ static double part_of_a_large_move(void (*what)(void))
 		while (!moving)
 			usleep(100);
 		usleep(10000);
-		start = seconds(CLOCK_MONOTONIC);
+		start = seconds_of(CLOCK_MONOTONIC);
 		what();
-		took = seconds(CLOCK_MONOTONIC) - start;
+		took = seconds_of(CLOCK_MONOTONIC) - start;
 		pthread_join(thread, &failed);
 		assert_null(failed);
 		if (took / large < part)

@@ -149,9 +149,9 @@ static void top_start(int rows, int columns, char *const *argv)
 /* Waits until the words are on the screen, or no longer on it. */
 static void wait_for(const char *words, bool there)
 {
-	double end = seconds_now() + 10;
+	double end = seconds_of(CLOCK_MONOTONIC) + 10;
 
-	while (screen_has(words) != there && seconds_now() < end) {
+	while (screen_has(words) != there && seconds_of(CLOCK_MONOTONIC) < end) {
 		read_terminal(terminal, 20);
 		screen_update();
 	}
