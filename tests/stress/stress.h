@@ -40,7 +40,7 @@ HELPER bool tap_result(bool good, const char *what)
  * @slab: a slab page, which may contain objects of other allocations
  * @kept: never freed: memory for call stacks, per-processor memory
  * @module: the call stack contains the module
- * @text: the first part of the record, or NULL
+ * @text: the first part of the record, if it is to be printed
  * @len: length of @text
  */
 struct page_record {

@@ -240,7 +240,7 @@ long run_limit(struct machine *m, const struct call_type *type, const uint64_t *
 	return limit_write(arg[0]);
 }
 
-/* args: pages. Memory pressure: calls the module's shrinker. */
+/* args: none. Memory pressure: calls the module's shrinker. */
 long run_shrink(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);

@@ -83,7 +83,7 @@ static void report(const char *name, const struct step *steps, int n, bool large
 	player_stop(&player);
 	if (!player_start(&player))
 		exit(1);
-	/* objects that are still alive would be reported again */
+	/* objects that are left would make every later comparison fail */
 	player_begin(&player, "again", false);
 	if (!player_end(&player)) {
 		printf("# still failing with new processes: %s\n", player.wrong);
@@ -292,7 +292,7 @@ static int random_steps(uint64_t *state, const struct scope *scope, struct step 
 		*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
 		s = (struct step){ (*state >> 33) % OPS, (*state >> 45) % PROCS,
 				   (*state >> 50) % BUFS };
-		/* without this check half of the steps would close something */
+		/* otherwise half of the steps would be KILL or SHUT */
 		if ((s.op == KILL || s.op == SHUT) && (*state >> 55) % 4)
 			continue;
 		if (!model_enabled(&m, scope, s))

@@ -238,7 +238,7 @@ pid_t actors_start(struct round *r, unsigned int proc)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	actor_dev = dev_open();
-	/* a device that only attaches may not write: SEAL does not depend on it */
+	/* without mappings vgem cannot write, and SEAL does not wait for it */
 	actor_vgem = maps ? vgem_open() : -ENODEV;
 	for (i = 0; i < THREADS; i++) {
 		actor[i] = (struct actor){ r, proc * THREADS + i, r->seed + proc * THREADS + i };

@@ -134,75 +134,88 @@ static const tensor_ints shapes[] = {
 };
 static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_BF16, TENSOR_F16,
 					    TENSOR_F32, TENSOR_I64,  TENSOR_C128 };
-#define EACH(i, n) for (int i = 0; i < (n); i++)
 /* All pairs of layouts are combined with all dtypes, each with one of the shapes. */
 #define SHAPE(d, k) shapes[((d) + (k) / 3) % (int)ARRAY_SIZE(shapes)]
 
 static void copies_agree_for_all_layouts(void **state)
 {
-	EACH(s, (int)ARRAY_SIZE(shapes))
-	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS) tensor_scope
-	{
-		tensor *x = in_layout(k, shapes[s], dtypes[d], 0), *plain = contiguous_copy(x);
-		tensor *to = in_layout(k < SAME_ROW ? k : PLAIN, shapes[s], dtypes[d], 1);
+	for (int s = 0; s < (int)ARRAY_SIZE(shapes); s++)
+		for (int d = 0; d < (int)ARRAY_SIZE(dtypes); d++)
+			for (int k = 0; k < LAYOUTS; k++)
+				tensor_scope {
+					tensor *x = in_layout(k, shapes[s], dtypes[d], 0),
+					       *plain = contiguous_copy(x);
+					tensor *to = in_layout(k < SAME_ROW ? k : PLAIN, shapes[s],
+							       dtypes[d], 1);
 
-		assert_same(tensor_contiguous(x), plain);
-		assert_same(tensor_copy_(to, plain), plain);
-		assert_same(tensor_to(x, F32), tensor_to(plain, F32));
-		assert_same(tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_BF16)),
-			    tensor_to(plain, TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
-	}
+					assert_same(tensor_contiguous(x), plain);
+					assert_same(tensor_copy_(to, plain), plain);
+					assert_same(tensor_to(x, F32), tensor_to(plain, F32));
+					assert_same(
+						tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_BF16)),
+						tensor_to(plain,
+							  TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
+				}
 }
 
 static void unary_operators_agree_for_all_layouts(void **state)
 {
-	EACH(s, (int)ARRAY_SIZE(shapes))
-	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS) tensor_scope
-	{
-		tensor *x = in_layout(k, shapes[s], dtypes[d], 0), *plain = contiguous_copy(x);
+	for (int s = 0; s < (int)ARRAY_SIZE(shapes); s++)
+		for (int d = 0; d < (int)ARRAY_SIZE(dtypes); d++)
+			for (int k = 0; k < LAYOUTS; k++)
+				tensor_scope {
+					tensor *x = in_layout(k, shapes[s], dtypes[d], 0),
+					       *plain = contiguous_copy(x);
 
-		assert_same(tensor_neg(x), tensor_neg(plain));
-		assert_same(tensor_sqrt(x), tensor_sqrt(plain));
-		assert_same(tensor_logical_not(x), tensor_logical_not(plain));
-		if (k < SAME_ROW)
-			assert_same(tensor_square_(x), tensor_square(plain));
-	}
+					assert_same(tensor_neg(x), tensor_neg(plain));
+					assert_same(tensor_sqrt(x), tensor_sqrt(plain));
+					assert_same(tensor_logical_not(x),
+						    tensor_logical_not(plain));
+					if (k < SAME_ROW)
+						assert_same(tensor_square_(x),
+							    tensor_square(plain));
+				}
 }
 
 static void binary_operators_agree_for_all_layouts(void **state)
 {
-	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
-	{
-		tensor_ints shape = SHAPE(d, k);
-		tensor *x = in_layout(k % LAYOUTS, shape, dtypes[d], 0);
-		tensor *y = in_layout(k / LAYOUTS, shape,
-				      dtypes[(d + (k % 3 == 2)) % (int)ARRAY_SIZE(dtypes)], 1);
-		tensor *plain_x = contiguous_copy(x), *plain_y = contiguous_copy(y);
+	for (int d = 0; d < (int)ARRAY_SIZE(dtypes); d++)
+		for (int k = 0; k < LAYOUTS * LAYOUTS; k++)
+			tensor_scope {
+				tensor_ints shape = SHAPE(d, k);
+				tensor *x = in_layout(k % LAYOUTS, shape, dtypes[d], 0);
+				tensor *y = in_layout(
+					k / LAYOUTS, shape,
+					dtypes[(d + (k % 3 == 2)) % (int)ARRAY_SIZE(dtypes)], 1);
+				tensor *plain_x = contiguous_copy(x), *plain_y = contiguous_copy(y);
 
-		assert_same(tensor_sub(x, y), tensor_sub(plain_x, plain_y));
-		assert_same(tensor_eq(x, y), tensor_eq(plain_x, plain_y));
-		assert_same(tensor_mul_scalar(x, TENSOR_SCALAR(3)),
-			    tensor_mul_scalar(plain_x, TENSOR_SCALAR(3)));
-		if (k % LAYOUTS < SAME_ROW && tensor_dtype(x) == tensor_dtype(y))
-			assert_same(tensor_add_(x, y), tensor_add(plain_x, plain_y));
-	}
+				assert_same(tensor_sub(x, y), tensor_sub(plain_x, plain_y));
+				assert_same(tensor_eq(x, y), tensor_eq(plain_x, plain_y));
+				assert_same(tensor_mul_scalar(x, TENSOR_SCALAR(3)),
+					    tensor_mul_scalar(plain_x, TENSOR_SCALAR(3)));
+				if (k % LAYOUTS < SAME_ROW && tensor_dtype(x) == tensor_dtype(y))
+					assert_same(tensor_add_(x, y),
+						    tensor_add(plain_x, plain_y));
+			}
 }
 
 static void ternary_operators_agree_for_all_layouts(void **state)
 {
-	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
-	{
-		tensor_ints shape = SHAPE(d, k);
-		tensor *c = in_layout(k % LAYOUTS, shape, TENSOR_BOOL, 2);
-		tensor *x = in_layout(k / LAYOUTS, shape, dtypes[d], 0);
-		tensor *y = in_layout(k % 7, shape, dtypes[d], 1);
-		tensor *plain = contiguous_copy(c), *plain_x = contiguous_copy(x);
+	for (int d = 0; d < (int)ARRAY_SIZE(dtypes); d++)
+		for (int k = 0; k < LAYOUTS * LAYOUTS; k++)
+			tensor_scope {
+				tensor_ints shape = SHAPE(d, k);
+				tensor *c = in_layout(k % LAYOUTS, shape, TENSOR_BOOL, 2);
+				tensor *x = in_layout(k / LAYOUTS, shape, dtypes[d], 0);
+				tensor *y = in_layout(k % 7, shape, dtypes[d], 1);
+				tensor *plain = contiguous_copy(c), *plain_x = contiguous_copy(x);
 
-		assert_same(tensor_where(c, x, y),
-			    tensor_where(plain, plain_x, contiguous_copy(y)));
-		assert_same(tensor_where_scalarother(c, x, TENSOR_SCALAR(1)),
-			    tensor_where_scalarother(plain, plain_x, TENSOR_SCALAR(1)));
-	}
+				assert_same(tensor_where(c, x, y),
+					    tensor_where(plain, plain_x, contiguous_copy(y)));
+				assert_same(tensor_where_scalarother(c, x, TENSOR_SCALAR(1)),
+					    tensor_where_scalarother(plain, plain_x,
+								     TENSOR_SCALAR(1)));
+			}
 }
 
 int main(void)

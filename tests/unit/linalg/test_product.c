@@ -7,8 +7,6 @@
 static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16,	 TENSOR_I32,
 					    TENSOR_I64, TENSOR_F16, TENSOR_BF16, TENSOR_F32,
 					    TENSOR_F64, TENSOR_C64, TENSOR_C128 };
-#define EACH_DTYPE(d) (size_t d##_ = 0; d##_ < ARRAY_SIZE(dtypes); d##_++)
-
 /* Integers 0 to 6, as [b, r, c] or its transpose. */
 static tensor *batch(enum tensor_dtype d, int64_t b, int64_t r, int64_t c, bool turned)
 {
@@ -30,39 +28,38 @@ static void bmm_is_mm_of_each_matrix(void **state)
 	};
 
 	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
-		for
-			EACH_DTYPE(d)
-	for (int turned = 0; turned < 4; turned++)
-		tensor_scope {
-			const int64_t *n = shapes[s];
-			tensor *a = batch(dtypes[d_], n[0], n[1], n[2], turned & 1);
-			tensor *b = batch(dtypes[d_], n[0], n[2], n[3], turned & 2);
-			tensor *c = ok(tensor_bmm(a, b));
+		for (size_t d_ = 0; d_ < ARRAY_SIZE(dtypes); d_++)
+			for (int turned = 0; turned < 4; turned++)
+				tensor_scope {
+					const int64_t *n = shapes[s];
+					tensor *a = batch(dtypes[d_], n[0], n[1], n[2], turned & 1);
+					tensor *b = batch(dtypes[d_], n[0], n[2], n[3], turned & 2);
+					tensor *c = ok(tensor_bmm(a, b));
 
-			for (int64_t i = 0; i < n[0]; i++)
-				assert_same(tensor_select(c, 0, i),
-					    tensor_mm(tensor_select(a, 0, i),
-						      tensor_select(b, 0, i)));
-		}
+					for (int64_t i = 0; i < n[0]; i++)
+						assert_same(tensor_select(c, 0, i),
+							    tensor_mm(tensor_select(a, 0, i),
+								      tensor_select(b, 0, i)));
+				}
 }
 
 static void baddbmm_scales_and_broadcasts_self(void **state)
 {
-	for
-		EACH_DTYPE(d)
-	tensor_scope {
-		tensor *a = batch(dtypes[d_], 3, 4, 5, false),
-		       *b = batch(dtypes[d_], 3, 5, 2, true);
-		tensor *c = ok(tensor_select(batch(dtypes[d_], 1, 4, 2, false), 0, 0));
-		tensor *product = ok(tensor_bmm(a, b)), *want, *into;
+	for (size_t d_ = 0; d_ < ARRAY_SIZE(dtypes); d_++)
+		tensor_scope {
+			tensor *a = batch(dtypes[d_], 3, 4, 5, false),
+			       *b = batch(dtypes[d_], 3, 5, 2, true);
+			tensor *c = ok(tensor_select(batch(dtypes[d_], 1, 4, 2, false), 0, 0));
+			tensor *product = ok(tensor_bmm(a, b)), *want, *into;
 
-		want = tensor_add(tensor_mul_scalar(c, S(2)), tensor_mul_scalar(product, S(3)));
-		assert_same(tensor_baddbmm_opt(c, a, b, S(2), S(3)), want);
-		into = ok(tensor_clone(product));
-		assert_same(tensor_baddbmm_opt_(into, a, b, S(0), S(1)), product);
-		assert_same(tensor_baddbmm_opt_(into, a, b, S(1), S(2)),
-			    tensor_mul_scalar(product, S(3)));
-	}
+			want = tensor_add(tensor_mul_scalar(c, S(2)),
+					  tensor_mul_scalar(product, S(3)));
+			assert_same(tensor_baddbmm_opt(c, a, b, S(2), S(3)), want);
+			into = ok(tensor_clone(product));
+			assert_same(tensor_baddbmm_opt_(into, a, b, S(0), S(1)), product);
+			assert_same(tensor_baddbmm_opt_(into, a, b, S(1), S(2)),
+				    tensor_mul_scalar(product, S(3)));
+		}
 }
 
 /* Values that f64 cannot represent. */
@@ -85,24 +82,23 @@ static void integer_products_are_exact(void **state)
 
 static void matmul_takes_vectors_as_rows_or_columns(void **state)
 {
-	for
-		EACH_DTYPE(d)
-	tensor_scope {
-		tensor *m = ok(tensor_select(batch(dtypes[d_], 1, 5, 6, false), 0, 0));
-		tensor *v = ok(tensor_select(m, 0, 2)), *w = ok(tensor_select(m, 1, 3));
-		tensor *column = ok(tensor_mm(m, tensor_unsqueeze(v, 1)));
+	for (size_t d_ = 0; d_ < ARRAY_SIZE(dtypes); d_++)
+		tensor_scope {
+			tensor *m = ok(tensor_select(batch(dtypes[d_], 1, 5, 6, false), 0, 0));
+			tensor *v = ok(tensor_select(m, 0, 2)), *w = ok(tensor_select(m, 1, 3));
+			tensor *column = ok(tensor_mm(m, tensor_unsqueeze(v, 1)));
 
-		assert_same(tensor_mv(m, v), column);
-		assert_same(tensor_matmul(m, v), column);
-		assert_same(tensor_matmul(w, m), tensor_mm(tensor_unsqueeze(w, 0), m));
-		assert_same(tensor_addmv_opt(w, m, v, S(2), S(1)),
-			    tensor_add(tensor_mul_scalar(w, S(2)), tensor_squeeze(column)));
-		assert_same(tensor_dot(v, v),
-			    tensor_mm(tensor_unsqueeze(v, 0), tensor_unsqueeze(v, 1)));
-		assert_same(tensor_outer(w, v),
-			    tensor_mm(tensor_unsqueeze(w, 1), tensor_unsqueeze(v, 0)));
-		assert_same(tensor_addr(m, w, v), tensor_add(m, tensor_outer(w, v)));
-	}
+			assert_same(tensor_mv(m, v), column);
+			assert_same(tensor_matmul(m, v), column);
+			assert_same(tensor_matmul(w, m), tensor_mm(tensor_unsqueeze(w, 0), m));
+			assert_same(tensor_addmv_opt(w, m, v, S(2), S(1)),
+				    tensor_add(tensor_mul_scalar(w, S(2)), tensor_squeeze(column)));
+			assert_same(tensor_dot(v, v),
+				    tensor_mm(tensor_unsqueeze(v, 0), tensor_unsqueeze(v, 1)));
+			assert_same(tensor_outer(w, v),
+				    tensor_mm(tensor_unsqueeze(w, 1), tensor_unsqueeze(v, 0)));
+			assert_same(tensor_addr(m, w, v), tensor_add(m, tensor_outer(w, v)));
+		}
 }
 
 static void dot_of_many_elements_is_summed_in_chunks(void **state)

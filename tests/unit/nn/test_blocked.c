@@ -402,7 +402,7 @@ static void repeated_calls_give_the_same_bits(void **state)
 }
 
 /* More shapes than the cache of primitives keeps. */
-static void more_shapes_than_the_cache_keeps(void **state)
+static void more_shapes_than_the_cache_keeps_are_computed(void **state)
 {
 	NEED_ONEDNN();
 	for (int64_t n = 1; n < 1400; n++)
@@ -445,7 +445,7 @@ int main(void)
 		cmocka_unit_test(two_threads_share_weights),
 		cmocka_unit_test(without_memory_for_onednn_there_is_an_error),
 		cmocka_unit_test(repeated_calls_give_the_same_bits),
-		cmocka_unit_test(more_shapes_than_the_cache_keeps),
+		cmocka_unit_test(more_shapes_than_the_cache_keeps_are_computed),
 	};
 
 	return cmocka_run_group_tests_name("blocked", tests, NULL, NULL);

@@ -61,40 +61,40 @@ static const struct {
 } dtypes[] = {
 	{ TENSOR_F32, 3e-6 }, { TENSOR_F64, 1e-13 }, { TENSOR_F16, 2e-3 }, { TENSOR_BF16, 1.6e-2 }
 };
-#define EACH_DTYPE(d) (size_t d = 0; d < ARRAY_SIZE(dtypes); d++)
-
 static void layer_norm_is_its_definition(void **state)
 {
 	static const int64_t lengths[] = { 1, 3, 16, 64, 67, 1000, 5000 };
 
-	for
-		EACH_DTYPE(d)
-	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
-		tensor_scope {
-			int64_t n = lengths[i];
-			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(2, 3, n));
-			tensor *w = input(dtypes[d].dtype, TENSOR_INTS(n)), *b = tensor_neg(w);
+	for (size_t d = 0; d < ARRAY_SIZE(dtypes); d++)
+		for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
+			tensor_scope {
+				int64_t n = lengths[i];
+				tensor *x = input(dtypes[d].dtype, TENSOR_INTS(2, 3, n));
+				tensor *w = input(dtypes[d].dtype, TENSOR_INTS(n)),
+				       *b = tensor_neg(w);
 
-			check_normalized(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)),
-					 x, n, w, b, 1, dtypes[d].tol);
-			x = ok(tensor_transpose(x, 0, 1));
-			check_normalized(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)),
-					 x, n, w, b, 1, dtypes[d].tol);
-		}
+				check_normalized(
+					ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)),
+					x, n, w, b, 1, dtypes[d].tol);
+				x = ok(tensor_transpose(x, 0, 1));
+				check_normalized(
+					ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)),
+					x, n, w, b, 1, dtypes[d].tol);
+			}
 }
 
 static void group_norm_is_its_definition(void **state)
 {
-	for
-		EACH_DTYPE(d)
-	for (int64_t groups = 1; groups <= 6; groups += groups)
-		tensor_scope {
-			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(3, 4, 5, 7));
-			tensor *w = input(dtypes[d].dtype, TENSOR_INTS(4)), *b = tensor_neg(w);
+	for (size_t d = 0; d < ARRAY_SIZE(dtypes); d++)
+		for (int64_t groups = 1; groups <= 6; groups += groups)
+			tensor_scope {
+				tensor *x = input(dtypes[d].dtype, TENSOR_INTS(3, 4, 5, 7));
+				tensor *w = input(dtypes[d].dtype, TENSOR_INTS(4)),
+				       *b = tensor_neg(w);
 
-			check_normalized(ok(tensor_group_norm(x, groups, w, b, EPS, false)), x,
-					 140 / groups, w, b, 35, dtypes[d].tol);
-		}
+				check_normalized(ok(tensor_group_norm(x, groups, w, b, EPS, false)),
+						 x, 140 / groups, w, b, 35, dtypes[d].tol);
+			}
 }
 
 /* batch_norm equals layer_norm of the channels as rows. */
@@ -102,24 +102,23 @@ static void batch_norm_is_layer_norm_of_each_channel(void **state)
 {
 	static const int64_t inner[] = { 1, 5, 40 };
 
-	for
-		EACH_DTYPE(d)
-	for (int i = 0; i < 3; i++)
-		tensor_scope {
-			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(6, 70, inner[i])), *rows,
-			       *got;
-			tensor *one = ok(tensor_ones(TENSOR_INTS(1), F32));
-			tensor *zero = ok(tensor_zeros(TENSOR_INTS(1), F32));
+	for (size_t d = 0; d < ARRAY_SIZE(dtypes); d++)
+		for (int i = 0; i < 3; i++)
+			tensor_scope {
+				tensor *x = input(dtypes[d].dtype, TENSOR_INTS(6, 70, inner[i])),
+				       *rows, *got;
+				tensor *one = ok(tensor_ones(TENSOR_INTS(1), F32));
+				tensor *zero = ok(tensor_zeros(TENSOR_INTS(1), F32));
 
-			rows = tensor_reshape(tensor_transpose(x, 0, 1),
-					      TENSOR_INTS(70, 6 * inner[i]));
-			got = tensor_batch_norm(x, tensor_none, tensor_none, tensor_none,
-						tensor_none, true, 0.1, EPS, false);
-			got = tensor_reshape(tensor_transpose(ok(got), 0, 1),
-					     TENSOR_INTS(70, 6 * inner[i]));
-			check_normalized(ok(got), ok(rows), 6 * inner[i], one, zero, 1,
-					 dtypes[d].tol);
-		}
+				rows = tensor_reshape(tensor_transpose(x, 0, 1),
+						      TENSOR_INTS(70, 6 * inner[i]));
+				got = tensor_batch_norm(x, tensor_none, tensor_none, tensor_none,
+							tensor_none, true, 0.1, EPS, false);
+				got = tensor_reshape(tensor_transpose(ok(got), 0, 1),
+						     TENSOR_INTS(70, 6 * inner[i]));
+				check_normalized(ok(got), ok(rows), 6 * inner[i], one, zero, 1,
+						 dtypes[d].tol);
+			}
 }
 
 static void running_statistics_change_in_training_only(void **state)

@@ -7,7 +7,7 @@
 
 /* ---- errors ---- */
 
-#define EACH(t, code, words)                                                                      \
+#define assert_all_calls_fail(t, code, words)                                                     \
 	do {                                                                                      \
 		struct tensor_buffer_info info_ = { .size = sizeof(info_) };                      \
 		uint32_t handle_;                                                                 \
@@ -28,11 +28,12 @@ static void tensors_without_a_buffer_are_refused(void **state)
 		tensor *sparse = ok(tensor_to_sparse(tensor_ones(TENSOR_INTS(2, 2), F32)));
 
 		view = ok(tensor_select(small, 0, 1));
-		EACH(small, EINVAL,
-		     "the tensor [2, 3] has no buffer to itself: tensor_share_memory()");
-		EACH(view, EINVAL, "the tensor [3] has no buffer to itself");
-		EACH(sparse, ENOTSUP, "strided");
-		EACH(NULL, EINVAL, "NULL");
+		assert_all_calls_fail(
+			small, EINVAL,
+			"the tensor [2, 3] has no buffer to itself: tensor_share_memory()");
+		assert_all_calls_fail(view, EINVAL, "the tensor [3] has no buffer to itself");
+		assert_all_calls_fail(sparse, ENOTSUP, "strided");
+		assert_all_calls_fail(NULL, EINVAL, "NULL");
 		assert_null(tensor_dma_region_open(small, TENSOR_BUFFER_READ));
 		assert_int_equal(tensor_last_error()->code, EINVAL);
 		assert_null(tensor_dma_region_open(sparse, TENSOR_BUFFER_READ));
@@ -61,27 +62,27 @@ static void memfd_provider_refuses_device_features(void **state)
 	if (on_device())
 		skip();
 	t = counted(TENSOR_INTS(4));
-#define NOT_HERE(call) assert_fails((call) < 0, ENOTSUP, advice)
-	NOT_HERE(tensor_buffer_dmabuf(t, TENSOR_BUFFER_READ));
+#define assert_unsupported(call) assert_fails((call) < 0, ENOTSUP, advice)
+	assert_unsupported(tensor_buffer_dmabuf(t, TENSOR_BUFFER_READ));
 	assert_contains(tensor_last_error()->text,
 			"tensor_buffer_dmabuf: storage of the memfd provider has no dma-buf");
-	NOT_HERE(tensor_buffer_handle(t, &handle));
-	NOT_HERE(tensor_buffer_revoke(t));
-	NOT_HERE(tensor_buffer_purgeable(t, true));
-	NOT_HERE(tensor_buffer_purgeable(t, false));
-	NOT_HERE(tensor_buffer_sync(t, TENSOR_BUFFER_SYNC_READ, -1));
+	assert_unsupported(tensor_buffer_handle(t, &handle));
+	assert_unsupported(tensor_buffer_revoke(t));
+	assert_unsupported(tensor_buffer_purgeable(t, true));
+	assert_unsupported(tensor_buffer_purgeable(t, false));
+	assert_unsupported(tensor_buffer_sync(t, TENSOR_BUFFER_SYNC_READ, -1));
 	for (unsigned right = TENSOR_BUFFER_ALL / 2 + 1; right; right >>= 1) {
 		int fd;
 
 		if (!(right & RW)) {
-			NOT_HERE(tensor_buffer_fd(t, TENSOR_BUFFER_READ | right));
+			assert_unsupported(tensor_buffer_fd(t, TENSOR_BUFFER_READ | right));
 			continue;
 		}
 		fd = tensor_buffer_fd(t, TENSOR_BUFFER_READ | right);
 		assert_true(check_done_(fd));
 		close(fd);
 	}
-	NOT_HERE(tensor_buffer_fd(t, TENSOR_BUFFER_WRITE));
+	assert_unsupported(tensor_buffer_fd(t, TENSOR_BUFFER_WRITE));
 	tensor_release(t);
 }
 
