@@ -19,7 +19,7 @@ $(B)/tests/test_without_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
 
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'
-$(B)/tests/test_blocked $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
+$(B)/tests/test_blocked $(B)/tests/test_blocked_ops $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 
 include tests/cpp/cpp.mk
 
@@ -66,7 +66,7 @@ test-sanitize:
 
 # Threads: what several of them share, under ThreadSanitizer. Its memory map wants addresses that are not chosen at random.
 TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
-TSAN_RUN  := test_threads test_autograd_threads test_autograd_lifetime test_channel test_buffer test_tensor \
+TSAN_RUN  := test_threads test_autograd_threads test_autograd_lifetime test_channel test_buffer test_buffer_errors test_tensor \
 	test_scope test_dispatch test_random
 
 .PHONY: test-tsan
@@ -75,7 +75,8 @@ test-tsan:
 	$(Q)setarch -R tests/run-unit build tsan $(TSAN_RUN:%=build/tsan/tests/%)
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
-GUEST_LIB := test_share test_memory test_channel test_share_hostile test_storage test_buffer test_buffer_device test_tensorstat test_tensorstat_tools \
+GUEST_LIB := test_share test_memory test_channel test_share_hostile test_storage test_buffer test_buffer_errors \
+	test_buffer_device test_tensorstat test_tensorstat_tools \
 	test_tensorstat_doctor test_autograd test_autograd_history
 
 test-guest-library: all unit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Sockets, the network and random numbers for the three programs. See common.h. */
+/* Sockets, the network and random numbers of the three programs. See common.h. */
 #include "common.h"
 
 #include <errno.h>
@@ -68,8 +68,10 @@ int digits_receive(int fd, void *data, size_t size)
 {
 	ssize_t n;
 
-	/* A peer that left messages unread resets the connection once; what it said before is
-	 * still to be had after that. */
+	/*
+	 * If a peer exits with unread messages, read() once returns ECONNRESET; messages that it
+	 * sent before can still be read.
+	 */
 	do {
 		n = recv(fd, data, size, 0);
 	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));

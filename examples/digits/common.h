@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What loader, trainer and watcher agree on: the socket, who says what on it, and the network.
+ * The protocol and the network that loader, trainer and watcher share.
  *
  * The trainer listens on a unix seqpacket socket. The first byte of a connection is the role.
  *
  *   loader  -> trainer   tensors: held-out images and labels; then for each epoch images, labels
- *   trainer -> loader    'n': an epoch's tensors are free again; 'e': training has ended
+ *   trainer -> loader    'n': the tensors of an epoch may be overwritten; 'e': training has ended
  *   trainer -> watcher   tensors: held-out images and labels, then the weights, read-only;
  *                        struct digits_report after each epoch
  *   watcher -> trainer   'k': evaluated
@@ -34,19 +34,22 @@ struct digits_report {
 	float loss;	       /* mean of the epoch's batches */
 };
 
-/* A listening socket, or a connected one that has said its role; -1 with a message on stderr. */
+/*
+ * Return a listening socket, or a connected one that has sent its role; -1 with a message on
+ * stderr.
+ */
 int digits_listen(const char *path);
 int digits_connect(const char *path, char role);
 
-/* One byte or one report from the peer: 1, 0 when it is gone, -1 with a message on stderr. */
+/* Receives one byte or one report: 1, 0 if the peer has exited, -1 with a message on stderr. */
 int digits_receive(int fd, void *data, size_t size);
-/* 0, or -1 when the peer is gone. */
+/* Returns 0, or -1 if the peer has exited. */
 int digits_send(int fd, const void *data, size_t size);
 
 /* Scores [n, 10] of images [n, 64]. */
 tensor *digits_forward(tensor *images, tensor *const *weights);
 
-/* A small repeatable generator (xorshift64*). */
+/* xorshift64*: repeatable for a seed. */
 uint64_t digits_random(uint64_t *state);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The loader: reads the digits and hands them to the trainer in shared tensors. Every fifth image
- * is held out. For each epoch the others are shuffled and moved about a little, straight into one
- * of two pairs of tensors, while the trainer still works on the other pair; the pixels never
- * cross the socket.
+ * The loader: reads the digits and sends them to the trainer in shared tensors. Every fifth image
+ * is held out. For each epoch the other images are shuffled and shifted by up to a pixel, written
+ * to one of two pairs of tensors while the trainer reads the other pair; the pixels are not copied
+ * through the socket.
  *
  * usage: digits-loader SOCKET DIGITS.csv
  */
@@ -17,7 +17,7 @@
 #define IMAGES_MAX 8192
 #define HELD_OUT   5
 #define SLOTS	   2
-#define SIDE	   8 /* pixels of an image's edge */
+#define SIDE	   8 /* width and height of an image in pixels */
 
 struct image {
 	float pixel[PIXELS]; /* 0 to 1 */
@@ -30,7 +30,7 @@ struct pair {
 
 static struct image images[IMAGES_MAX];
 
-/* A row of the file: 64 numbers 0..16 and a digit. 0, or -1. */
+/* Parses a row of the file: 64 numbers 0..16 and a digit. Returns 0, or -1. */
 static int parse(char *line, struct image *image)
 {
 	char *end;
@@ -84,7 +84,7 @@ static int make_pair(struct pair *p, int64_t n)
 	return 0;
 }
 
-/* An image moved by dx, dy pixels; what comes in at the edge is blank. */
+/* Shifts an image by dx, dy pixels; pixels from outside are 0. */
 static void shift(float *out, const float *in, int dx, int dy)
 {
 	for (int y = 0; y < SIDE; y++) {
@@ -97,7 +97,7 @@ static void shift(float *out, const float *in, int dx, int dy)
 	}
 }
 
-/* The images in this order. With a seed, every other one is moved by a pixel in some direction. */
+/* Writes the images in this order. With a seed, every other image is shifted by a pixel. */
 static void fill(struct pair *p, const int *order, int n, uint64_t *seed)
 {
 	static const int8_t dx[] = { 1, -1, 0, 0 }, dy[] = { 0, 0, 1, -1 };
@@ -139,7 +139,7 @@ static void shuffle(int *order, int n, uint64_t *seed)
 	}
 }
 
-/* The next answer of the trainer's: 'n', 'e', or 0 when it is gone. */
+/* The next answer of the trainer: 'n', 'e', or 0 if it has exited. */
 static char answer(int fd)
 {
 	char c = 0;
@@ -147,8 +147,10 @@ static char answer(int fd)
 	return digits_receive(fd, &c, 1) == 1 ? c : 0;
 }
 
-/* The loader is an epoch or two ahead: a trainer that has enough may be gone before the last
- * tensors are sent. Then its 'e' is still to be read. */
+/*
+ * The loader is one or two epochs ahead: the trainer may exit before the last tensors are sent. Its
+ * 'e' can still be read then.
+ */
 static bool trainer_has_enough(int fd)
 {
 	char c;
@@ -158,7 +160,7 @@ static bool trainer_has_enough(int fd)
 	return c == 'e';
 }
 
-/* Serves epochs until the trainer says that it has enough, or is gone. */
+/* Sends epochs until the trainer answers 'e' or exits. */
 static int serve(int fd, tensor_channel *channel, int *order, int n)
 {
 	struct pair slot[SLOTS] = { 0 };
@@ -169,7 +171,7 @@ static int serve(int fd, tensor_channel *channel, int *order, int n)
 		status = make_pair(&slot[i], n) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	for (long epoch = 0; !status; epoch++) {
 		struct pair *p = &slot[epoch % SLOTS];
-		/* The pair that is filled next must have been given back. */
+		/* A pair is overwritten only after the trainer has returned it. */
 		char c = epoch < SLOTS ? 'n' : answer(fd);
 
 		if (c == 'e')

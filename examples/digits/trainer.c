@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The trainer: maps the loader's tensors and trains 64-128-10 with relu, cross entropy and SGD
- * with momentum. Its weights are shareable; the watcher sees every step without a copy.
+ * The trainer: maps the tensors of the loader and trains 64-128-10 with relu, cross entropy and SGD
+ * with momentum. Its weights are shareable; the watcher reads them after every epoch without a
+ * copy.
  *
  * usage: digits-trainer SOCKET [EPOCHS [BATCH]]
  */
@@ -22,13 +23,13 @@ struct peer {
 };
 
 struct trainer {
-	struct peer loader, watcher; /* fd -1: not there (any more) */
+	struct peer loader, watcher; /* fd -1: not connected */
 	tensor *weights[PARAMETERS], *velocity[PARAMETERS];
 	tensor *test_images, *test_labels;
 	int epoch, epochs, batch; /* epoch counts from 1 */
 };
 
-/* Waits for a loader and a watcher, in any order. */
+/* Accepts a loader and a watcher, in any order. */
 static int accept_peers(struct trainer *t, const char *path)
 {
 	int listener = digits_listen(path);
@@ -112,7 +113,7 @@ static int greet_watcher(struct trainer *t)
 	return 0;
 }
 
-/* v = momentum * v + grad; w -= rate * v, the rate falling to zero towards the end */
+/* v = momentum * v + grad; w -= rate * v; the rate decreases linearly to zero */
 static int update(struct trainer *t)
 {
 	double rate = LEARNING_RATE * (1 - (double)(t->epoch - 1) / t->epochs);
@@ -144,7 +145,7 @@ static int step(struct trainer *t, tensor *images, tensor *labels, double *loss_
 	return 0;
 }
 
-/* One pass over the loader's tensors: the mean loss, or -1. */
+/* Trains on all tensors of the loader once. Returns the mean loss, or -1. */
 static double train_epoch(struct trainer *t, tensor *images, tensor *labels)
 {
 	int64_t n = tensor_size(images, 0);
@@ -165,7 +166,10 @@ static double train_epoch(struct trainer *t, tensor *images, tensor *labels)
 	return sum / steps;
 }
 
-/* Tells the watcher and waits until it has evaluated; a dead watcher does not stop training. */
+/*
+ * Sends a report to the watcher and waits until it has evaluated; training continues if the watcher
+ * died.
+ */
 static void report(struct trainer *t, int epoch, double loss)
 {
 	struct digits_report r = { epoch, t->epochs, (float)loss };

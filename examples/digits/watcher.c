@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The watcher: maps the trainer's weights read-only and evaluates the held-out images after every
- * epoch, on the very memory that the trainer changes.
+ * The watcher: maps the weights of the trainer read-only and evaluates the held-out images after
+ * every epoch, on the memory that the trainer updates.
  *
- * usage: digits-watcher SOCKET [--half COMMAND]     COMMAND runs once, in the middle of training
- * The last line is "held out: 97.5 %"; status 1 when that is below 96 %.
+ * usage: digits-watcher SOCKET [--half COMMAND]
+ *     COMMAND runs once, in the middle of training
+ *
+ * The last line is "held out: 97.5 %"; the exit status is 1 below 96 %.
  */
 #include "common.h"
 
@@ -35,7 +37,7 @@ static int receive_tensors(struct watcher *w, tensor_channel *channel)
 	return 0;
 }
 
-/* Per cent of the held-out images that get their digit; -1 on failure. */
+/* Percentage of held-out images that are classified correctly; -1 on failure. */
 static double evaluate(struct watcher *w)
 {
 	double right = -1;
@@ -58,7 +60,7 @@ static void show(const struct digits_report *r, double percent)
 	char bar[31];
 	int filled = 30 * r->epoch / r->epochs;
 
-	/* At most about a dozen lines, the first and the last among them. */
+	/* Prints about a dozen lines, the first and the last epoch among them. */
 	if (r->epoch != 1 && r->epoch != r->epochs && r->epoch % (r->epochs / 10 + 1))
 		return;
 	memset(bar, '.', 30);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
 # Fuzzers. tests/fuzz/kernel: programs of system calls for the module, on a debug kernel with the
-# module compiled for KCOV. What they keep grows in the cache, outside of the tree, in a file for each
-# kernel; every run begins with all of these files and with a few programs by hand from the tree.
-# The folder has a number: kept programs that name a call or an argument that is gone cannot be read.
+# module compiled for KCOV. The corpus is in the cache, outside of the tree, one file for each kernel;
+# every run begins with all of these files and with a few hand-written programs from the tree. The
+# number in the folder changes when calls or arguments do, since older programs cannot be read then.
 #
 #   make fuzz-kernel [KERNEL=debug] [CALLS=1000000] [SECONDS_MAX=3600] [SEED=1]
 
@@ -36,7 +36,7 @@ fuzz-kernel: $(FUZZ_BIN) | guest-deps
 		--get /tmp/corpus.bad:$(B)/results/$(FUZZ_KEPT).bad -- suite fuzz; status=$$?; \
 	[ ! -s $(B)/results/$(FUZZ_KEPT) ] || cp $(B)/results/$(FUZZ_KEPT) $(FUZZ_CORPUS)/$(FUZZ_KEPT); exit $$status
 
-# tests/fuzz/ops: operators against the same written plainly, in this process. In `make test` a small
+# tests/fuzz/ops: operators against a plain implementation, in this process. `make test` has a small
 # run under the sanitizers; make fuzz-ops [CASES=1000000] [SEED=1] is the large one.
 
 CASES    ?= 1000000
@@ -52,13 +52,13 @@ $(FUZZ_OPS): $(wildcard tests/fuzz/ops/*.[ch]) $(LIB_SO) $(B)/libtensor.so
 fuzz-ops: $(FUZZ_OPS)
 	$(Q)$< --cases $(CASES) --seed $(SEED)
 
-# tests/fuzz/calls: every operator with hostile arguments; only that it succeeds or fails counts, and that it leaves
-# nothing behind. A bounded part in `make test`; make torture [CALLS=8000000] [SEED=1] is the large one, under the
-# sanitizers, with a seed of its own if none is given.
+# tests/fuzz/calls: every operator with hostile arguments; it must succeed or fail with an error and leak nothing.
+# `make test` has a small run; make torture [CALLS=8000000] [SEED=1] is the large one, under the sanitizers, with a
+# random seed by default.
 
 FUZZ_CALLS := $(B)/tests/fuzz-calls
 
-# LeakSanitizer does not find the thread-local storage of libraries that were opened later, and ends with a signal.
+# LeakSanitizer crashes on the thread-local storage of libraries that were opened later.
 ifneq ($(SANITIZE),)
 FUZZ_CALLS_LIBS := -Wl,--no-as-needed $(if $(ONEDNN_SO),-ldnnl) $(if $(wildcard /usr/lib/*/liblapack.so.3),-l:liblapack.so.3)
 endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What examples of the reference are made of. Inputs follow example_dtype, so that the same
- * example tells which dtypes an operator takes.
+ * Arguments of the examples of the reference. They have dtype example_dtype, so that each example
+ * is tried with every dtype.
  */
 #ifndef TESTS_REFERENCE_INPUTS_H
 #define TESTS_REFERENCE_INPUTS_H
@@ -15,7 +15,7 @@
 struct example {
 	const char *op, *family;
 	const char *code, *gives;
-	int (*run)(tensor **results); /* how many, or -1 with the error set */
+	int (*run)(tensor **results); /* returns the number of results, or -1 with the error set */
 };
 
 extern const struct example examples[];
@@ -38,13 +38,13 @@ static inline tensor *example_values(const double *values, int64_t n, enum tenso
 	example_values((const double[]){ __VA_ARGS__ }, \
 		       sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double), dtype)
 
-/* One dimension with these values: of the dtype in question, i64, bool. */
+/* One dimension with these values, of dtype example_dtype, i64 or bool. */
 #define vector(...) EXAMPLE_LIST(example_dtype, __VA_ARGS__)
 #define ints(...)   EXAMPLE_LIST(TENSOR_I64, __VA_ARGS__)
 #define bools(...)  EXAMPLE_LIST(TENSOR_BOOL, __VA_ARGS__)
 /* Two dimensions, `rows` of them. */
 #define matrix(rows, ...) tensor_view(vector(__VA_ARGS__), TENSOR_SHAPE(rows, -1))
-/* 0, 1, 2 ... in any shape. */
+/* 0, 1, 2, ... in any shape. */
 #define counting(...) example_counting(TENSOR_SHAPE(__VA_ARGS__), example_dtype)
 static inline tensor *example_counting(tensor_ints shape, enum tensor_dtype dtype)
 {
@@ -58,21 +58,21 @@ static inline tensor *example_counting(tensor_ints shape, enum tensor_dtype dtyp
 		shape);
 }
 
-/* 5 and 6 beside the diagonal of a 2 x 2 matrix, sparse. */
+/* A sparse 2 x 2 matrix with 5 and 6 beside the diagonal. */
 #define SPARSE_AT tensor_view(ints(0, 1, 1, 0), TENSOR_SHAPE(2, 2))
 #define COO	  tensor_to_sparse(matrix(2, 0, 5, 6, 0))
 #define CSR	  tensor_to_sparse_csr(matrix(2, 0, 5, 6, 0))
 
-/* In steps of a half, from zero. */
+/* Quantized with scale 0.5 and zero point 0. */
 #define QU8(x) tensor_quantize_per_tensor(x, 0.5, 0, TENSOR_U8)
 #define QI8(x) tensor_quantize_per_tensor(x, 0.5, 0, TENSOR_I8)
 
-/* In the layout of oneDNN, and back. */
+/* Converts to the blocked layout of oneDNN, and back. */
 #define BLOCKED(x) tensor_to_mkldnn(x, TENSOR_DTYPE_NONE)
 #define IMAGE	   tensor_view(counting(9), TENSOR_SHAPE(1, 1, 3, 3))
 #define TAPS	   tensor_view(vector(1, 0, 0, 1), TENSOR_SHAPE(1, 1, 2, 2))
 
-/* A list that the operator changes: what it holds then is what the example gives. */
+/* A list that the operator changes: the example prints its contents after the call. */
 #define changed(...) example_keep(TENSOR_LIST(__VA_ARGS__))
 static tensor *example_kept[EXAMPLE_RESULTS];
 static int example_nkept;
@@ -90,18 +90,21 @@ static inline int example_changed(tensor **results)
 	return example_nkept;
 }
 
-/* Of a recurrent layer: tenths, and one state of two elements. */
+/* For recurrent layers: weights in tenths, and an initial state of two elements. */
 #define WEIGHT(rows, columns)                                                        \
 	tensor_to(tensor_div_scalar(counting(rows, columns), tensor_scalar_int(10)), \
 		  TENSOR_OPTIONS(.dtype = example_dtype))
 #define STATE tensor_view(vector(0.5, 0.5), TENSOR_SHAPE(1, 1, 2))
 
-/* Of two classes, three steps and one sequence; one head of two rows. */
+/*
+ * Log probabilities of two classes for three steps and one sequence; queries of one head with two
+ * rows.
+ */
 #define LOG_PROBS \
 	tensor_log(tensor_view(vector(0.5, 0.5, 0.25, 0.75, 0.5, 0.5), TENSOR_SHAPE(3, 1, 2)))
 #define HEAD(...) tensor_view(vector(__VA_ARGS__), TENSOR_SHAPE(1, 1, 2, 2))
 
-/* A number as a tensor without dimensions. */
+/* A 0-d tensor. */
 static inline tensor *number(tensor_scalar value)
 {
 	return tensor_full(TENSOR_SCALAR_SHAPE, value, TENSOR_OPTIONS(0));

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The reference as man pages: section 3 for the operators, a page for each base name to which the other
-functions refer by .so, and section 7 for the guides."""
+"""Writes the reference as man pages. Section 3 has a page for each base name of an operator; pages of its other
+functions refer to it by .so. Section 7 has the guides."""
 import os
 import re
 
@@ -15,7 +15,7 @@ def escape(text):
 
 
 def prose(text):
-    """A line of running text: hyphens stay hyphens, except as a minus sign or in an option."""
+    """Escapes a line of text for troff: a hyphen stays one, except as a minus sign or in an option."""
     out = text.replace('\\', '\\e').replace('`', '\\(ga').replace('^', '\\(ha').replace('~', '\\(ti')
     out = re.sub(r'(?<![A-Za-z])-', r'\\-', out)
     return '\\&' + out if out.startswith(('.', "'")) else out
@@ -30,7 +30,7 @@ def literal(lines):
 
 
 def rich(text):
-    """Inline marks as fonts. A link shows its text; one to a page of ours names the man page."""
+    """Converts inline marks to fonts. A link becomes its text, or the name of the man page to which it refers."""
     out = []
     for kind, part, target in markdown.inline(text):
         if kind == 'code':
@@ -59,7 +59,7 @@ def paragraph(term, text):
 
 
 def about(entry):
-    """What differs from entry to entry of a page."""
+    """The section of one entry of a page."""
     return (f'.SS {escape(entry.name)}\n{prose(entry.words.doc)}\n' + paragraph('Shapes', entry.words.shapes) +
             paragraph('Dtypes', entry.dtype_text()) + paragraph('Errors', entry.words.errors) +
             paragraph('Gradient', entry.gradient_text()) + paragraph('Source', entry.source_text()))
@@ -78,7 +78,7 @@ def synopsis(group):
 
 
 def returned(group):
-    """What functions return, once each."""
+    """The section RETURN VALUE, without repetitions."""
     texts = list(dict.fromkeys(entry.returns_text() for entry in group.entries))
     forms = list(dict.fromkeys(entry.form_text() for entry in group.entries if entry.form_text()))
     return '.SH "RETURN VALUE"\n' + '\n.PP\n'.join(prose(text) for text in texts + forms) + '\n'
@@ -107,7 +107,7 @@ def operator(group, version):
 
 
 def guide_table(rows):
-    """A row is a paragraph: the first cell, then the others, each with the head of its column where there are several."""
+    """Converts a table to paragraphs: the first cell of a row, then the others, with their column heads if several."""
     head, out = rows[0], []
     for row in rows[1:]:
         rest = [rich(cell) if len(row) == 2 else f'{rich(name)}: {rich(cell)}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The operators as the pages show them: entries of lib/schema/ops with their words, examples and facts."""
+"""The operators for the pages: entries of lib/schema/ops with their descriptions, examples and facts."""
 import glob
 import os
 import re
@@ -18,7 +18,7 @@ COMPOSITE = ('composite', 'each', 'alias')
 
 
 def wrapped(text, width):
-    """Lines of at most so many columns, broken after commas only."""
+    """Wraps text to `width` columns, after commas only."""
     lines = ['']
     for piece in re.findall(r'.+?(?:, |$)', text):
         if len(lines[-1]) + len(piece.rstrip()) > width and lines[-1]:
@@ -60,7 +60,7 @@ class Entry:
         return 'Differentiable.' if self.differentiable else 'Not differentiable.'
 
     def form_text(self):
-        """About the in-place and out forms."""
+        """The sentence about the in-place and out forms."""
         out = []
         variants = {form.variant for form in self.forms}
         if 'inplace' in variants and self.op.variant != 'inplace':
@@ -87,7 +87,7 @@ class Entry:
 
 
 class Group:
-    """All entries of one base name, in-place ones too: one man page."""
+    """All entries of one base name, in-place ones included: one man page."""
 
     def __init__(self, key):
         self.key, self.entries = key, []
@@ -102,7 +102,7 @@ class Group:
 
 
 def shorter(dtypes, every):
-    """A list of dtypes, or what it lacks where that is less."""
+    """Describes a set of dtypes by its members, or by the missing ones if these are fewer."""
     lacks = [dtype for dtype in every if dtype not in dtypes]
     if not lacks:
         return 'all dtypes'
@@ -139,7 +139,7 @@ def groups(entries):
 
 
 def family_titles():
-    """{family: what its file says that it holds}"""
+    """Returns {family: description in the first comment of its file}."""
     out = {}
     for path in glob.glob(f'{OPS}/**/*.yaml', recursive=True):
         with open(path) as f:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The operators' reference, and the test that it is true.
+ * Runs the examples of the operators' reference.
  *
- *   reference              runs every example, TAP; a family of operators is one test
- *   reference --facts      prints what the pages need that only the library knows
- *   reference --show OP    prints what an example gives
+ *   reference              runs every example as a test (TAP); a family of operators is one test
+ *   reference --facts      prints the facts that the pages take from the library
+ *   reference --show OP    prints the result of an example
  */
 #include "inputs.h"
 
@@ -17,7 +17,7 @@
 
 enum tensor_dtype example_dtype = TENSOR_F32;
 
-/* What the results print, one after the other; -1 when the call failed. */
+/* Prints all results of an example into `text`; -1 if the call failed. */
 static int run_example(const struct example *e, char *text, size_t size)
 {
 	tensor *results[EXAMPLE_RESULTS] = { NULL };
@@ -49,8 +49,11 @@ static const struct example *find(const char *op)
 
 /* ---- the test ---- */
 
-/* The example gives what it says; with inputs of any other dtype it works or says why not. */
-static int check(const struct example *e)
+/*
+ * The result equals the recorded one; with any other dtype of the inputs the call succeeds or fails
+ * with an error text.
+ */
+static int check_example(const struct example *e)
 {
 	static char text[TEXT];
 	int bad = 0;
@@ -62,7 +65,7 @@ static int check(const struct example *e)
 	tensor_scope {
 		int n = run_example(e, text, sizeof(text));
 
-		/* A plugin that was not built. */
+		/* The plugin was not built. */
 		if (n < 0 && tensor_last_error()->code == ENOSYS) {
 			printf("# skipped: %s\n", tensor_last_error()->text);
 		} else if (n < 0) {
@@ -87,12 +90,12 @@ static int check(const struct example *e)
 	return bad;
 }
 
-static int check_all(void)
+static int check_family(void)
 {
 	int failed = 0, families = 0, bad = 0, n = 0;
 
 	for (int i = 0; i < examples_count; i++) {
-		bad += check(&examples[i]);
+		bad += check_example(&examples[i]);
 		n++;
 		if (i + 1 < examples_count && !strcmp(examples[i].family, examples[i + 1].family))
 			continue;
@@ -107,7 +110,7 @@ static int check_all(void)
 
 /* ---- facts for the pages ---- */
 
-/* The dtypes with which the example runs, comma after each but the last. */
+/* Prints the dtypes with which the example succeeds, separated by commas. */
 static void print_dtypes(const struct example *e)
 {
 	static char text[TEXT];
@@ -123,7 +126,7 @@ static void print_dtypes(const struct example *e)
 	example_dtype = TENSOR_F32;
 }
 
-/* A line for each entry: name, dtypes, whether it has a derivative of its own; tabs between them. */
+/* A line for each operator: name, dtypes, whether it has a derivative; separated by tabs. */
 static int print_facts(void)
 {
 	for (int i = 0; i < examples_count; i++) {
@@ -158,5 +161,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: reference [--facts | --show OPERATOR]\n");
 		return 2;
 	}
-	return check_all();
+	return check_family();
 }

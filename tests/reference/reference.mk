@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
 #   make reference         the reference of all operators and the guides: HTML and man pages
-#   make test-reference    the examples give what they say
+#   make test-reference    the examples give the recorded results
 #   make check-reference   man pages without warnings, variables of the environment, snippets of the guides
-#   make reference-accept  writes what the examples give now
+#   make reference-accept  records the results of the examples
 REFERENCE := $(B)/tests/reference
 REFERENCE_PY := $(wildcard tests/reference/*.py tests/reference/*.js tests/reference/*.css) tests/reference/pages
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The C of the guides as programs, so that they are compiled and run.
+"""Extracts the C blocks of the guides into programs, which the test compiles and runs.
 
   ```c            statements; they run in a tensor_scope with x and y [2, 3] and i [2]; no call may fail
   ```c fails      the same; a call must fail
@@ -42,7 +42,7 @@ SETUP = '''	tensor_scope {
 
 
 def pieces(path):
-    """(kind, line, code): kind is run, fails or program."""
+    """Yields (kind, line, code) of each block; kind is run, fails or program."""
     with open(path) as f:
         lines = f.read().split('\n')
     at, table = 0, False
@@ -66,7 +66,7 @@ def pieces(path):
 
 
 def program(paths):
-    """One program of all statements, and a list of (place, program) of the others."""
+    """Returns one program of all statements, and a list of (place, program) for the blocks that are programs."""
     calls, out, programs = [], [PRELUDE], []
     for path in paths:
         for kind, line, code in pieces(path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The reference as HTML: a page a family, a page a guide, an index. Nothing is loaded from elsewhere."""
+"""Writes the reference as HTML: a page for each family and guide, and an index. Pages load only local files."""
 import html
 import json
 import os
@@ -17,7 +17,7 @@ def anchor(name):
 
 
 def rich(text, targets):
-    """Inline marks as HTML. Links to guides become links to their pages, others to files are left out."""
+    """Converts inline marks to HTML. Links to guides become links to their pages, links to other files become text."""
     out = []
     for kind, part, target in markdown.inline(text):
         part = html.escape(part)

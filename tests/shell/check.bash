@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# Sourced by tests of this folder: numbered results of functions that are named for what they check.
+# Sourced by the tests of this folder, whose functions are named for what they check. Prints TAP.
 n=0
 failed=0
 
-# check FUNCTION: the function runs under `set -e` in a subshell; its output is shown if it fails.
+# check FUNCTION: runs the function under `set -e` in a subshell; prints its output if it fails.
 check() {
 	local out rc
 	n=$((n + 1))
@@ -21,14 +21,14 @@ check() {
 	esac
 }
 
-# `set -e` ignores a command behind `!`: these two do not.
+# `set -e` ignores the status of a command after `!`, but not that of these two.
 # fails COMMAND...: passes if the command fails.
 fails() { if "$@"; then return 1; fi; }
 
 # ... | is_empty: passes if the input is empty; prints it.
 is_empty() { if grep ''; then return 1; fi; }
 
-# check_all FUNCTION...: the plan and all of them.
+# check_all FUNCTION...: prints the plan and checks each function.
 check_all() {
 	echo "1..$#"
 	for promise; do
@@ -37,8 +37,8 @@ check_all() {
 	return $failed
 }
 
-# Every file and folder below $1, with the folder itself.
+# listing FOLDER: every file and folder below it, and the folder itself.
 listing() { find "$1" -printf '%y %p %l\n' 2>/dev/null | sort; }
 
-# The first block of language $1 in README.md.
+# readme_block LANGUAGE: the first block of this language in README.md.
 readme_block() { awk -v begin="^\`\`\`$1\$" '$0 ~ begin { on = 1; next } /^```$/ { if (on) exit } on' README.md; }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# The configuration of the public CI names make targets, files and groups of packages that exist, and leaves out
-# only those steps of `make test` that start a guest.
+# .github/workflows/ci.yml names only existing make targets, files and groups of packages, and runs all steps
+# of `make test` except those that start a guest.
 exec /usr/bin/python3 - <<'PYTHON'
 import glob
 import os
@@ -53,7 +53,7 @@ def only_guests_are_left_out():
     text = open("tests/tests.mk").read()
     recipe = re.search(r"^test:\n((?:\t.*\n)+)", text, re.M).group(1)
     want = {t for t in re.findall(r"([a-z-]+)=[a-z0-9.-]+", recipe) if "guest" not in t and t in targets}
-    # lint includes it.
+    # `make lint` includes it.
     want -= {"test-lint"}
     return [f"{t} is in no job" for t in sorted(want - set(make_words()))] + ([] if len(want) > 5 else ["few steps found"])
 

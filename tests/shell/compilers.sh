@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# The public headers, the README's first program and the tests of tests/cpp with every compiler and standard: no
-# warning with -Wall -Wextra -Wpedantic, and the programs run. A compiler that is not installed is skipped.
+# The public headers, the first program of README.md and the tests of tests/cpp compile without a warning with
+# every compiler and standard (-Wall -Wextra -Wpedantic), and the programs run. Missing compilers are skipped.
 set -u
 . tests/shell/check.bash
 build=$(readlink -f "$1")
@@ -11,7 +11,7 @@ trap 'rm -rf "$tmp"' EXIT
 flags="-Iinclude -Iinclude/uapi -I$build/gen/include -Wall -Wextra -Werror"
 link="-L$build -ltensor -Wl,-rpath,$build"
 
-# first NAME...: the first of these programs that is there.
+# first NAME...: prints the first of these programs that is installed.
 first() { for c; do command -v "$c" >/dev/null && echo "$c" && return; done; }
 c_compilers="$(first gcc) $(first clang clang-14)"
 cxx_compilers="$(first g++) $(first clang++ clang++-14)"
@@ -23,7 +23,7 @@ needs() {
 	[ $# -eq 2 ] || { echo "of two compilers there is: $*"; exit 77; }
 }
 
-# each_alone LANGUAGE COMPILER STANDARD HEADER...: each header alone, so that it includes what it needs.
+# each_alone LANGUAGE COMPILER STANDARD HEADER...: compiles each header alone, which fails if an include is missing.
 each_alone() {
 	local language=$1 cc=$2 std=$3 h
 	shift 3
@@ -32,7 +32,7 @@ each_alone() {
 	done
 }
 
-# all_together LANGUAGE COMPILER STANDARD HEADER...
+# all_together LANGUAGE COMPILER STANDARD HEADER...: compiles all headers in one file.
 all_together() {
 	local language=$1 cc=$2 std=$3
 	shift 3
@@ -55,7 +55,7 @@ headers_compile_as_cpp() {
 	done
 }
 
-# runs COMPILER STANDARD FILE: the program prints what the README says.
+# runs COMPILER STANDARD FILE: compiles and runs the program and compares its output with README.md.
 runs() {
 	for o in -O0 -O2; do
 		$1 -std=$2 $o $flags "$3" -o "$tmp/first" $link
@@ -92,8 +92,8 @@ first_program_of_the_guide_runs() {
 	done
 }
 
-# The other pieces of C++ in the guide, each in a block of its own.
-pieces_of_the_guide_run() {
+# The other C++ blocks of the guide, each in a scope of its own.
+other_blocks_of_the_guide_run() {
 	needs "$cxx_compilers"
 	{
 		printf '#include <tensor/tensor.hpp>\n#include <iostream>\n#include <sys/socket.h>\n'
@@ -109,7 +109,7 @@ pieces_of_the_guide_run() {
 	done
 }
 
-# g++ with C++17 is a part of `make test-unit`.
+# `make test-unit` covers g++ with C++17.
 cpp_tests_pass_with_clang_and_later_standards() {
 	needs "$cxx_compilers"
 	for t in tests/cpp/test_*.cc; do
@@ -121,7 +121,7 @@ cpp_tests_pass_with_clang_and_later_standards() {
 	done
 }
 
-# refused LINE: neither compiler accepts it in a function.
+# refused LINE: passes if no compiler accepts the line in a function.
 refused() {
 	printf '#include <tensor/tensor.hpp>\nvoid f(tensor *x);\nvoid f(tensor *x) { %s }\n' "$1" >"$tmp/bad.cc"
 	for cxx in $cxx_compilers; do
@@ -129,8 +129,8 @@ refused() {
 	done
 }
 
-# A list of C++ that would outlive its elements gave shapes of zeros with clang++ -O2.
-dangling_shape_is_refused() {
+# A std::initializer_list that outlives its elements gave shapes of zeros with clang++ -O2.
+dangling_shape_does_not_compile() {
 	needs "$cxx_compilers"
 	refused 'tensor_ints size = TENSOR_SHAPE(2, 3); tensor_zeros(size, tensor_options());'
 	refused 'tensor_list list = TENSOR_LIST(x, x); tensor_cat(list, 0);'
@@ -139,4 +139,4 @@ dangling_shape_is_refused() {
 }
 
 check_all headers_compile_as_c headers_compile_as_cpp first_program_runs_in_c first_program_runs_in_cpp \
-	first_program_of_the_guide_runs pieces_of_the_guide_run cpp_tests_pass_with_clang_and_later_standards dangling_shape_is_refused
+	first_program_of_the_guide_runs other_blocks_of_the_guide_run cpp_tests_pass_with_clang_and_later_standards dangling_shape_does_not_compile

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
 # usage: complete.zsh FOLDER LINE
-# Prints what zsh offers at the end of the line, one word each, with the completion function in FOLDER. A
-# second zsh in a pseudo terminal completes it: completion exists in interactive shells only.
+# Prints the words that zsh offers at the end of the line, one per line, with the completion function in FOLDER.
+# A second zsh in a pseudo terminal completes the line, since only interactive shells have completion.
 zmodload zsh/zpty || exit 77
 zpty shell zsh -f -i
 
@@ -19,7 +19,7 @@ command_line() {
 
 command_line 'PROMPT=; stty -echo; unsetopt zle_bracketed_paste prompt_cr prompt_sp'
 command_line "fpath=(${(q)1} \$fpath); autoload -Uz compinit; compinit -D -u; bindkey '^I' complete-word"
-# compadd prints the words that match instead of adding them; calls that only compute pass through.
+# compadd prints the matching words instead of adding them; calls that only compute matches are unchanged.
 zpty -w shell 'compadd() {
 	local -a hits
 	if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then builtin compadd "$@"; return; fi

@@ -1,16 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# What bash, zsh and fish offer behind `tensorstat`: every object, word and option that `tensorstat help`
-# names and no other, and only those that fit; tensorstat(1) names them, too. A shell that is not installed is
-# skipped.
+# Completion of `tensorstat` in bash, zsh and fish offers exactly the objects, words and options of `tensorstat
+# help` that are valid at the position; tensorstat(1) documents them as well. Missing shells are skipped.
 set -u
 . tests/shell/check.bash
 tensorstat=$(readlink -f "${1:-build}")/bin/tensorstat
 folder=tools/tensorstat/completions
 . $folder/tensorstat.bash
 
-# ---- what a shell offers at the end of a line, sorted ----
+# ---- words offered at the end of a line, sorted ----
 
 offered_by_bash() {
 	local words
@@ -32,14 +31,14 @@ offered_by_fish() {
 	fish --no-config -c "source $folder/tensorstat.fish; complete -C'$1'" | cut -f1 | sed 's/=$//' | sort -u
 }
 
-# ---- what the help names ----
+# ---- words of `tensorstat help` ----
 
-# "buffer show [ID] [dtype DTYPE]": the usage without its explanations.
+# The usage line without its description, such as "buffer show [ID] [dtype DTYPE]".
 usage_of() { "$tensorstat" help | sed -n "s/^  \($1 .*\)/\1/p" | sed 's/   *[^ ].*//'; }
 
 objects_of_the_help() { "$tensorstat" help | sed -n '/^Options/q; s/^  \([a-z].*\)/\1/p' | sed 's/help | version/help\nversion/' | cut -d' ' -f1 | sort -u; }
 options_of_the_help() { "$tensorstat" help | grep -oE -- '--[a-z-]+' | sort -u; }
-# The words of an object after `show`, where it has that command.
+# The words of an object after `show`, if it has that command.
 words_of_the_help() {
 	if [ "$1" = monitor ]; then
 		"$tensorstat" help | sed -n '/^  monitor/,/^  metrics/{/^  metrics/!p}' | sed 's/.*events: //' | grep -oE '[a-z]+'
@@ -50,14 +49,14 @@ words_of_the_help() {
 
 # ---- checks of one shell ----
 
-# offers SHELL LINE WORDS: exactly these.
+# offers SHELL LINE WORDS: passes if the shell offers exactly these words.
 offers() {
 	local got
 	got=$("offered_by_$1" "$2") || return $?
 	[ "$(echo $got)" = "$3" ] || { echo "$1: \"$2\" offers \"$(echo $got)\", not \"$3\""; return 1; }
 }
 
-what_the_help_names() {
+all_words_of_the_help() {
 	local object words
 	offers "$1" "tensorstat " "$(echo $(objects_of_the_help))"
 	offers "$1" "tensorstat --" "$(echo $(options_of_the_help))"
@@ -72,7 +71,7 @@ what_the_help_names() {
 	done
 }
 
-what_fits() {
+valid_words_only() {
 	offers "$1" "tensorstat m" "metrics monitor"
 	offers "$1" "tensorstat -j --sort size b" "buffer"
 	offers "$1" "tensorstat buffer s" "show"
@@ -84,17 +83,17 @@ what_fits() {
 	offers "$1" "tensorstat pl t" "title to"
 }
 
-bash_offers_what_the_help_names() { what_the_help_names bash; }
-bash_offers_what_fits() { what_fits bash; }
-zsh_offers_what_the_help_names() { what_the_help_names zsh; }
-zsh_offers_what_fits() { what_fits zsh; }
-fish_offers_what_the_help_names() { what_the_help_names fish; }
-fish_offers_what_fits() { what_fits fish; }
+bash_offers_all_words_of_the_help() { all_words_of_the_help bash; }
+bash_offers_valid_words_only() { valid_words_only bash; }
+zsh_offers_all_words_of_the_help() { all_words_of_the_help zsh; }
+zsh_offers_valid_words_only() { valid_words_only zsh; }
+fish_offers_all_words_of_the_help() { all_words_of_the_help fish; }
+fish_offers_valid_words_only() { valid_words_only fish; }
 
 bash_offers_files() { cd docs && offers bash "tensorstat plot from arch" "architecture.md"; }
 
-# Without font macros and escapes.
-man_page_names_what_the_help_names() {
+# Removes font macros and escapes from the page.
+man_page_has_all_words_of_the_help() {
 	local text word
 	text=$(sed 's/\\f[BIR]//g; s/\\-/-/g; s/^\.[A-Z]* //; s/"//g' man/tensorstat.1)
 	for word in $(objects_of_the_help) $(options_of_the_help) $(for o in buffer client export top monitor plot; do words_of_the_help $o; done); do
@@ -112,6 +111,7 @@ man_page_names_every_check_of_doctor() {
 	done
 }
 
-check_all bash_offers_what_the_help_names bash_offers_what_fits bash_offers_files zsh_offers_what_the_help_names \
-	zsh_offers_what_fits fish_offers_what_the_help_names fish_offers_what_fits man_page_names_what_the_help_names \
-	man_page_names_every_check_of_doctor
+check_all bash_offers_all_words_of_the_help bash_offers_valid_words_only bash_offers_files \
+	zsh_offers_all_words_of_the_help zsh_offers_valid_words_only \
+	fish_offers_all_words_of_the_help fish_offers_valid_words_only \
+	man_page_has_all_words_of_the_help man_page_names_every_check_of_doctor

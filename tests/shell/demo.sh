@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# The main job reaches 96 % on held-out digits and shows its buffers halfway. Runs in the guest too.
+# The example of digits reaches 96 % on held-out images and lists its buffers during training. Runs in the guest
+# as well.
 set -u
 bin=${1:-/t}/bin
 tmp=$(mktemp)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# The programs of examples/ check their own results: as they are, with TENSOR_DEBUG=1, and with a trace.
+# The programs of examples/ check their own results: with default settings, TENSOR_DEBUG=1 and TENSOR_TRACE.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/shell/check.bash
@@ -9,7 +9,7 @@ build=$(realpath "$1")
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-# each COMMAND...: the command, with each example's program at its end, succeeds.
+# each COMMAND...: runs the command with each example as its last argument.
 each() {
 	local source
 	for source in examples/*.c; do
@@ -18,8 +18,8 @@ each() {
 }
 
 every_example_succeeds() { each timeout 60; }
-every_example_succeeds_with_checks_of_memory() { each timeout 60 env TENSOR_DEBUG=1; }
-every_example_succeeds_while_it_is_traced() { each timeout 60 env TENSOR_TRACE="$tmp/trace.json"; }
+every_example_succeeds_with_memory_checks() { each timeout 60 env TENSOR_DEBUG=1; }
+every_example_succeeds_with_a_trace() { each timeout 60 env TENSOR_TRACE="$tmp/trace.json"; }
 
 every_example_is_short_and_in_the_readme() {
 	local source
@@ -30,7 +30,7 @@ every_example_is_short_and_in_the_readme() {
 	[ "$(ls examples/*.c | wc -l)" -ge 5 ]
 }
 
-# Also by a compiler that warns of other things.
+# clang has other warnings than gcc.
 every_example_compiles_with_clang() {
 	local source
 	command -v clang >/dev/null || { echo "no clang"; exit 77; }
@@ -39,5 +39,5 @@ every_example_compiles_with_clang() {
 	done
 }
 
-check_all every_example_succeeds every_example_succeeds_with_checks_of_memory every_example_succeeds_while_it_is_traced \
+check_all every_example_succeeds every_example_succeeds_with_memory_checks every_example_succeeds_with_a_trace \
 	every_example_is_short_and_in_the_readme every_example_compiles_with_clang

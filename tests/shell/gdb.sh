@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# The pretty printers of tools/gdb: in a process, in a core dump, loaded by gdb itself after an install, and for
-# pointers that lead to no tensor.
+# The pretty printers of tools/gdb: in a process, in a core dump, loaded automatically after an install, and for
+# invalid pointers.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/shell/check.bash
@@ -43,7 +43,7 @@ source=tools/gdb/libtensor-gdb.py
 prints=(-ex 'print x' -ex 'print view' -ex 'print *y' -ex 'print many' -ex 'print scalar' -ex 'print empty' -ex 'print released'
 	-ex 'print bad' -ex 'print junk' -ex 'print none' -ex 'print node' -ex 'print x->storage' -ex 'print *of@18')
 
-# debug COMMAND...: gdb on the program, without the user's settings.
+# debug COMMAND...: runs gdb on the program without the settings of the user.
 debug() { gdb -nx -batch -ex 'set confirm off' -ex 'set debuginfod enabled off' "$@" 2>&1; }
 
 compile() {
@@ -53,7 +53,7 @@ compile() {
 		"$tmp/prog" >"$tmp/live"
 }
 
-# says TEXT FILE: a line of gdb's output has it.
+# says TEXT FILE: passes if a line of the output contains the text.
 says() { grep -qF -- "$1" "$2" || { echo "not in the output: $1"; cat "$2"; return 1; }; }
 
 shape_dtype_device_strides_gradient_and_numbers_are_shown() {
@@ -70,7 +70,7 @@ numbers_of_a_view_are_in_its_order() {
 
 large_tensor_shows_its_first_numbers() { says '{0, 1, 2, 3, 4, 5, 6, 7, ...}' "$tmp/live"; }
 
-# The table in the script is that of the library.
+# The table of dtypes in the script equals that of the library.
 every_dtype_has_its_name_and_numbers() {
 	local name
 	for name in u8 i8 i16 i32 i64 f16 bf16 f32 f64 u16 u32 u64 f8_e4m3fn f8_e5m2; do
@@ -110,10 +110,10 @@ library_without_debug_information_is_named() {
 	says '<no debug information for libtensor>' "$tmp/bare"
 }
 
-gdb_loads_the_installed_script_by_itself() {
+gdb_loads_the_installed_script_automatically() {
 	local version
 	version=$(sed -n 's/^VERSION *:= *//p' Makefile)
-	# Not `make install-lib`, which would build the library anew with other options.
+	# `make install-lib` would build the library again with other options.
 	make --no-print-directory install-dev PREFIX="$tmp/p" >/dev/null
 	cp "$build/libtensor.so.0" "$tmp/p/lib/libtensor.so.$version"
 	ln -s "libtensor.so.$version" "$tmp/p/lib/libtensor.so.0"
@@ -126,14 +126,14 @@ if ! (set -e; compile) >"$tmp/out" 2>&1; then
 	cat "$tmp/out"
 	exit 1
 fi
-# Where processes may not be traced there is no test.
+# Skipped where ptrace() is not permitted.
 if grep -Eq 'ptrace|Operation not permitted|Could not trace' "$tmp/live"; then
 	echo "gdb may not trace processes here: $(grep -Em1 'ptrace|permitted|trace' "$tmp/live")"
 	exit 77
 fi
-# Without a run path: LD_LIBRARY_PATH chooses the library.
+# Without a run path, LD_LIBRARY_PATH chooses the library.
 gcc -std=gnu11 -g -O0 -Iinclude -I"$build/gen/include" "$tmp/prog.c" -o "$tmp/prog-path" -L"$build" -ltensor || exit 1
 check_all shape_dtype_device_strides_gradient_and_numbers_are_shown numbers_of_a_view_are_in_its_order \
 	large_tensor_shows_its_first_numbers every_dtype_has_its_name_and_numbers storage_is_shown node_is_shown \
 	released_tensor_is_named bad_pointers_are_named_and_nothing_fails core_dump_shows_the_same \
-	library_without_debug_information_is_named gdb_loads_the_installed_script_by_itself
+	library_without_debug_information_is_named gdb_loads_the_installed_script_automatically

@@ -11,7 +11,7 @@ cp -r lib/schema/ops lib/schema/derivatives "$tmp"
 
 generate() { python3 lib/schema/gen/gen.py "$tmp/ops" "$tmp/derivatives" "$tmp/out" 2>&1; }
 
-# refused FOLDER TEXT MESSAGE: with TEXT as a file of its own the generator fails, and names the file and a line.
+# refused FOLDER TEXT MESSAGE: with TEXT as a separate file the generator fails with MESSAGE, the file and a line.
 refused() {
 	local file="$tmp/$1/pointwise/zz_test.yaml" out rc
 	printf '# test\n%s\n' "$2" >"$file"

@@ -9,7 +9,7 @@ table=packaging/targets.txt
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# File names are no public targets, and folders are the order-only targets of install.
+# Targets that are file names are not public; folders are order-only targets of install.
 make --no-print-directory -pRrn help 2>/dev/null | sed -n 's/^\.PHONY: //p' | tr ' ' '\n' |
 	grep -v / | sort -u >"$tmp/phony"
 grep -v '^#' $table | cut -f2 | sort >"$tmp/rows"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# Which files `make install` writes on the whole machine, as root, into /usr/local and into a user's prefix: an
-# overlay over / records them, and this machine's files are not changed. Skipped without root or overlays.
+# The files that `make install` writes as root into /usr/local and into a user's prefix, on the whole machine: an
+# overlay over / records them, so that no file of the machine changes. Skipped without root or overlays.
 set -u
 if [ -z "${IN_NAMESPACE-}" ]; then
 	[ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null || { echo "needs root and unshare -m"; exit 77; }
@@ -21,17 +21,17 @@ mount -t overlay overlay -o "lowerdir=/,upperdir=$space/upper,workdir=$space/wor
 mount --rbind /proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/tmp"
-# The tree is used as it is: what a build writes into it is no file of the installation.
+# The tree itself is mounted without the overlay: files of a build are not files of the installation.
 mkdir -p "$root$tree"
 mount --bind "$tree" "$root$tree"
 
-# A compiler cache counts each call in a file of its own.
+# A compiler cache writes statistics on each call.
 export CCACHE_DISABLE=1
 
-# inside COMMAND: a shell in the overlay, in this tree.
+# inside COMMAND: runs a shell in the overlay, in this tree.
 inside() { chroot "$root" /bin/bash -euc "cd '$tree'; $1"; }
 
-# Files and folders that differ from this machine's, without the loader's and the tree's.
+# Changed files and folders, except ld.so.cache and those of the tree.
 changes() {
 	(cd "$space/upper" && find . -mindepth 1 ! -path ./etc/ld.so.cache ! -path './var/cache/ldconfig*' ! -path './root/.cache*') |
 		sed 's|^\.||' | while read -r path; do
@@ -39,7 +39,7 @@ changes() {
 	done | sort
 }
 
-# recorded MANIFEST: its files and folders, with itself.
+# recorded MANIFEST: the files and folders of the manifest, and the manifest.
 recorded() { { cut -f2 "$root$1"; echo "$1"; } | sort; }
 
 user_prefix_changes_nothing_outside_of_it() {
@@ -51,7 +51,7 @@ user_prefix_changes_nothing_outside_of_it() {
 	changes | is_empty
 }
 
-system_prefix_changes_what_the_record_says() {
+system_prefix_changes_only_recorded_files() {
 	inside "make --no-print-directory install"
 	changes | diff <(recorded /usr/local/share/devtensor/manifest) -
 	for f in /usr/lib/modules-load.d/tensor.conf /usr/lib/udev/rules.d/60-tensor.rules /usr/local/lib/libtensor.so.0; do
@@ -59,7 +59,7 @@ system_prefix_changes_what_the_record_says() {
 	done
 }
 
-# The two commands of docs/install.md for /usr/local.
+# The two commands that docs/install.md gives for /usr/local.
 program_runs_after_ldconfig() {
 	readme_block c >"$root/tmp/first.c"
 	inside 'cd /tmp; gcc first.c -o first $(pkg-config --cflags --libs tensor); ldconfig; env -i ./first' >"$space/out/first"
@@ -75,5 +75,5 @@ uninstall_leaves_nothing() {
 	changes | is_empty
 }
 
-check_all user_prefix_changes_nothing_outside_of_it system_prefix_changes_what_the_record_says \
+check_all user_prefix_changes_nothing_outside_of_it system_prefix_changes_only_recorded_files \
 	program_runs_after_ldconfig tensorstat_has_its_page_and_runs uninstall_leaves_nothing

@@ -14,7 +14,7 @@ prefix=$tmp/prefix
 spaced="$tmp/with space"
 staged=$tmp/staged
 
-# A listing before and one after: `installed` has the files between.
+# `installed` is the difference of the listings before and after the install.
 prepare() {
 	set -e
 	mkdir -p "$spaced/lib" "$prefix/include" "$prefix/kept"
@@ -33,7 +33,7 @@ user_prefix_gets_no_system_file() {
 	grep -q 'make install-system install-dkms' "$build/results/install.out"
 }
 
-# Nothing of a dry run names a folder outside of the prefix as a destination.
+# No destination in a dry run is outside of the prefix.
 user_prefix_gets_every_file() {
 	while IFS=$'\t' read -r part path; do
 		case $path in "$prefix"/*) ;; *) echo "outside of PREFIX: $part $path"; exit 1 ;; esac
@@ -71,7 +71,7 @@ staging_gets_the_system_files() {
 	done
 }
 
-# Kbuild, every source, and every header that those include by a path of this tree.
+# Kbuild, every source, and every header of this tree that they include.
 dkms_source_is_complete() {
 	local src=$staged/usr/src/tensor-$version f c h
 	grep '^PACKAGE_VERSION="'"$version"'"$' "$src/dkms.conf"
@@ -107,7 +107,7 @@ completions_of_all_shells_are_installed() {
 	done
 }
 
-# The commands of README.md between the second `sh` fence and its end, with this prefix.
+# The commands of the second `sh` block of README.md, with this prefix.
 readme_line_compiles_and_the_program_runs() {
 	local line
 	line=$(grep '^gcc first\.c' README.md)
@@ -143,11 +143,11 @@ pkg_config_of_a_system_prefix_has_no_path() {
 	local flags
 	flags=$(PKG_CONFIG_PATH=$staged/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$staged pkg-config --cflags --libs tensor)
 	[ "$(echo $flags)" = "-I$staged/usr/include -L$staged/usr/lib -ltensor" ]
-	# Without a sysroot these are the compiler's own folders.
+	# Without a sysroot these are the default folders of the compiler.
 	[ "$(echo $(PKG_CONFIG_PATH=$staged/usr/lib/pkgconfig pkg-config --cflags --libs tensor | sed 's|-L/usr/lib ||'))" = -ltensor ]
 }
 
-# cmake_program PREFIX FOLDER: a project of two lines, configured, built and executed.
+# cmake_program PREFIX FOLDER: configures, builds and runs a project of two lines.
 cmake_program() {
 	command -v cmake >/dev/null || { echo "cmake is not installed"; exit 77; }
 	mkdir "$2"
@@ -197,7 +197,7 @@ uninstall_keeps_foreign_files() {
 	rm -r "$foreign"
 }
 
-# A prefix where nothing was installed, of a typing error for example.
+# A prefix without an installation, for example because of a typing error.
 uninstall_without_a_record_removes_nothing() {
 	mkdir -p "$tmp/work/other/include/tensor"
 	cp include/tensor/tensor.h "$tmp/work/other/include/tensor"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# kill -9 of the loader, then of the trainer, in the middle of training: the others report it and
-# end by themselves, and no buffer is left. Runs in the guest too.
+# kill -9 of the loader, then of the trainer, during training: the other processes report it and exit, and no
+# buffer is left. Runs in the guest as well.
 set -u
 bin=${1:-/t}/bin
 data=${DIGITS:-examples/digits}/digits.csv
@@ -18,7 +18,7 @@ fail() {
 }
 
 start() {
-	# or the last watcher's log says that training has begun
+	# otherwise the log of the last watcher shows that training has begun
 	rm -f "$tmp"/*.log
 	"$bin/digits-trainer" "$tmp/sock" 1000000 >"$tmp/trainer.log" 2>&1 &
 	trainer=$!
@@ -34,7 +34,7 @@ start() {
 	fail "training did not start"
 }
 
-# A process ends by itself within 10 s, with status 3.
+# The process exits within 10 s with status 3.
 ends() {
 	for _ in $(seq 100); do
 		kill -0 "$1" 2>/dev/null || break

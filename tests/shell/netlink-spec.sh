@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# docs/netlink/tensor.yaml says what the headers say: every name, in the same order, with the same
-# type. With the kernel's schema in $NETLINK_SCHEMA (Documentation/netlink/genetlink.yaml of a
-# kernel source from 6.4 on) it is also checked to be a specification.
+# docs/netlink/tensor.yaml agrees with the headers: the same names and types in the same order. With the
+# kernel's schema in $NETLINK_SCHEMA (Documentation/netlink/genetlink.yaml of a kernel source from 6.4 on) it
+# is also validated as a specification.
 exec /usr/bin/python3 - "$@" <<'PYTHON'
 import os
 import re

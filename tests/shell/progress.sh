@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# Builds and test runs say [n/m] and how long is left, in plain lines.
+# Builds and test runs print [n/m] and the time left, in plain lines.
 set -u
 . tests/shell/check.bash
 tmp=$(mktemp -d)
@@ -9,7 +9,7 @@ trap 'rm -rf "$tmp"' EXIT
 steps=packaging/build-steps
 mkdir -p "$tmp/results"
 
-# Stands for make: `first` and `second` pass, `third` fails, and the others leave no count.
+# Replaces make: `first` and `second` pass, `third` fails, and the others write no count.
 cat >"$tmp/make" <<'MAKE'
 #!/bin/sh
 for target; do
@@ -29,7 +29,7 @@ build_counts_its_steps() {
 	rm -rf "$tmp/b"
 	env -u MAKEFLAGS $steps make "B=$tmp/b" "CC=true" "$tmp/b/bin/tensorstat" >"$tmp/out" 2>&1 || true
 	local count
-	count=$(ls tools/tensorstat/*.c | wc -l)
+	count=$(find tools/tensorstat -name '*.c' | wc -l)
 	cat "$tmp/out"
 	[ "$(grep -c "^  \[ *[0-9]*/$((count + 1))\] CC " "$tmp/out")" = "$count" ]
 	grep "^  \[$((count + 1))/$((count + 1))\] LD " "$tmp/out"
@@ -110,7 +110,7 @@ unknown_unit_test_is_an_error() {
 	grep 'T=nosuch names no test of this target; it takes one or more of: .* view ' "$tmp/out"
 }
 
-# An empty build folder gets one level, a folder with others keeps them.
+# In an empty build folder one instruction-set level is built; a folder with others keeps them.
 demo_builds_the_level_of_this_machine() {
 	local level
 	level=$(packaging/host-level)

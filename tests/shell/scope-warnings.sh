@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# tensor_scope and tensor_no_grad give no warning at any level of optimisation: a variable that is assigned inside
-# one and read behind it, scopes inside each other, every way out.
+# tensor_scope and tensor_no_grad give no warning at any level of optimisation: for a variable that is assigned
+# inside and read after the scope, for nested scopes, and for every way to leave one.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/shell/check.bash
@@ -10,7 +10,7 @@ build=$1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-# Also C++: no designated initialisers.
+# The program is also C++: it has no designated initialisers.
 cat >"$tmp/scopes.c" <<'END'
 #include <tensor/tensor.h>
 
@@ -71,7 +71,7 @@ int main(void)
 	return n != 6 || before.tensors != after.tensors;
 }
 END
-# compiles COMPILER OPTION...: with every level of optimisation, and runs.
+# compiles COMPILER OPTION...: compiles with every level of optimisation and runs the program.
 compiles() {
 	local level language='-x c'
 	[[ $1 != *++ ]] || language='-x c++'

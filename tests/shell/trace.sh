@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# TENSOR_TRACE: what is in the file, as Chrome's trace format wants it, however the program ends.
+# TENSOR_TRACE writes a valid file in Chrome's trace format, however the program ends.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/shell/check.bash
@@ -102,8 +102,8 @@ int main(int argc, char **argv)
 }
 END
 
-# Loads a trace into the model of the format: complete events with a begin, a duration, a process and a thread,
-# which nest within a thread. Then runs the lines of $1 with `events` and `named(NAME)`.
+# Loads a trace and checks its format: complete events with a start, a duration, a process and a thread, which
+# nest within a thread. Then runs the lines of $1 with `events` and `named(NAME)`.
 cat >"$tmp/model.py" <<'END'
 import json
 import sys
@@ -217,7 +217,7 @@ relative_path_is_kept_by_chdir() {
 	model "$tmp/here.json" 'named("linear")'
 }
 
-# warns TEXT COMMAND...: it succeeds, with one line on stderr, which has the text.
+# warns TEXT COMMAND...: passes if the command succeeds with one line on stderr that contains the text.
 warns() {
 	"${@:2}" 2>"$tmp/said"
 	cat "$tmp/said"

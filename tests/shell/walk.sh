@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# docs/walk.md: its program, followed with its gdb commands, passes through the functions that its transcripts show.
+# The program of docs/walk.md calls the functions that the transcripts of the page show, with its gdb commands.
 set -u
 . tests/shell/check.bash
 build=$(realpath "${1:-build}")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# block LANGUAGE: all blocks of that language.
+# block LANGUAGE: prints all blocks of this language.
 block() { awk -v begin="^\`\`\`$1\$" '$0 ~ begin { on = 1; next } /^```$/ { on = 0 } on' docs/walk.md; }
 
-# The names of frames, without the level of the processor.
+# The function names of a backtrace, without the suffix of the instruction-set level.
 frames() { sed -nE 's/^#[0-9]+ +([a-zA-Z_0-9]+) \(.*/\1/p' | sed -E 's/_v[234]$//'; }
 
-# contains_in_order FILE FILE: the lines of the second file are in the first one, in that order.
+# contains_in_order FILE FILE: passes if the first file contains the lines of the second one in order.
 contains_in_order() {
 	awk 'NR == FNR { have[NR] = $0; n = NR; next }
 		{ for (i++; i <= n && have[i] != $0; i++); if (i > n) { print $0 " is missing or in another place"; exit 1 } }' "$1" "$2"

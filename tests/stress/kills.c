@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Kills processes at random moments while they do everything that one can do with the device, and
- * sees that nothing is left of them.
+ * Kills processes at random moments while they use the device in all ways, and checks that nothing
+ * of them is left.
  *
- * KILLS processes die, 10,000 if it is not set, chosen by SEED. They also hand fds to each other and
- * leave them in flight. Half of them allocate on their memory cgroup, which keeps the pool out of
- * it, half of them not.
+ * KILLS processes are killed, 10,000 by default, chosen by SEED. They also send fds to each other
+ * and leave some in flight. Half of them charge allocations to their memory cgroup, which bypasses
+ * the pool.
  */
 #include "stress.h"
 
@@ -20,7 +20,7 @@ static void work_alloc(struct hands *h)
 
 	if (h->dev < 0)
 		h->dev = open("/dev/tensor", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	dev_alloc(h->dev, sizes[chance(&state, 5)], &h->alloc);
+	dev_alloc(h->dev, sizes[random_below(&state, 5)], &h->alloc);
 }
 
 static void work_touch(struct hands *h)
@@ -36,10 +36,11 @@ static void work_export(struct hands *h)
 {
 	static const uint32_t some[] = { TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_RW, TENSOR_RIGHTS_RO,
 					 TENSOR_RIGHT_READ };
-	uint32_t rights = some[chance(&state, 4)];
+	uint32_t rights = some[random_below(&state, 4)];
 
-	hands_swap_fd(&h->fd, buf_export_rights(h->dev, h->alloc.handle, rights,
-						chance(&state, 2) ? TENSOR_EXPORT_INHERIT : 0));
+	hands_swap_fd(&h->fd,
+		      buf_export_rights(h->dev, h->alloc.handle, rights,
+					random_below(&state, 2) ? TENSOR_EXPORT_INHERIT : 0));
 }
 
 static void work_dmabuf(struct hands *h)
@@ -50,7 +51,7 @@ static void work_dmabuf(struct hands *h)
 static void work_send(struct hands *h)
 {
 	if (h->fd >= 0)
-		send_fd(sock[0], chance(&state, 2) ? h->fd : h->dmabuf);
+		send_fd(sock[0], random_below(&state, 2) ? h->fd : h->dmabuf);
 }
 
 static void work_receive(struct hands *h)
@@ -62,9 +63,9 @@ static void work_import(struct hands *h)
 {
 	struct tensor_import import;
 
-	if (!buf_import(h->dev, chance(&state, 3) ? h->fd : h->dmabuf, &import)) {
+	if (!buf_import(h->dev, random_below(&state, 3) ? h->fd : h->dmabuf, &import)) {
 		hands_map(h, h->dev, import.mmap_offset, PAGE);
-		if (chance(&state, 2))
+		if (random_below(&state, 2))
 			dev_close(h->dev, import.handle);
 	}
 }
@@ -84,18 +85,18 @@ static void work_describe(struct hands *h)
 static void work_state(struct hands *h)
 {
 	struct tensor_sync sync = { .size = sizeof(sync),
-				    .flags = 2 + chance(&state, 2) * 4,
+				    .flags = 2 + random_below(&state, 2) * 4,
 				    .handle = h->alloc.handle };
 
-	switch (chance(&state, 4)) {
+	switch (random_below(&state, 4)) {
 	case 0:
-		buf_seal(h->dev, h->alloc.handle, 1U << chance(&state, 3));
+		buf_seal(h->dev, h->alloc.handle, 1U << random_below(&state, 3));
 		break;
 	case 1:
 		buf_revoke(h->dev, h->alloc.handle);
 		break;
 	case 2:
-		buf_advise(h->dev, h->alloc.handle, chance(&state, 2));
+		buf_advise(h->dev, h->alloc.handle, random_below(&state, 2));
 		break;
 	default:
 		dev_call(h->dev, TENSOR_IOC_SYNC, &sync);
@@ -119,8 +120,8 @@ static void work_look(struct hands *h)
 	struct nl_sock *nl;
 	int family;
 
-	poll(&p, 1, chance(&state, 3));
-	if (read(h->dev, &event, sizeof(event)) < 0 && chance(&state, 4))
+	poll(&p, 1, random_below(&state, 3));
+	if (read(h->dev, &event, sizeof(event)) < 0 && random_below(&state, 4))
 		return;
 	nl = nl_open(&family);
 	if (nl)
@@ -128,7 +129,7 @@ static void work_look(struct hands *h)
 	nl_socket_free(nl);
 }
 
-/* Its mappings and fds go on in a child that dies with it, a moment after. */
+/* A child inherits the mappings and fds and is killed a moment later. */
 static void work_fork(struct hands *h)
 {
 	if (fork())
@@ -143,7 +144,7 @@ static void work_fork(struct hands *h)
 
 static void work_drop(struct hands *h)
 {
-	if (chance(&state, 2))
+	if (random_below(&state, 2))
 		hands_empty(h);
 	else
 		dev_close(h->dev, h->alloc.handle);
@@ -155,7 +156,7 @@ static void (*const works[])(struct hands *h) = {
 	work_pin,    work_look,	 work_fork,    work_drop,   work_drop,
 };
 
-static void worker(void)
+static void work_until_killed(void)
 {
 	struct hands h = { .dev = -1, .fd = -1, .dmabuf = -1 };
 	unsigned int forks = 0;
@@ -164,25 +165,25 @@ static void worker(void)
 	signal(SIGBUS, SIG_DFL);
 	signal(SIGCHLD, SIG_IGN);
 	for (;;) {
-		unsigned int i = chance(&state, sizeof(works) / sizeof(works[0]));
+		unsigned int i = random_below(&state, sizeof(works) / sizeof(works[0]));
 
 		if (works[i] != work_fork || forks++ < 2)
 			works[i](&h);
 	}
 }
 
-static pid_t start(unsigned long n)
+static pid_t start_worker(unsigned long n)
 {
 	pid_t pid = fork();
 
 	if (pid)
 		return pid;
 	state += n * 0x9e3779b97f4a7c15;
-	worker();
+	work_until_killed();
 	_exit(0);
 }
 
-static void drain(void)
+static void close_sent_fds(void)
 {
 	int fd;
 
@@ -205,15 +206,15 @@ static void kill_many(unsigned long kills)
 	unsigned int i;
 
 	for (n = 0; n < WORKERS; n++)
-		pids[n] = start(n);
+		pids[n] = start_worker(n);
 	for (; n < kills; n++) {
 		if (n == kills / 2)
 			write_text(PARAM("account"), "N");
-		/* from the first instruction on to a while of work */
-		usleep(chance(&state, chance(&state, 4) ? 8000 : 60000));
-		i = chance(&state, WORKERS);
+		/* from the first instruction to some time of work */
+		usleep(random_below(&state, random_below(&state, 4) ? 8000 : 60000));
+		i = random_below(&state, WORKERS);
 		kill_one(&pids[i]);
-		pids[i] = start(n);
+		pids[i] = start_worker(n);
 		if (n % 1000 == 0) {
 			printf("# %lu killed\n", n);
 			fflush(stdout);
@@ -224,8 +225,11 @@ static void kill_many(unsigned long kills)
 	write_text(PARAM("account"), "Y");
 }
 
-/* The counts of the netlink family; the children of the killed need a moment. */
-static bool nobody_left(struct nl_sock *nl, int family)
+/*
+ * Compares the totals of the netlink family with zero; children of killed processes need some time
+ * to end.
+ */
+static bool nothing_left(struct nl_sock *nl, int family)
 {
 	struct totals t;
 	int tries;
@@ -241,31 +245,31 @@ static bool nobody_left(struct nl_sock *nl, int family)
 
 int main(void)
 {
-	unsigned long kills = number("KILLS", 10000);
+	unsigned long kills = env_number("KILLS", 10000);
 	int dev = dev_open(), family = 0;
 	struct nl_sock *nl = nl_open(&family);
 	int64_t before;
 	bool good = true;
 	long owned;
 
-	state = number("SEED", 1);
+	state = env_number("SEED", 1);
 	if (dev < 0 || !nl || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, sock))
 		return 1;
 	printf("KTAP version 1\n1..4\n");
-	/* the first ones fill caches */
+	/* the first processes fill caches */
 	kill_many(kills / 20 + WORKERS);
-	drain();
-	nobody_left(nl, family);
+	close_sent_fds();
+	nothing_left(nl, family);
 	before = pages_free();
 	kill_many(kills);
-	drain();
-	good &= say(nobody_left(nl, family), "kills.no_client_and_no_buffer_is_left");
-	good &= say(used_becomes(dev, 0), "kills.nothing_is_charged");
-	good &= say(pages_agree(before, pages_free(), kills), "kills.memory_comes_back");
+	close_sent_fds();
+	good &= tap_result(nothing_left(nl, family), "kills.no_client_and_no_buffer_is_left");
+	good &= tap_result(used_becomes(dev, 0), "kills.nothing_is_charged");
+	good &= tap_result(pages_agree(before, pages_free(), kills), "kills.memory_is_freed");
 	close(dev);
 	write_text(PARAM("pool_bytes"), "0");
 	owned = pages_of_module(true);
 	printf("# %ld pages of the module\n", owned);
-	good &= say(owned <= 0, "kills.no_page_is_the_module_s");
+	good &= tap_result(owned <= 0, "kills.module_owns_no_page");
 	return !good;
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A process ends with HANDLES buffers, 100,000 if it is not set: what that takes grows with their
- * number, not with its square, and is printed beside the same of memfds.
+ * The time in which a process with HANDLES buffers, 100,000 by default, exits must grow linearly
+ * with their number. It is printed beside the time of the same number of memfds.
  */
 #include <sys/resource.h>
 
 #include "stress.h"
 
-/* Four times as many may take this much longer than four times as long. */
+/* Four times as many buffers may take 4 * SLACK times as long. */
 #define SLACK 1.8
 
-/* Makes one of so many; whatever it is goes with the process. */
+/* A kind of object; all objects are released by the exit of the process. */
 struct kind {
 	const char *name;
 	bool (*make)(int dev);
@@ -39,7 +39,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static void maker(const struct kind *kind, unsigned long n, int ready)
+static void hold_until_killed(const struct kind *kind, unsigned long n, int ready)
 {
 	struct rlimit fds = { n + 64, n + 64 };
 	int dev = dev_open();
@@ -58,8 +58,11 @@ static void maker(const struct kind *kind, unsigned long n, int ready)
 	_exit(0);
 }
 
-/* Seconds from SIGKILL to the end of a process that holds n of them; negative: it had not room. */
-static double end_of(const struct kind *kind, unsigned long n)
+/*
+ * Seconds from SIGKILL to the end of a process that holds n objects; negative: it could not make
+ * them.
+ */
+static double time_of_exit(const struct kind *kind, unsigned long n)
 {
 	int ready[2];
 	double begin;
@@ -71,7 +74,7 @@ static double end_of(const struct kind *kind, unsigned long n)
 	fflush(stdout);
 	pid = fork();
 	if (!pid)
-		maker(kind, n, ready[1]);
+		hold_until_killed(kind, n, ready[1]);
 	close(ready[1]);
 	if (read(ready[0], &good, 1) != 1)
 		good = 0;
@@ -82,14 +85,14 @@ static double end_of(const struct kind *kind, unsigned long n)
 	return good ? now() - begin : -1;
 }
 
-/* The least of three: what else the machine does only adds to it. */
-static double least_end(const struct kind *kind, unsigned long n)
+/* The minimum of three: other load of the machine only adds to it. */
+static double least_time_of_exit(const struct kind *kind, unsigned long n)
 {
 	double least = -1, t;
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		t = end_of(kind, n);
+		t = time_of_exit(kind, n);
 		if (t < 0)
 			return t;
 		if (least < 0 || t < least)
@@ -104,20 +107,20 @@ int main(void)
 {
 	static const struct kind handles = { "handles", make_handle };
 	static const struct kind memfds = { "memfds", make_memfd };
-	unsigned long n = number("HANDLES", 100000);
+	unsigned long n = env_number("HANDLES", 100000);
 	double few, many;
 	bool good = true;
 	int dev;
 
 	printf("KTAP version 1\n1..2\n");
-	few = least_end(&handles, n / 4);
-	many = least_end(&handles, n);
-	least_end(&memfds, n / 4);
-	least_end(&memfds, n);
-	good &= say(few > 0 && many > 0 && many < 4 * SLACK * few,
-		    "scale.handles_are_closed_in_time_linear_in_their_number");
+	few = least_time_of_exit(&handles, n / 4);
+	many = least_time_of_exit(&handles, n);
+	least_time_of_exit(&memfds, n / 4);
+	least_time_of_exit(&memfds, n);
+	good &= tap_result(few > 0 && many > 0 && many < 4 * SLACK * few,
+			   "scale.handles_are_closed_in_time_linear_in_their_number");
 	dev = dev_open();
-	good &= say(used_becomes(dev, 0), "scale.nothing_is_charged");
+	good &= tap_result(used_becomes(dev, 0), "scale.nothing_is_charged");
 	close(dev);
 	return !good;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the stress programs share: chance, everything one can do with the device, and what must be
- * as before when nobody does it any more.
+ * Helpers of the stress programs: random numbers, all operations on the device, and what must be
+ * unchanged after its last user.
  */
 #ifndef TENSOR_STRESS_H
 #define TENSOR_STRESS_H
@@ -12,20 +12,20 @@
 
 #include "../kselftest/include/family.h"
 
-HELPER unsigned int chance(uint64_t *state, unsigned int n)
+HELPER unsigned int random_below(uint64_t *state, unsigned int n)
 {
 	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (*state >> 33) % n;
 }
 
-HELPER unsigned long number(const char *name, unsigned long otherwise)
+HELPER unsigned long env_number(const char *name, unsigned long otherwise)
 {
 	const char *text = getenv(name);
 
 	return text ? strtoul(text, NULL, 0) : otherwise;
 }
 
-HELPER bool say(bool good, const char *what)
+HELPER bool tap_result(bool good, const char *what)
 {
 	static int n;
 
@@ -35,13 +35,13 @@ HELPER bool say(bool good, const char *what)
 }
 
 /**
- * struct page_record - what page_owner tells of an allocation
+ * struct page_record - an allocation in the output of page_owner
  * @order: 2^order pages
- * @slab: a slab, in which objects of others may live
- * @kept: its allocator keeps it for good: memory for call stacks, per-processor memory
- * @module: its call stack goes through the module
- * @text: the begin of it, if that is wanted
- * @len: its length
+ * @slab: a slab page, which may contain objects of other allocations
+ * @kept: never freed: memory for call stacks, per-processor memory
+ * @module: the call stack contains the module
+ * @text: the first part of the record, or NULL
+ * @len: length of @text
  */
 struct page_record {
 	int order;
@@ -58,9 +58,9 @@ HELPER void record_line(struct page_record *r, const char *line)
 }
 
 /*
- * Pages whose stack of allocation goes through the module; -1: this kernel does not remember. Its
- * objects in slabs are for kmemleak to find: a slab is there as long as anybody's object in it is.
- * @show: print the stacks.
+ * The number of pages whose allocation stack is in the module; -1 without page_owner. kmemleak
+ * finds leaked objects of slabs: a slab page lives as long as any object in it. @show: print the
+ * stacks.
  */
 HELPER long pages_of_module(bool show)
 {
@@ -94,13 +94,13 @@ HELPER long pages_of_module(bool show)
 }
 
 /**
- * struct hands - what a process has in its hands
+ * struct hands - the objects that a process holds
  * @dev: open device
  * @alloc: a buffer
- * @fd: of a buffer, its own or a stranger's
- * @dmabuf: of a buffer
+ * @fd: a buffer fd, its own or from another process
+ * @dmabuf: a dma-buf fd
  * @at: a mapping
- * @bytes: of the mapping
+ * @bytes: size of the mapping
  */
 struct hands {
 	int dev;
@@ -145,4 +145,4 @@ HELPER void hands_map(struct hands *h, int fd, uint64_t offset, size_t bytes)
 	h->bytes = bytes;
 }
 
-#endif /* TENSOR_STRESS_H */
+#endif

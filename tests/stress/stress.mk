@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
-# Stress programs for the guest: they take minutes, and are no part of the selftests.
+# Stress programs for the guest. They take minutes, so the selftests do not include them.
 #
 #   make stress [KERNEL=debug] [STRESS="kills unload"] [KILLS=10000] [CYCLES=1000]
 #   make test-lifetimes [KERNEL=debug] [LIFETIMES=120 | LIFETIMES="0o 0a0 ..."]
@@ -8,7 +8,7 @@
 #   make test-scale [KERNEL=6.1] [HANDLES=100000]
 
 STRESS     ?= kills unload
-# What a suite with a little of each runs.
+# The short runs of a suite.
 STRESS_FEW := kills unload lifetimes transitions
 KILLS      ?= 10000
 CYCLES     ?= 1000
@@ -28,7 +28,7 @@ $(STRESS_B)/%: tests/stress/%.c $(STRESS_H)
 	$(call say,CC,$@)
 	$(Q)$(STRESS_CC)
 
-# Programs of several files: a folder each.
+# Programs of several files have a folder each.
 $(STRESS_B)/lifetimes: $(wildcard tests/stress/lifetimes/*.[ch])
 $(STRESS_B)/transitions: $(wildcard tests/stress/transitions/*.[ch])
 $(STRESS_B)/%: tests/stress/%/main.c $(STRESS_H)
@@ -36,14 +36,14 @@ $(STRESS_B)/%: tests/stress/%/main.c $(STRESS_H)
 	$(call say,CC,$@)
 	$(Q)$(STRESS_CC)
 
-# A debug kernel that remembers who allocated each page tells leaks to the page.
+# A debug kernel with page_owner attributes leaked pages.
 .PHONY: stress
 stress: $(STRESS_ALL) | guest-deps
 	@tests/vm/tally stress-$(KERNEL) tests/vm/run --kernel $(KERNEL) --no-load --smp 2 --mem 1G --timeout 3600 \
 		--append page_owner=on $(VM_FLAGS) --env KILLS=$(KILLS) --env CYCLES=$(CYCLES) \
 		--add $(STRESS_B):/t/kselftest --add tests/kselftest/suite -- suite $(STRESS)
 
-# One program alone, as a suite; $(1): its name, $(2): the kernel unless KERNEL says which, $(3): flags.
+# One program as a suite; $(1): its name, $(2): the kernel if KERNEL is not set, $(3): flags.
 STRESS_ONE = tests/vm/tally $(1) tests/vm/run --kernel $(if $(filter file,$(origin KERNEL)),$(2),$(KERNEL)) \
 	--no-load --smp 2 $(3) $(VM_FLAGS) --add $(STRESS_B)/$(1):/t/kselftest/$(1) --add tests/kselftest/suite -- suite $(1)
 

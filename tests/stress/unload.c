@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Loads the module, uses it, tries to unload it while it is used, which must be refused, and unloads
- * it when it is not, which must work at once. CYCLES times, 1,000 if it is not set.
+ * Loads the module, uses it, unloads it while it is in use, which must fail, and unloads it when it
+ * is not in use, which must succeed at once. CYCLES times, 1,000 by default.
  *
- * In each cycle one thing alone is what keeps it: an open device, a mapping, a buffer fd, a dma-buf
- * fd, a fd in flight, a dump under way, a process that is killed with all of them. Meanwhile
- * strangers open the device and ask the netlink family all the time, whether it is there or not.
+ * In each cycle one object keeps the module loaded: an open device, a mapping, a buffer fd, a dma-
+ * buf fd, a fd in flight, a dump under way, a process that is killed with all of them. Meanwhile
+ * other processes open the device and send netlink requests, whether it is loaded or not.
  */
 #include "stress.h"
 
 #define MODULE "/modules/tensor.ko"
 
-/* What a keeper holds is in fds of this process, or in a child. */
+/* What keeps the module loaded: fds of this process, or a child. */
 struct kept {
 	int fd[2];
 	char *at;
@@ -89,7 +89,7 @@ static bool keep_message(struct kept *k)
 	return true;
 }
 
-/* More buffers than a part of a dump holds, then none: what is left is the dump. */
+/* More buffers than a part of a dump holds; they are then freed, so that only the dump remains. */
 static bool keep_dump(struct kept *k)
 {
 	struct tensor_alloc alloc;
@@ -142,7 +142,7 @@ static bool (*const keepers[])(struct kept *k) = {
 	keep_dmabuf, keep_message, keep_dump,	keep_process,
 };
 
-static void let_go(struct kept *k)
+static void release_kept(struct kept *k)
 {
 	int i;
 
@@ -159,8 +159,8 @@ static void let_go(struct kept *k)
 	}
 }
 
-/* Comes and goes as it likes, and must never be what breaks. */
-static pid_t stranger(void)
+/* Opens and closes the device repeatedly; it must not affect the result. */
+static pid_t start_other_user(void)
 {
 	struct tensor_alloc alloc;
 	pid_t pid = fork();
@@ -185,32 +185,32 @@ static pid_t stranger(void)
 }
 
 /**
- * struct counts - of all cycles
- * @held: refused while somebody used it
- * @let: unloaded while somebody used it: wrong
- * @late: a stranger was in the way when it should have gone
- * @stuck: did not go at all
- * @broken: a cycle that did not come to that
+ * struct counts - numbers of unload attempts in all cycles
+ * @held: refused while in use: expected
+ * @let: succeeded while in use: a defect
+ * @late: unloaded only at a later attempt, since another process used it
+ * @stuck: never succeeded: a defect
+ * @broken: cycles that failed before
  */
 struct counts {
 	unsigned long held, let, late, stuck, broken;
 };
 
-static bool cycle(unsigned long n, struct counts *c)
+static bool run_cycle(unsigned long n, struct counts *c)
 {
 	struct kept k = { .fd = { -1, -1 } };
 	int tries;
 
 	if (load() || !keepers[n % (sizeof(keepers) / sizeof(keepers[0]))](&k)) {
 		c->broken++;
-		let_go(&k);
+		release_kept(&k);
 		return false;
 	}
 	if (unload() == -EWOULDBLOCK)
 		c->held++;
 	else
 		c->let++;
-	let_go(&k);
+	release_kept(&k);
 	for (tries = 0; unload(); tries++) {
 		if (tries == 400) {
 			c->stuck++;
@@ -222,12 +222,12 @@ static bool cycle(unsigned long n, struct counts *c)
 	return true;
 }
 
-static void cycles(unsigned long n, struct counts *c)
+static void run_cycles(unsigned long n, struct counts *c)
 {
-	pid_t pid[2] = { stranger(), stranger() };
+	pid_t pid[2] = { start_other_user(), start_other_user() };
 	unsigned long i;
 
-	for (i = 0; i < n && cycle(i, c); i++) {
+	for (i = 0; i < n && run_cycle(i, c); i++) {
 		if (i % 100 == 0) {
 			printf("# %lu cycles\n", i);
 			fflush(stdout);
@@ -241,7 +241,7 @@ static void cycles(unsigned long n, struct counts *c)
 
 int main(void)
 {
-	unsigned long n = number("CYCLES", 1000);
+	unsigned long n = env_number("CYCLES", 1000);
 	struct counts warm = { 0 }, c = { 0 };
 	int64_t before, after, slab;
 	bool good = true;
@@ -249,18 +249,18 @@ int main(void)
 	printf("KTAP version 1\n1..4\n");
 	if (unload())
 		return 1;
-	cycles(n / 20 + 8, &warm);
+	run_cycles(n / 20 + 8, &warm);
 	before = pages_free();
 	slab = read_number("/proc/meminfo", "Slab");
-	cycles(n, &c);
-	printf("# %lu refused, %lu let go, %lu late, %lu stuck, %lu broken\n", c.held, c.let,
-	       c.late, c.stuck, c.broken);
-	good &= say(c.held == n && !c.let, "unload.is_refused_while_something_uses_it");
-	good &= say(!c.stuck && !c.broken, "unload.works_when_nothing_does");
+	run_cycles(n, &c);
+	printf("# %lu refused, %lu wrongly unloaded, %lu late, %lu stuck, %lu broken\n", c.held,
+	       c.let, c.late, c.stuck, c.broken);
+	good &= tap_result(c.held == n && !c.let, "unload.is_refused_while_in_use");
+	good &= tap_result(!c.stuck && !c.broken, "unload.succeeds_when_unused");
 	after = pages_free();
 	printf("# slab %ld KiB before, %ld KiB after\n", slab,
 	       read_number("/proc/meminfo", "Slab"));
-	good &= say(pages_agree(before, after, n), "unload.memory_comes_back");
-	good &= say(!load(), "unload.it_loads_again");
+	good &= tap_result(pages_agree(before, after, n), "unload.memory_is_freed");
+	good &= tap_result(!load(), "unload.module_loads_again");
 	return !good;
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What the tests of autograd share: leaves, and the names of nodes. */
+/* Helpers of the autograd tests: leaves, and checks of node names. */
 #ifndef TESTS_AUTOGRAD_H
 #define TESTS_AUTOGRAD_H
 
 #include "check.h"
-
-#define S(x) TENSOR_SCALAR(x)
 
 static inline tensor *leaf(tensor *t)
 {
@@ -13,7 +11,7 @@ static inline tensor *leaf(tensor *t)
 	return t;
 }
 
-/* A leaf of these sizes with values start, start + 1 ... */
+/* A leaf of this shape with the values start, start + 1, ... */
 static inline tensor *leaf_iota(double start, tensor_ints shape)
 {
 	return leaf(iota(start, shape));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What the tests of <tensor/buffer.h> share: a buffer fd in another process, and children. */
+/* Helpers of the tests of <tensor/buffer.h>: a buffer descriptor in another process. */
 #ifndef TESTS_BUFFER_H
 #define TESTS_BUFFER_H
 
@@ -21,13 +21,13 @@ static inline struct tensor_buffer_info info_of(const tensor *t)
 	return info;
 }
 
-/* Of read-only memory, too: writing to it must fail. */
+/* Also for read-only memory, where a write must fault. */
 static inline float *floats(const tensor *t)
 {
 	return (float *)tensor_data(t);
 }
 
-/* Writes to the first element, without a handler that a sanitizer installed. */
+/* Writes to the first element with the default signal handlers: sanitizers install their own. */
 static inline void touch(const tensor *t)
 {
 	signal(SIGSEGV, SIG_DFL);
@@ -35,7 +35,7 @@ static inline void touch(const tensor *t)
 	*(volatile float *)tensor_data(t) = 1;
 }
 
-/* 0, 1, 2 ... in a buffer of its own. */
+/* A shareable tensor with the elements 0, 1, 2, ... */
 static inline tensor *counted(tensor_ints shape)
 {
 	tensor *t = ok(tensor_empty(shape, SHAREABLE(TENSOR_F32)));
@@ -50,7 +50,7 @@ static inline tensor *tensor_of_fd(int fd)
 	return tensor_from_buffer_fd(fd, TENSOR_DTYPE_NONE, TENSOR_NO_INTS, 0);
 }
 
-/* A peer in this role inherits fd, whose number it receives. */
+/* Starts a peer in this role that inherits fd and receives its number. */
 static inline struct peer peer_with(const char *role, int fd)
 {
 	struct peer p;
@@ -72,7 +72,7 @@ static inline int run_with(const char *role, int fd)
 	return peer_end(&p);
 }
 
-/* In the peer: that fd, or -1. */
+/* Called in the peer: the descriptor that it inherited, or -1. */
 static inline int inherited(tensor_channel *ch)
 {
 	tensor *number = tensor_recv(ch);
@@ -83,7 +83,7 @@ static inline int inherited(tensor_channel *ch)
 	return (int)fd;
 }
 
-/* The errno with which a call failed, 0 if it did not. */
+/* The errno of a failed call, 0 if the call succeeded. */
 static inline int code_of(int err)
 {
 	return err < 0 ? tensor_last_error()->code : 0;

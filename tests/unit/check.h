@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What unit tests share: cmocka in the order it wants its headers, and comparisons of tensors.
- * A test file is tests/unit/test_<topic>.c with a main() that ends in
- * return cmocka_run_group_tests_name("<topic>", tests, NULL, NULL).
+ * Helpers of all unit tests: the headers of cmocka in the order that it requires, and comparisons
+ * of tensors. A test file is tests/unit/GROUP/test_TOPIC.c; its main() ends in return
+ * cmocka_run_group_tests_name("TOPIC", tests, NULL, NULL).
  */
 #ifndef TESTS_CHECK_H
 #define TESTS_CHECK_H
@@ -21,10 +21,16 @@
 #include <tensor/dispatch.h>
 #include <tensor/tensor.h>
 
-#define F32 TENSOR_OPTIONS(.dtype = TENSOR_F32)
-#define F64 TENSOR_OPTIONS(.dtype = TENSOR_F64)
-#define I64 TENSOR_OPTIONS(.dtype = TENSOR_I64)
-/* For tests that the sanitizer cannot run: each storage is an allocation of its own, and none is used again. */
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
+#define S(x)	      TENSOR_SCALAR(x)
+#define OF(d)	      TENSOR_OPTIONS(.dtype = (d))
+#define F32	      OF(TENSOR_F32)
+#define F64	      OF(TENSOR_F64)
+#define I64	      OF(TENSOR_I64)
+/*
+ * Skips a test under AddressSanitizer, where each storage is an allocation of its own and is not
+ * reused.
+ */
 #if defined(__SANITIZE_ADDRESS__)
 #define NOT_WATCHED() skip()
 #else
@@ -32,7 +38,7 @@
 #endif
 #define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
 
-/* The tensor, or a failed test with the error record's text. */
+/* Returns the tensor; the test fails with the text of the error record if it is NULL. */
 #define ok(t) check_ok_((t), __FILE__, __LINE__)
 static inline tensor *check_ok_(tensor *t, const char *file, int line)
 {
@@ -51,19 +57,44 @@ static inline bool check_done_(int err)
 	return err >= 0;
 }
 
-/* The call fails with this errno and a text that contains `words`. */
-#define assert_fails(call, errno_, words)                                               \
-	do {                                                                            \
-		tensor_clear_error();                                                   \
-		assert_true((call) == 0 || tensor_last_error()->code);                  \
-		assert_int_equal(tensor_last_error()->code, errno_);                    \
-		if (!strstr(tensor_last_error()->text, words)) {                        \
-			fprintf(stderr, "error text: %s\n", tensor_last_error()->text); \
-			fail();                                                         \
-		}                                                                       \
+/* The call fails with this errno and an error text that contains `words`. */
+#define assert_fails(call, errno_, words)                            \
+	do {                                                         \
+		tensor_clear_error();                                \
+		(void)!(call);                                       \
+		check_fails_((errno_), (words), __FILE__, __LINE__); \
 	} while (0)
+static inline void check_fails_(int code, const char *words, const char *file, int line)
+{
+	const struct tensor_error *e = tensor_last_error();
 
-/* Values in row-major order, whatever the strides and the dtype. */
+	if (e->code == code && strstr(e->text, words))
+		return;
+	fprintf(stderr, "error %d \"%s\", expected error %d with \"%s\"\n", e->code, e->text, code,
+		words);
+	_fail(file, line);
+}
+
+#define assert_contains(text, words) check_contains_((text), (words), __FILE__, __LINE__)
+static inline void check_contains_(const char *text, const char *words, const char *file, int line)
+{
+	if (text && strstr(text, words))
+		return;
+	fprintf(stderr, "\"%s\", expected text with \"%s\"\n", text ? text : "NULL", words);
+	_fail(file, line);
+}
+
+/* All elements as f64 in row-major order, for any strides and dtype; the caller frees them. */
+static inline double *values_of(tensor *t)
+{
+	double *v = malloc((tensor_numel(ok(t)) + 1) * sizeof(*v));
+
+	tensor_scope
+		assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, tensor_numel(t) * sizeof(*v)));
+	return v;
+}
+
+/* Compares the values in row-major order, for any strides and dtype. */
 #define assert_values(t, tol, ...)                                                             \
 	check_values_((t), (const double[]){ __VA_ARGS__ },                                    \
 		      sizeof((const double[]){ __VA_ARGS__ }) / sizeof(double), tol, __FILE__, \
@@ -96,7 +127,7 @@ static inline void check_values_(tensor *t, const double *want, int64_t n, doubl
 	free(got);
 }
 
-/* The same elements, bit for bit, of one dtype; the shapes may differ. */
+/* Compares dtype and elements bit for bit; the shapes may differ. */
 #define assert_same(a, b) check_same_((a), (b), __FILE__, __LINE__)
 static inline void check_same_(tensor *a, tensor *b, const char *file, int line)
 {
@@ -117,14 +148,43 @@ static inline void check_same_(tensor *a, tensor *b, const char *file, int line)
 	free(y);
 }
 
-#define assert_shape(t, ...)                                                     \
-	do {                                                                     \
-		const int64_t want_[] = { __VA_ARGS__ };                         \
-		assert_int_equal(tensor_dim(t), sizeof(want_) / sizeof(*want_)); \
-		assert_memory_equal(tensor_sizes(t), want_, sizeof(want_));      \
-	} while (0)
+static inline void print_ints_(const char *text, const int64_t *v, int n)
+{
+	fprintf(stderr, "%s [", text);
+	for (int i = 0; i < n; i++)
+		fprintf(stderr, "%s%lld", i ? ", " : "", (long long)v[i]);
+	fprintf(stderr, "]");
+}
 
-/* start, start + 1 ... in this shape, f32. Owned like any result. */
+static inline void check_ints_(const char *name, const int64_t *got, int ngot, const int64_t *want,
+			       int n, const char *file, int line)
+{
+	if (ngot == n && (!n || !memcmp(got, want, n * sizeof(*want))))
+		return;
+	print_ints_(name, got, ngot);
+	print_ints_(", expected", want, n);
+	fprintf(stderr, "\n");
+	_fail(file, line);
+}
+
+#define INTS_(...)                        \
+	(const int64_t[]){ __VA_ARGS__ }, \
+		(int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
+#define assert_shape(t, ...) check_shape_((t), INTS_(__VA_ARGS__), __FILE__, __LINE__)
+static inline void check_shape_(const tensor *t, const int64_t *want, int n, const char *file,
+				int line)
+{
+	check_ints_("shape", tensor_sizes(t), tensor_dim(t), want, n, file, line);
+}
+
+#define assert_strides(t, ...) check_strides_((t), INTS_(__VA_ARGS__), __FILE__, __LINE__)
+static inline void check_strides_(tensor *t, const int64_t *want, int n, const char *file, int line)
+{
+	check_ints_("strides", tensor_strides(check_ok_(t, file, line)), tensor_dim(t), want, n,
+		    file, line);
+}
+
+/* An f32 tensor of this shape with the values start, start + 1, ...; owned by the open scope. */
 static inline tensor *iota(double start, tensor_ints shape)
 {
 	int64_t n = 1;

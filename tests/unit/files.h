@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What tests of files share: a folder of their own, and files from bytes. */
+/* Helpers of the tests of files: a temporary folder, and files with given bytes. */
 #ifndef TESTS_FILES_H
 #define TESTS_FILES_H
 
@@ -29,7 +29,7 @@ static inline int remove_folder(void **state)
 	return rmdir(folder);
 }
 
-/* Files in the folder: what was begun and not finished is seen. */
+/* The number of files in the folder, unfinished temporary files included. */
 static inline int files_here(void)
 {
 	DIR *d = opendir(".");
@@ -51,7 +51,7 @@ static inline void write_file(const char *path, const void *data, size_t n)
 	close(fd);
 }
 
-/* The whole file, in memory of the caller's. */
+/* Reads the whole file; the caller frees the memory. */
 static inline unsigned char *read_file(const char *path, size_t *n)
 {
 	struct stat st;
@@ -66,7 +66,7 @@ static inline unsigned char *read_file(const char *path, size_t *n)
 	return data;
 }
 
-/* Text, then bytes: a file in which only the first part can be read by people. */
+/* Copies text and then bytes: the header and the data of a file. */
 static inline size_t join(void *to, const char *text, size_t ntext, const void *data, size_t n)
 {
 	memcpy(to, text, ntext);

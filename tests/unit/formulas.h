@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Tables of differentiable functions, for comparison of their formulas with central differences:
- * CASE() defines a function of up to MAX_IN f64 inputs a, b, c, d; ROW() names it and says how its
- * inputs look; FORMULA_TESTS makes two tests of the table.
+ * Tables of differentiable functions, whose formulas are compared with central differences: CASE()
+ * defines a function of up to MAX_IN f64 inputs a, b, c, d; ROW() names it and describes its
+ * inputs; FORMULA_TESTS makes two tests of the table.
  */
 #ifndef TESTS_FORMULAS_H
 #define TESTS_FORMULAS_H
 
 #include "check.h"
 
-#define S(x)   TENSOR_SCALAR(x)
-#define EPS    1e-6
-#define MAX_IN 4
+/* [n, 2] as n complex numbers, and back. */
+#define AS_COMPLEX(x) tensor_view_as_complex(x)
+#define AS_REAL(z)    tensor_view_as_real(z)
+#define EPS	      1e-6
+#define MAX_IN	      4
 
 struct formula {
 	const char *name;
@@ -20,10 +22,10 @@ struct formula {
 	struct {
 		int ndim;
 		int64_t sizes[4];
-		double scale, shift; /* values are shift + scale * sin */
+		double scale, shift; /* values are shift + scale * sin(...) */
 		bool transposed;     /* not contiguous */
 	} in[MAX_IN];
-	bool once; /* second derivatives are zero everywhere, or undefined at the kinks */
+	bool once; /* the second derivative is zero everywhere or undefined at kinks */
 };
 
 #define CASE(id, body)                                                 \
@@ -99,15 +101,15 @@ static inline void check_all(const struct formula *formulas, size_t n,
 	assert_int_equal(failed, 0);
 }
 
-/* Two tests of `formulas`: once, and again for the derivatives' own formulas. */
-#define FORMULA_TESTS                                                                            \
-	static void every_formula_agrees_with_differences(void **state)                          \
-	{                                                                                        \
-		check_all(formulas, sizeof(formulas) / sizeof(*formulas), tensor_gradcheck);     \
-	}                                                                                        \
-	static void every_formula_is_differentiable_again(void **state)                          \
-	{                                                                                        \
-		check_all(formulas, sizeof(formulas) / sizeof(*formulas), tensor_gradgradcheck); \
+/* Two tests of `formulas`: first derivatives, and second derivatives. */
+#define FORMULA_TESTS                                                            \
+	static void every_formula_agrees_with_differences(void **state)          \
+	{                                                                        \
+		check_all(formulas, ARRAY_SIZE(formulas), tensor_gradcheck);     \
+	}                                                                        \
+	static void every_formula_is_differentiable_again(void **state)          \
+	{                                                                        \
+		check_all(formulas, ARRAY_SIZE(formulas), tensor_gradgradcheck); \
 	}
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A second process for tests of sharing: the test program again, started with a role and one end
- * of a socket pair. main() calls peer_main(), which runs the role and does not return when the
+ * A second process for the tests of sharing: the test program is executed again with a role and one
+ * end of a socket pair. main() calls peer_main(), which runs the role and does not return if the
  * program is a peer.
  */
 #ifndef TESTS_PEER_H
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs in a child; its exit status, or -signal. */
+/* Runs the body in a child; its exit status, or -signal. */
 #define IN_CHILD(body)                                                          \
 	({                                                                      \
 		pid_t pid_ = fork();                                            \
@@ -33,7 +33,7 @@
 
 struct peer_role {
 	const char *name;
-	int (*run)(tensor_channel *ch); /* exit status */
+	int (*run)(tensor_channel *ch); /* returns the exit status */
 };
 
 struct peer {
@@ -64,7 +64,7 @@ static inline struct peer peer_start(const char *role, int type)
 	return p;
 }
 
-/* Exit status of the peer, or -signal. */
+/* Waits for the peer. Returns its exit status, or -signal. */
 static inline int peer_end(struct peer *p)
 {
 	int status;
@@ -91,7 +91,7 @@ static inline void peer_main(int argc, char **argv, const struct peer_role *role
 	exit(126);
 }
 
-/* Open file descriptors of this process. */
+/* The number of open file descriptors of this process. */
 static inline int count_fds(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -103,7 +103,10 @@ static inline int count_fds(void)
 	return n;
 }
 
-/* What a receiver refuses is closed a little later. */
+/*
+ * Waits for the number of descriptors: a thread closes the refused ones after tensor_recv()
+ * returns.
+ */
 #define assert_fds(n)                                                   \
 	do {                                                            \
 		for (int i_ = 0; i_ < 1000 && count_fds() != (n); i_++) \
@@ -111,7 +114,7 @@ static inline int count_fds(void)
 		assert_int_equal(count_fds(), n);                       \
 	} while (0)
 
-/* Mappings of buffers in this process. */
+/* The number of mapped buffers in this process. */
 static inline int count_buffers(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -125,7 +128,7 @@ static inline int count_buffers(void)
 	return n;
 }
 
-/* Both ends of a socket in this process. */
+/* Both ends of a socket pair in this process. */
 struct pair {
 	int ends[2];
 	tensor_channel *out, *in;

@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What the tests of random numbers share. Seeds are fixed: a test passes always or never. */
+/*
+ * Helpers of the tests of random numbers. Seeds are fixed, so that a test always passes or always
+ * fails.
+ */
 #ifndef TESTS_RANDOM_H
 #define TESTS_RANDOM_H
 
 #include "check.h"
 
-#define S(x)  TENSOR_SCALAR(x)
-#define SEED  20240229
-#define N     100000
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
+#define SEED 20240229
+#define N    100000
 
 static inline int fresh(void **state)
 {
 	tensor_manual_seed(SEED);
 	return 0;
-}
-
-static inline double *values_of(tensor *t)
-{
-	double *v = malloc(tensor_numel(ok(t)) * sizeof(*v) + 1);
-
-	tensor_scope {
-		assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, tensor_numel(t) * sizeof(*v)));
-	}
-	return v;
 }
 
 static inline bool same_bits(tensor *a, tensor *b)
@@ -55,7 +46,10 @@ static inline double chi_square(const double *v, int64_t n, int64_t from, int64_
 	return sum;
 }
 
-/* Within 4 standard deviations of its mean: bins - 1, variance twice that. */
+/*
+ * The chi-square statistic is within 4 standard deviations of its mean: bins - 1, variance 2 *
+ * (bins - 1).
+ */
 static inline void assert_alike(const double *v, int64_t n, int64_t from, int64_t bins)
 {
 	double x = chi_square(v, n, from, bins);

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char tool[PATH_MAX]; /* build/bin/tensorstat, or the one beside this program */
+static char tool[PATH_MAX]; /* build/bin/tensorstat, or the file beside this program */
 static char out[4 << 20];
 
 /* Returns the exit status, or 128 + signal; the output is in `out`. args may contain one %d, for this process. */
@@ -44,7 +44,7 @@ __attribute__((unused)) static int tensorstat_run(const char *args)
 	} while (0)
 #define assert_silent_about(words) assert_null(strstr(out, words))
 
-/* The number of times that `out` contains the words. */
+/* The number of times that `out` contains `words`. */
 __attribute__((unused)) static int count(const char *words)
 {
 	int n = 0;
@@ -54,7 +54,7 @@ __attribute__((unused)) static int count(const char *words)
 	return n;
 }
 
-/* Starts the tool in a pseudo terminal of that size. Returns its process ID. */
+/* Starts the tool in a pseudo terminal of this size. Returns its process ID. */
 __attribute__((unused)) static pid_t run_in_terminal(int *master, int rows, int columns,
 						     char *const *argv)
 {
@@ -77,7 +77,7 @@ __attribute__((unused)) static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Appends the output of that many milliseconds to `out`; false at the end of the output. */
+/* Appends the output of `ms` milliseconds to `out`; false at the end of the output. */
 __attribute__((unused)) static bool read_terminal(int master, int ms)
 {
 	struct pollfd in = { .fd = master, .events = POLLIN };
@@ -97,7 +97,7 @@ __attribute__((unused)) static bool read_terminal(int master, int ms)
 	return true;
 }
 
-/* Reads until `out` contains the words, for at most ten seconds. */
+/* Reads until `out` contains `words`, for at most ten seconds. */
 __attribute__((unused)) static bool read_until(int master, const char *words)
 {
 	double end = seconds_now() + 10;
@@ -108,7 +108,7 @@ __attribute__((unused)) static bool read_until(int master, const char *words)
 	return strstr(out, words);
 }
 
-/* Exit status, or 128 + signal, of a process in a terminal; -1 if it does not end. */
+/* The exit status, or 128 + signal, of the process in a terminal; -1 if it does not end. */
 __attribute__((unused)) static int terminal_end(int master, pid_t pid)
 {
 	int status, ended = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Several threads that do the same at once. `make test-tsan` runs their tests under
- * ThreadSanitizer; without it they check results alone.
+ * Runs one function in several threads at once. Under `make test-tsan` ThreadSanitizer reports data
+ * races; otherwise only the results are checked.
  */
 #ifndef TESTS_THREADS_H
 #define TESTS_THREADS_H
@@ -30,7 +30,10 @@ static inline void *begin(void *arg)
 }
 
 #define expect(w, condition) expect_((w), (condition), #condition, __LINE__)
-/* Asserts of cmocka jump, which another thread may not. */
+/*
+ * Replaces assert_true() in a worker: cmocka's asserts longjmp(), which is undefined in another
+ * thread.
+ */
 static inline bool expect_(struct worker *w, bool true_, const char *text, int line)
 {
 	if (!true_) {
@@ -41,7 +44,7 @@ static inline bool expect_(struct worker *w, bool true_, const char *text, int l
 	return true_;
 }
 
-/* Runs them at the same time and waits; the caller may do something meanwhile. */
+/* Runs the workers in parallel and waits for them; `meanwhile` runs in the calling thread. */
 static inline void with_threads(void *(*work)(struct worker *w), void (*meanwhile)(void))
 {
 	struct worker workers[THREADS];
@@ -64,7 +67,7 @@ static inline void with_threads(void *(*work)(struct worker *w), void (*meanwhil
 	assert_false(failed);
 }
 
-/* A tensor of one element; NaN for NULL. */
+/* The value of a tensor of one element; NaN for NULL. */
 static inline double number(tensor *t)
 {
 	double value = NAN;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static __thread long left; /* allocations until one fails; 0: off */
+static __thread long left; /* allocations until one fails; 0: none fails */
 static __thread bool failed;
 
 void fail_at(long n)
@@ -34,7 +34,9 @@ void fail_spare_others(void)
 
 const bool fail_possible = true;
 
-/* The names that stay when a program has a malloc: the sanitizer's own, or glibc's. */
+/*
+ * The names of the real functions where the program defines malloc(): the sanitizer's or glibc's.
+ */
 #if defined(__SANITIZE_ADDRESS__)
 #define real_malloc   __interceptor_malloc
 #define real_calloc   __interceptor_calloc
@@ -51,7 +53,7 @@ void *real_calloc(size_t n, size_t size);
 void *real_realloc(void *p, size_t size);
 void *real_memalign(size_t align, size_t size);
 
-/* Code of libraries that do not look whether they got memory. */
+/* Libraries that do not check the result of malloc(). */
 static const char *const foreign_names[] = {
 	"libdnnl", "libgomp", "libstdc++", "liblapack", "libblas", "libgfortran",
 };
@@ -129,7 +131,7 @@ int posix_memalign(void **p, size_t align, size_t size)
 
 #if defined(__SANITIZE_ADDRESS__)
 /*
- * What the dynamic linker keeps for libraries that stay open: LeakSanitizer knows its allocations by their
+ * Allocations of the dynamic linker for libraries that stay open. LeakSanitizer finds them by their
  * caller, which is the malloc() above.
  */
 const char *__lsan_default_suppressions(void);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Memory that runs out: the C library's allocation fails once, at a chosen call of this thread. */
+/* Fault injection: one allocation of the C library fails, chosen by its number in this thread. */
 #ifndef FUZZ_FAIL_H
 #define FUZZ_FAIL_H
 
 #include <stdbool.h>
 
-/* Is it built with a malloc that is ours? A sanitizer has its own. */
+/* False where the sanitizer's malloc() cannot be replaced. */
 extern const bool fail_possible;
-/* Call it when all libraries are there: allocations of oneDNN and LAPACK do not fail. */
+/* Call it after all libraries are loaded: allocations of oneDNN and LAPACK never fail. */
 void fail_spare_others(void);
-/* The nth allocation from now on fails; 0: none does. */
+/* Lets the nth allocation of this thread from now on fail; 0: none. */
 void fail_at(long n);
-/* Ends it; did one fail? */
+/* Ends fault injection. Returns whether an allocation failed. */
 bool fail_end(void);
 
 #endif

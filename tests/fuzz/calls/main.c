@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Calls every operator with hostile arguments, by the boxed call. Nothing is compared: a call may succeed
- * or fail with an error, and nothing else, and leaves no tensor behind. Build it with sanitizers.
+ * Calls every operator with hostile arguments through the boxed call. Results are not compared: a
+ * call succeeds or fails with an error, and leaves no tensor behind. Built with sanitizers.
  *
  *	fuzz-calls [--calls N] [--seed S] [--first N] [--op NAME] [--round NAME]
  *
- * Without --round each round has its share of the calls:
+ * Without --round all rounds run, each with its share of the calls:
  *
- *	plain		the arguments, as they come
- *	writer		another thread writes to them meanwhile, as a process can with which they are shared
- *	autograd	inputs require gradients; backward from the results, and again through the gradients
- *	without-memory	each call is made again with its first allocation failing, with its second, and so on
- *	fork		now and then a child makes the call first
+ *	plain		the arguments as generated
+ *	writer		another thread writes to the arguments during the call, as a process can
+ *			that shares their memory
+ *	autograd	inputs require gradients; backward from the results, then backward
+ *			through the gradients
+ *	without-memory	each call is repeated with its first allocation failing, its second, ...
+ *	fork		at intervals a forked child makes the call first
  *
- * The arguments of a call depend on the seed, the round and its number alone: --round NAME --first N --calls 1
- * repeats one. The calls run in child processes, some thousand each, so that one that ends its process does not
- * end the run. At the end of each LeakSanitizer looks at what is left.
+ * The arguments of a call depend only on the seed, the round and its number: --round NAME --first N
+ * --calls 1 repeats one. The calls run in child processes, some thousand each, so that a crash does
+ * not end the run. At the end of each child LeakSanitizer reports leaks.
  */
 #include "fail.h"
 #include "values.h"
@@ -37,14 +39,14 @@
 #define A_CHILD	      5000
 #define RESULTS	      8
 #define ARGS	      24
-#define SECONDS	      20 /* of processor time that a call may take; sleeping, fifteen times as many */
-#define TRIES_SECONDS 4	  /* that one call without memory may be repeated */
-#define ALLOCATIONS   100 /* of a call that fail in turn */
-#define FORKS	      100 /* calls from one that a child makes to the next */
-#define COUNTED	      64  /* calls after which tensors are counted, unless there are few calls */
+#define SECONDS	      20  /* processor time of a call; the elapsed time is 15 times this */
+#define TRIES_SECONDS 4	  /* limit for all repetitions of a call without memory */
+#define ALLOCATIONS   100 /* allocations of a call that fail in turn */
+#define FORKS	      100 /* number of calls between two that a child makes */
+#define COUNTED	      64  /* calls between two counts of live tensors */
 #define BADS_MAX      20
 
-/* Of this process and its child: where that is. */
+/* The position of the run, shared between this process and its child. */
 static struct {
 	_Atomic uint64_t call, made, refused;
 	char op[96];
@@ -54,7 +56,7 @@ static uint64_t seed = 1, count_every = COUNTED;
 
 static const struct round {
 	const char *name;
-	double share; /* of all calls; without memory each is made as often as it allocates */
+	double share; /* of all calls; without-memory repeats each call once per allocation */
 	bool writer, autograd, without_memory, forks;
 } rounds[] = {
 	{ .name = "plain", .share = 0.4 },
@@ -68,20 +70,20 @@ static const struct round *round_now;
 
 /* ---- a call ---- */
 
-/* Reads what came, all of it. */
-static void look_at(tensor *t)
+/* Reads all elements of a result. */
+static void read_elements(tensor *t)
 {
 	char text[256];
 
 	tensor_format(t, text, sizeof(text));
 }
 
-/* From the result to whatever requires a gradient; `again`: with a graph of the gradients. */
-static void go_back(tensor *t, bool again)
+/* Backward from the result to all leaves; `again`: with create_graph. */
+static void run_backward(tensor *t, bool again)
 {
 	tensor *sum;
 
-	/* An expanded tensor may have any number of elements. */
+	/* Expanded tensors are excluded: they may have any number of elements. */
 	if (!tensor_requires_grad(t) || tensor_layout(t) != TENSOR_STRIDED ||
 	    tensor_numel(t) > 1 << 16)
 		return;
@@ -92,45 +94,51 @@ static void go_back(tensor *t, bool again)
 	tensor_release(sum);
 }
 
-/* Through what go_back() recorded. The gradients' graphs lead to the leaves that hold them. */
-static void go_back_again(struct arguments *a)
+/*
+ * Backward through the graph that go_back() recorded. The gradients' graphs refer to the leaves
+ * that hold them: a cycle.
+ */
+static void run_backward_through_gradients(struct arguments *a)
 {
 	for (int i = 0; i < a->nowned; i++) {
 		tensor *g = tensor_grad(a->owned[i]);
 
 		if (g && one_in(a, 2))
-			go_back(g, false);
+			run_backward(g, false);
 	}
 	for (int i = 0; i < a->nowned; i++)
 		if (tensor_grad(a->owned[i]))
 			tensor_set_grad(a->owned[i], NULL);
 }
 
-/* Of every second call without memory, of all in the round for it. */
+/* True for every second call without memory and for all calls of round autograd. */
 static bool gradients_wanted(uint64_t number)
 {
 	return round_now->autograd || (round_now->without_memory && number % 2);
 }
 
-/* In-place and out forms give back what they were given. */
-static bool gives_back(const struct tensor_schema *s)
+/* In-place and out forms return their argument. */
+static bool returns_argument(const struct tensor_schema *s)
 {
 	return strstr(strstr(s->text, "->"), "!)");
 }
 
-static void one_result(struct arguments *a, const tensor_value *v, const struct tensor_schema *s)
+static void use_result(struct arguments *a, const tensor_value *v, const struct tensor_schema *s)
 {
 	if (v->kind != TENSOR_VALUE_TENSOR || !v->t)
 		return;
 	if (one_in(a, 4))
-		look_at(v->t);
+		read_elements(v->t);
 	if (gradients_wanted(shared->call) || one_in(a, 3))
-		go_back(v->t, gradients_wanted(shared->call) && one_in(a, 2));
-	if (!gives_back(s))
+		run_backward(v->t, gradients_wanted(shared->call) && one_in(a, 2));
+	if (!returns_argument(s))
 		tensor_release(v->t);
 }
 
-/* One that waits uses no processor; beside other programs one that computes takes longer than its time. */
+/*
+ * A call that sleeps uses no processor time, and a call that computes takes longer on a busy
+ * machine: both times are limited.
+ */
 static void limit_time(void)
 {
 	const struct itimerval busy = { .it_value = { .tv_sec = SECONDS } };
@@ -139,7 +147,9 @@ static void limit_time(void)
 	alarm(15 * SECONDS);
 }
 
-/* fail: the allocation that fails, 0 for none. True: it came to that. */
+/*
+ * fail: the number of the allocation that fails, 0 for none. Returns whether an allocation failed.
+ */
 static bool make_call(const tensor_op *op, uint64_t number, long fail)
 {
 	const struct tensor_schema *s = tensor_op_schema(op);
@@ -160,15 +170,15 @@ static bool make_call(const tensor_op *op, uint64_t number, long fail)
 	failed = tensor_op_call(op, args, n, rets, nrets) < 0;
 	shared->refused += failed;
 	for (int i = 0; i < nrets && !failed; i++)
-		one_result(&a, &rets[i], s);
-	go_back_again(&a);
+		use_result(&a, &rets[i], s);
+	run_backward_through_gradients(&a);
 	ran_out = fail_end();
 	arguments_end(&a);
 	shared->made++;
 	return ran_out;
 }
 
-/* Again and again, with the first allocation failing, with the second ... */
+/* Repeats the call with the first allocation failing, then the second, and so on. */
 static void make_call_without_memory(const tensor_op *op, uint64_t number)
 {
 	clock_t end = clock() + TRIES_SECONDS * CLOCKS_PER_SEC;
@@ -177,7 +187,7 @@ static void make_call_without_memory(const tensor_op *op, uint64_t number)
 		;
 }
 
-/* A child makes the same call, whatever other threads are at. */
+/* A child makes the same call, whatever locks other threads hold at the fork. */
 static void make_call_in_child(const tensor_op *op, uint64_t number)
 {
 	int status;
@@ -192,7 +202,7 @@ static void make_call_in_child(const tensor_op *op, uint64_t number)
 }
 
 #if defined(__SANITIZE_ADDRESS__)
-/* What is too large fails, as without the sanitizer, and without a warning for each. */
+/* Too large allocations return NULL, as without the sanitizer, and print no warning. */
 const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
@@ -201,11 +211,11 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* ---- what is left ---- */
+/* ---- leaks ---- */
 
 static struct tensor_live_counts live_before;
 
-/* Ends the process if a call has left a tensor or a storage behind. */
+/* Ends the process if a call left a tensor or a storage. */
 static void check_live(uint64_t call)
 {
 	struct tensor_live_counts now;
@@ -232,7 +242,7 @@ static void limit_memory(void)
 	setrlimit(RLIMIT_FSIZE, &buffer);
 }
 
-static void late(int signal)
+static void call_timed_out(int signal)
 {
 	static const char text[] = "fuzz-calls: the call does not end\n";
 
@@ -247,7 +257,7 @@ static const tensor_op *op_of(uint64_t number, const char *name)
 	return name ? tensor_op_find(name) : ops[number % (uint64_t)count];
 }
 
-/* They are opened when they are first needed, which is not the moment to be without memory. */
+/* Opens plugins before allocations fail: otherwise their first use would open them. */
 static void load_libraries(void)
 {
 	tensor *t = tensor_eye(2, TENSOR_OPTIONS(0));
@@ -259,9 +269,9 @@ static void load_libraries(void)
 	fail_spare_others();
 }
 
-static void run(uint64_t first, uint64_t end, const char *name)
+static void make_calls(uint64_t first, uint64_t end, const char *name)
 {
-	struct sigaction action = { .sa_handler = late };
+	struct sigaction action = { .sa_handler = call_timed_out };
 
 	load_libraries();
 	limit_memory();
@@ -287,9 +297,9 @@ static void run(uint64_t first, uint64_t end, const char *name)
 	tensor_cache_trim();
 }
 
-/* ---- all of them ---- */
+/* ---- rounds ---- */
 
-/* False: the child ended otherwise than by itself. */
+/* False: the child crashed or exited with a status other than 0. */
 static bool run_in_child(uint64_t first, uint64_t end, const char *name)
 {
 	int status;
@@ -298,7 +308,7 @@ static bool run_in_child(uint64_t first, uint64_t end, const char *name)
 	fflush(NULL);
 	pid = fork();
 	if (!pid) {
-		run(first, end, name);
+		make_calls(first, end, name);
 		exit(0);
 	}
 	waitpid(pid, &status, 0);
@@ -311,7 +321,7 @@ static bool run_in_child(uint64_t first, uint64_t end, const char *name)
 	return false;
 }
 
-/* The number of children that ended otherwise than by themselves. */
+/* Returns the number of children that failed. */
 static int run_round(int n, uint64_t first, uint64_t calls, const char *name)
 {
 	time_t start = time(NULL);

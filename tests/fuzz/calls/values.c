@@ -93,7 +93,7 @@ static enum tensor_dtype any_dtype(struct arguments *a)
 
 /* ---- tensors ---- */
 
-static tensor *own(struct arguments *a, tensor *t)
+static tensor *keep_until_end(struct arguments *a, tensor *t)
 {
 	if (t && a->nowned < OWNED)
 		a->owned[a->nowned++] = t;
@@ -102,13 +102,13 @@ static tensor *own(struct arguments *a, tensor *t)
 	return a->nowned < OWNED ? t : NULL;
 }
 
-/* Positions that are valid nearly everywhere: another writer makes others of them. */
-static int64_t element(struct arguments *a)
+/* Elements are valid indices in most cases; the writer changes some of them. */
+static int64_t random_element(struct arguments *a)
 {
 	return writer_runs ? below(a, 2) : any_int(a);
 }
 
-static void fill(struct arguments *a, tensor *t)
+static void fill_elements(struct arguments *a, tensor *t)
 {
 	int64_t n = tensor_numel(t) * (int64_t)tensor_itemsize(tensor_dtype(t));
 	uint8_t *p = tensor_mutable_data(t);
@@ -116,7 +116,7 @@ static void fill(struct arguments *a, tensor *t)
 	for (int64_t i = 0; i < tensor_numel(t); i++) {
 		double f = any_float(a);
 		float g = (float)f;
-		int64_t k = element(a);
+		int64_t k = random_element(a);
 
 		switch (tensor_dtype(t)) {
 		case TENSOR_F32:
@@ -142,20 +142,21 @@ static void fill(struct arguments *a, tensor *t)
 	}
 }
 
-static tensor *plain(struct arguments *a, const int64_t *sizes, int ndim, enum tensor_dtype dtype)
+static tensor *dense_tensor(struct arguments *a, const int64_t *sizes, int ndim,
+			    enum tensor_dtype dtype)
 {
 	tensor_options options = { .dtype = dtype, .shareable = writer_runs };
-	tensor *t = own(a, tensor_empty((tensor_ints){ sizes, ndim }, options));
+	tensor *t = keep_until_end(a, tensor_empty((tensor_ints){ sizes, ndim }, options));
 
 	if (t && tensor_data(t)) {
-		fill(a, t);
+		fill_elements(a, t);
 		writer_watch(t);
 	}
 	return t;
 }
 
-/* Like most of the call, or with a shape of its own. */
-static tensor *fresh(struct arguments *a)
+/* Usually with the call's common shape and dtype, sometimes with a shape of its own. */
+static tensor *new_tensor(struct arguments *a)
 {
 	int64_t sizes[6];
 	int ndim = a->ndim;
@@ -169,11 +170,11 @@ static tensor *fresh(struct arguments *a)
 		sizes[below(a, ndim)] = 1;
 	}
 	if (a->wanted)
-		return plain(a, sizes, ndim, a->wanted);
-	return plain(a, sizes, ndim, one_in(a, 4) ? any_dtype(a) : a->dtype);
+		return dense_tensor(a, sizes, ndim, a->wanted);
+	return dense_tensor(a, sizes, ndim, one_in(a, 4) ? any_dtype(a) : a->dtype);
 }
 
-/* Any view that the library makes of it. */
+/* A view of the tensor by a randomly chosen function of the library. */
 static tensor *view(struct arguments *a, tensor *t)
 {
 	int ndim = t ? tensor_dim(t) : 0;
@@ -183,32 +184,33 @@ static tensor *view(struct arguments *a, tensor *t)
 		return t;
 	switch (below(a, 6)) {
 	case 0:
-		return own(a, tensor_transpose(t, 0, ndim - 1));
+		return keep_until_end(a, tensor_transpose(t, 0, ndim - 1));
 	case 1:
-		return own(a, tensor_slice(t, below(a, ndim), below(a, 2), TENSOR_NONE,
-					   1 + below(a, 2)));
+		return keep_until_end(a, tensor_slice(t, below(a, ndim), below(a, 2), TENSOR_NONE,
+						      1 + below(a, 2)));
 	case 2:
-		return own(a, tensor_select(t, below(a, ndim), 0));
-	case 3: /* elements twice */
+		return keep_until_end(a, tensor_select(t, below(a, ndim), 0));
+	case 3: /* overlapping elements */
 		for (int i = 0; i < 3; i++) {
 			sizes[i] = below(a, 3);
 			strides[i] = below(a, 2);
 		}
-		return own(a, tensor_as_strided(t, (tensor_ints){ sizes, 3 },
-						(tensor_ints){ strides, 3 }, 0));
+		return keep_until_end(a, tensor_as_strided(t, (tensor_ints){ sizes, 3 },
+							   (tensor_ints){ strides, 3 }, 0));
 	case 4: {
-		tensor *one = own(a, tensor_slice(t, 0, 0, 1, 1));
+		tensor *one = keep_until_end(a, tensor_slice(t, 0, 0, 1, 1));
 
 		memcpy(sizes, tensor_sizes(t), (size_t)(ndim < 3 ? ndim : 3) * sizeof(*sizes));
-		return one && ndim <= 3 ? own(a, tensor_expand(one, (tensor_ints){ sizes, ndim })) :
-					  one;
+		return one && ndim <= 3 ?
+			       keep_until_end(a, tensor_expand(one, (tensor_ints){ sizes, ndim })) :
+			       one;
 	}
 	default:
-		return own(a, tensor_detach(t));
+		return keep_until_end(a, tensor_detach(t));
 	}
 }
 
-/* The same numbers where they can only be read. */
+/* A copy in read-only memory. */
 static tensor *read_only(tensor *t)
 {
 	tensor *shared = tensor_to_copy(t, TENSOR_OPTIONS(.shareable = true)), *r = NULL;
@@ -222,10 +224,10 @@ static tensor *read_only(tensor *t)
 	return r;
 }
 
-/* Not strided, not made of plain numbers, or not for writing. */
-static tensor *strange(struct arguments *a)
+/* A tensor that is sparse, quantized or otherwise not plain strided memory, or read-only. */
+static tensor *unusual_tensor(struct arguments *a)
 {
-	tensor *t = fresh(a), *r = NULL;
+	tensor *t = new_tensor(a), *r = NULL;
 
 	if (!t)
 		return NULL;
@@ -247,10 +249,10 @@ static tensor *strange(struct arguments *a)
 	case 4:
 		r = read_only(t);
 		break;
-	default: /* without memory for a single element */
+	default: /* expanded from a single element */
 		r = tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = tensor_dtype(t)));
 	}
-	return r ? own(a, r) : t;
+	return r ? keep_until_end(a, r) : t;
 }
 
 static tensor *any_tensor(struct arguments *a)
@@ -261,11 +263,11 @@ static tensor *any_tensor(struct arguments *a)
 		return NULL;
 	if (one_in(a, 100))
 		return tensor_none;
-	if (a->nowned && one_in(a, 8)) /* the same again, or what it is a view of */
+	if (a->nowned && one_in(a, 8)) /* an argument of the call again, or its base */
 		return a->owned[below(a, a->nowned)];
 	if (one_in(a, 12))
-		return strange(a);
-	t = fresh(a);
+		return unusual_tensor(a);
+	t = new_tensor(a);
 	if (one_in(a, 4))
 		t = view(a, t);
 	if (t && one_in(a, a->gradients))
@@ -309,7 +311,7 @@ static tensor_value value_tensors(struct arguments *a)
 			       .list = { list, one_in(a, 100) ? -1 : n } };
 }
 
-/* Often as long as the tensors have dimensions. */
+/* Usually the number of dimensions of the tensors. */
 static int64_t any_length(struct arguments *a)
 {
 	if (one_in(a, 200))
@@ -360,7 +362,7 @@ static tensor_value value_string(struct arguments *a)
 
 #define VALUE(k, member, v) ((tensor_value){ .kind = TENSOR_VALUE_##k, .member = (v) })
 
-static tensor_value of_type(struct arguments *a, enum tensor_arg_type type)
+static tensor_value value_of_type(struct arguments *a, enum tensor_arg_type type)
 {
 	switch (type) {
 	case TENSOR_ARG_TENSOR:
@@ -411,7 +413,7 @@ static tensor_value of_type(struct arguments *a, enum tensor_arg_type type)
 	}
 }
 
-/* The dtype that operators require of an argument of this name; NONE where any will do. */
+/* The dtype that operators require of an argument of this name; NONE if any dtype is valid. */
 static enum tensor_dtype dtype_by_name(struct arguments *a, const char *name)
 {
 	static const char *const positions[] = {
@@ -434,8 +436,8 @@ tensor_value any_value(struct arguments *a, const struct tensor_arg *arg)
 {
 	a->wanted = dtype_by_name(a, arg->name);
 	if (one_in(a, 300))
-		return of_type(a, 1 + (int)below(a, TENSOR_ARG_SCALARS));
+		return value_of_type(a, 1 + (int)below(a, TENSOR_ARG_SCALARS));
 	if (arg->default_text && one_in(a, 2))
 		return (tensor_value){ 0 };
-	return of_type(a, arg->type);
+	return value_of_type(a, arg->type);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Another writer of the memory that arguments lie in, as a process with which it is shared could be: a
- * thread that changes an element and changes it back, again and again, while operators read.
+ * Another writer of the arguments' memory, as a process can be that shares it: a thread that
+ * changes an element and restores it repeatedly while operators read.
  */
 #ifndef FUZZ_WRITER_H
 #define FUZZ_WRITER_H
@@ -10,11 +10,11 @@
 
 #include <stdbool.h>
 
-/* The tensors of arguments are shareable and written to. Without it the functions below do nothing. */
+/* Set: tensors of arguments are shareable and written to. Clear: the functions below do nothing. */
 extern bool writer_runs;
 
 void writer_start(void);
-/* t's memory is written to until it is forgotten. Before the release. */
+/* Starts writing to the memory of t, until writer_forget(). Call that before t is released. */
 void writer_watch(tensor *t);
 void writer_forget_all(void);
 

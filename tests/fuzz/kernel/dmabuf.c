@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Calls on dma-bufs: those that others made, to be imported, and those that the module made, given
- * to others.
+ * Calls on dma-bufs: imports dma-bufs of other drivers, and passes those of the module to other
+ * drivers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "fuzz.h"
 
-/* Two of the ioctls that every DRM device has; their header is a package of its own. */
+/* Two ioctls of every DRM device; libdrm's header is in a package that this does not need. */
 struct prime {
 	uint32_t handle, flags;
 	int32_t fd;
@@ -59,7 +59,7 @@ static int udmabuf_fd(int memfd, uint64_t pages)
 	return fd;
 }
 
-/* out, kind, pages, memfd: fds that others made */
+/* args: out, kind, pages, memfd. Makes a descriptor of another driver. */
 long run_foreign(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	static const char *const names[] = {
@@ -78,7 +78,7 @@ long run_foreign(struct machine *m, const struct call_type *type, const uint64_t
 	}
 }
 
-/* fd, op, flags, other: a card that takes it, or a slot for a fence */
+/* args: fd, op, flags, other. @other: a DRM device that imports @fd, or a slot for a fence. */
 long run_dma(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	struct dma_buf_sync sync = { .flags = arg[2] };

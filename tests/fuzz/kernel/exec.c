@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * The machine that programs run on: slots, memory for structs, and the ioctls, which are all alike.
- */
+/* Executes programs: slots, memory for structs, and all ioctls of the table. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,13 +10,13 @@
 
 #include "fuzz.h"
 
-/* Where a struct for the kernel may lie: the last arguments of user_place(). */
+/* Where a struct for the kernel lies: the last arguments of user_place(). */
 enum where { WHERE_GOOD, WHERE_NULL, WHERE_RDONLY, WHERE_END, WHERE_CUT, WHERE_ODD, WHERE_KERNEL };
 
-/* Two pages and one that is not there; and the same two again, to be read only. */
+/* Two pages followed by an unmapped one; and the same two, mapped read-only. */
 static char *writable, *readable;
 
-/* Volatile: a store that only a signal handler reads is none to the compiler. */
+/* volatile: otherwise the compiler drops a store that only a signal handler reads. */
 static __thread sigjmp_buf *volatile rescue;
 
 static void on_fault(int sig)
@@ -90,7 +88,7 @@ void machine_set_fd(struct machine *m, uint64_t slot, int fd)
 	*at = fd;
 }
 
-/* Puts bytes where an ioctl shall find them; @room: how many of them are there. */
+/* Copies @from to the place @where; @room is set to the number of bytes that fit. */
 char *user_place(unsigned int where, const void *from, size_t bytes, size_t *room)
 {
 	char *end = writable + 2 * PAGE, *at = writable;
@@ -151,8 +149,8 @@ static void take_results(struct machine *m, const struct call_type *type, const 
 }
 
 /*
- * The first arguments of every ioctl: fd, what it says of its size (0: the truth), where it lies,
- * a byte behind its end, the slot for what it returns.
+ * The first arguments of every ioctl: fd; claimed size (0: the true one); where the struct lies; a
+ * byte behind its end; the slot for the result.
  */
 long run_ioctl(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {

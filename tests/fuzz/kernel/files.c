@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Calls on file descriptors: opening, passing, polling, and all that people do to files which a
- * buffer is not.
- */
+/* Calls on file descriptors: open, send, poll, and file operations that a buffer fd refuses. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,7 +35,7 @@ static long keep(struct machine *m, uint64_t slot, int fd)
 	return 0;
 }
 
-/* out, flags. Reads do not wait, for nobody would come. */
+/* args: out, flags. O_NONBLOCK: a blocking read would never return. */
 long run_open(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	return keep(m, arg[0], open("/dev/tensor", (arg[1] & 3) | O_NONBLOCK | O_CLOEXEC));
@@ -66,7 +63,7 @@ long run_pair(struct machine *m, const struct call_type *type, const uint64_t *a
 	return 0;
 }
 
-/* sock, fd */
+/* args: sock, fd */
 long run_send(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
@@ -85,7 +82,7 @@ long run_send(struct machine *m, const struct call_type *type, const uint64_t *a
 	return result(sendmsg(m->fd[arg[0] % FDS], &msg, MSG_DONTWAIT));
 }
 
-/* sock, out */
+/* args: sock, out */
 long run_recv(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte;
@@ -106,7 +103,7 @@ long run_recv(struct machine *m, const struct call_type *type, const uint64_t *a
 	return keep(m, arg[1], fd);
 }
 
-/* out, pages, seals */
+/* args: out, pages, seals */
 long run_memfd(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	int fd = memfd_create("m", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -136,7 +133,7 @@ static long proc_read(const char *what, int fd)
 	return got;
 }
 
-/* What changes a file, or asks it for something. */
+/* Operations that change or query the state of a file. */
 static long file_state(int fd, uint64_t op, uint64_t a, uint64_t b)
 {
 	struct statfs fs;
@@ -174,7 +171,7 @@ static long file_state(int fd, uint64_t op, uint64_t a, uint64_t b)
 	}
 }
 
-/* fd, op, a, b */
+/* args: fd, op, a, b */
 long run_file(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	static __thread char bytes[8192];
@@ -207,7 +204,7 @@ long run_file(struct machine *m, const struct call_type *type, const uint64_t *a
 	}
 }
 
-/* fd, events, milliseconds */
+/* args: fd, events, milliseconds */
 long run_poll(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	struct pollfd p = { .fd = m->fd[arg[0] % FDS], .events = arg[1] };
@@ -215,10 +212,10 @@ long run_poll(struct machine *m, const struct call_type *type, const uint64_t *a
 	return result(poll(&p, 1, arg[2] & 3));
 }
 
-/* An ordinary user's view, for the rest of the program. */
+/* args: none. Drops privileges for the rest of the program. */
 long run_user(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
-	/* the library's setresuid() would change all threads */
+	/* the C library's setresuid() would change all threads */
 	other_user = true;
 	return result(syscall(SYS_setresuid, -1, 1000, -1));
 }
@@ -243,13 +240,13 @@ long run_limit(struct machine *m, const struct call_type *type, const uint64_t *
 	return limit_write(arg[0]);
 }
 
-/* Memory is short, for once: whatever can be taken is. */
+/* args: pages. Memory pressure: calls the module's shrinker. */
 long run_shrink(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
 	long got;
 
-	/* 4: say nothing about it from now on; 2: what has a shrinker */
+	/* 4: no log line for later calls; 2: reclaim slab objects, which calls shrinkers */
 	got = write(fd, "4", 1) < 0 ? -errno : result(write(fd, "2", 1));
 	close(fd);
 	return got;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the parts of the kernel fuzzer share.
+ * Interface between the parts of the kernel fuzzer.
  *
  * A *program* is a short list of calls; a call is a row of the table and a number for each of its
- * arguments. Whatever calls hand to each other - fds, handles, mappings - goes through numbered
- * slots of a *machine*, so that any list of numbers is a program: nothing in it can be ill-formed,
- * and cutting, splicing and changing numbers always gives another one.
+ * arguments. Calls pass fds, handles and mappings to each other through numbered slots of a
+ * *machine*, so that any list of numbers is a valid program: removing, splicing and changing
+ * numbers always gives another program.
  */
 #ifndef TENSOR_FUZZ_H
 #define TENSOR_FUZZ_H
@@ -19,28 +19,28 @@
 
 #define ARGS_MAX      24 /* arguments of a call */
 #define CALLS_MAX     40 /* calls of a program */
-#define FDS	      16 /* slots of fds; which of them hold what is a habit, see table.c */
+#define FDS	      16 /* slots of fds; table.c describes which kind each slot holds */
 #define HANDLES	      8	 /* slots of handles and their mmap offsets */
 #define MAPS	      8	 /* slots of mappings */
 #define PAGE	      4096UL
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /**
- * enum kind - how numbers for an argument are made up
- * @KIND_ONE: one of the set, seldom anything
- * @KIND_BITS: some of the set together, seldom a bit that is not in it
- * @KIND_BYTES: a size in bytes: whole pages, or one byte beside
- * @KIND_ANY: powers of two and their neighbours, small numbers, what the kernel compared with
+ * enum kind - how the value of an argument is generated
+ * @KIND_ONE: one of the set, rarely another number
+ * @KIND_BITS: a combination of bits of the set, rarely with another bit
+ * @KIND_BYTES: a size in bytes: whole pages, or one byte more or less
+ * @KIND_ANY: powers of two and their neighbours, small numbers, operands that the kernel compared
  */
 enum kind { KIND_ONE, KIND_BITS, KIND_BYTES, KIND_ANY };
 
 /**
- * enum role - what becomes of the number in an ioctl's struct
- * @ROLE_VALUE: it is stored
- * @ROLE_FD: it is a slot of fds
- * @ROLE_HANDLE: it is a slot of handles
- * @ROLE_MAP: it is a slot of mappings; stored is the address
- * @ROLE_NONE: it is not stored, but for whoever runs the call
+ * enum role - how the value is stored in an ioctl's struct
+ * @ROLE_VALUE: unchanged
+ * @ROLE_FD: a slot of fds; the fd is stored
+ * @ROLE_HANDLE: a slot of handles; the handle is stored
+ * @ROLE_MAP: a slot of mappings; the address is stored
+ * @ROLE_NONE: not stored; a parameter of the function that makes the call
  */
 enum role { ROLE_VALUE, ROLE_FD, ROLE_HANDLE, ROLE_MAP, ROLE_NONE };
 
@@ -58,15 +58,15 @@ struct machine;
 
 /**
  * struct call_type - a row of the table
- * @name: as in a program's text
- * @weight: how often it is chosen
- * @run: does it; 0 or more, or -errno
- * @cmd: of an ioctl
- * @bytes: of an ioctl's struct
- * @handle_at: where the struct returns a handle, 0: it does not
- * @mmap_offset_at: where it returns an mmap offset
- * @fd_at: where it returns a fd
- * @args: up to the first without a name
+ * @name: in the text form of programs
+ * @weight: relative frequency
+ * @run: makes the call; returns 0 or more, or -errno
+ * @cmd: number of the ioctl
+ * @bytes: size of the ioctl's struct
+ * @handle_at: offset of the returned handle in the struct, 0: none
+ * @mmap_offset_at: offset of the returned mmap offset
+ * @fd_at: offset of the returned fd
+ * @args: arguments; one without a name ends the list
  */
 struct call_type {
 	const char *name;
@@ -92,12 +92,12 @@ struct prog {
 };
 
 /**
- * struct machine - what the calls of a program work on
- * @fd: open fds, -1 where there is none
- * @handle: handles, 0 where there is none
- * @mmap_offset: theirs
+ * struct machine - the state that calls of a program share
+ * @fd: open fds; -1: empty slot
+ * @handle: handles; 0: empty slot
+ * @mmap_offset: offsets of the handles
  * @map: mappings
- * @family: of generic netlink
+ * @family: number of the generic netlink family
  */
 struct machine {
 	int fd[FDS];
@@ -177,9 +177,9 @@ long run_nl_recv(struct machine *m, const struct call_type *type, const uint64_t
 #define SIGNAL_BITS (1U << 18)
 
 /**
- * struct signal - what of the module has been seen to run
- * @edges: a bit for each hashed pair of places that ran one after the other
- * @places: the same for single places
+ * struct signal - coverage of the module
+ * @edges: a bit for each hashed pair of consecutive basic blocks
+ * @places: a bit for each basic block
  * @edges_nr: bits set in @edges
  * @places_nr: bits set in @places
  */
@@ -201,19 +201,19 @@ unsigned int kcov_compared(uint64_t (*pairs)[2], unsigned int room);
 #define CALL_TYPES_MAX 64
 
 /**
- * struct shared - what parent and workers see together, and what outlives a worker
- * @calls: calls made
- * @progs: programs run
- * @made: calls made of each type
- * @worked: of these, without an error
- * @ns: time spent in calls of each type, and last in cleaning up
- * @deadline_ns: when workers stop, CLOCK_MONOTONIC
- * @now: the program under way
- * @beat: changes whenever a program begins
- * @reported: the program under way had a line in the kernel log that must not be there
- * @corpus_nr: programs kept
- * @corpus: each of which reached something new
- * @signal: what all of them reached
+ * struct shared - memory that parent and workers share; it outlives a worker
+ * @calls: number of calls
+ * @progs: number of programs
+ * @made: number of calls of each type
+ * @worked: number of successful calls of each type
+ * @ns: time spent in calls of each type; the last entry is that of clean-up
+ * @deadline_ns: time at which workers stop, CLOCK_MONOTONIC
+ * @now: the program that runs
+ * @beat: number of programs started; shows progress
+ * @reported: the kernel printed a report during the program that runs
+ * @corpus_nr: number of programs in the corpus
+ * @corpus: programs that covered something new
+ * @signal: coverage of all programs
  */
 struct shared {
 	atomic_ulong calls, progs, beat;
@@ -234,4 +234,4 @@ void worker_tell(struct shared *shared);
 /* log.c */
 bool kernel_log_bad(FILE *out);
 
-#endif /* TENSOR_FUZZ_H */
+#endif

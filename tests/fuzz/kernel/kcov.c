@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Coverage of the module by this thread, from the kernel's KCOV: the module is the only thing that
- * is compiled for it. One mode tells the places that ran, another the operands that were compared.
+ * Coverage of the module by this thread, from the kernel's KCOV; only the module is compiled with
+ * it. Mode KCOV_TRACE_PC gives the executed basic blocks, KCOV_TRACE_CMP the compared operands.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -13,19 +13,19 @@
 
 #include "fuzz.h"
 
-/* Room for a call's places. A loop fills it, and the rest of that call is not worth the time. */
+/* Entries for one call. A loop can fill it; the rest of such a call is not traced. */
 #define WORDS (8 << 10)
 
 static int fd = -1;
 static uint64_t *area;
 
-/* False if this kernel has none. */
+/* False if this kernel has no KCOV. */
 bool kcov_open(void)
 {
 	fd = open("/sys/kernel/debug/kcov", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	/* where no slot of a program's fds can be */
+	/* a number above all slots of a program's fds */
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 500);
 	if (ioctl(fd, KCOV_INIT_TRACE, WORDS))
 		return false;
@@ -52,7 +52,7 @@ void kcov_reset(void)
 		__atomic_store_n(&area[0], 0, __ATOMIC_RELAXED);
 }
 
-static uint64_t count(void)
+static uint64_t count_entries(void)
 {
 	return area ? __atomic_load_n(&area[0], __ATOMIC_RELAXED) : 0;
 }
@@ -68,14 +68,14 @@ static bool mark(uint8_t *bits, uint32_t *nr, uint64_t what)
 	return true;
 }
 
-/* Adds what ran since kcov_reset(); whether something of it is new. */
+/* Adds the coverage since kcov_reset(); returns whether any of it is new. */
 bool kcov_merge(struct signal *signal)
 {
-	uint64_t n = count(), last = 0, i;
+	uint64_t n = count_entries(), last = 0, i;
 	bool new = false;
 
 	for (i = 1; i <= n; i++) {
-		/* a module is smaller than the table: places do not collide */
+		/* the table is larger than the module: entries do not collide */
 		mark(signal->places, &signal->places_nr, area[i]);
 		new |= mark(signal->edges, &signal->edges_nr,
 			    area[i] ^ last * 0x9e3779b97f4a7c15 >> 40);
@@ -84,10 +84,13 @@ bool kcov_merge(struct signal *signal)
 	return new;
 }
 
-/* Operands that differed, (what the program gave, what it was compared with) or the other way. */
+/*
+ * Pairs of operands that differed: what the program passed, and what it was compared with, in both
+ * orders.
+ */
 unsigned int kcov_compared(uint64_t (*pairs)[2], unsigned int room)
 {
-	uint64_t n = count(), i;
+	uint64_t n = count_entries(), i;
 	unsigned int nr = 0;
 
 	for (i = 0; i < n && nr < room; i++) {
@@ -97,7 +100,7 @@ unsigned int kcov_compared(uint64_t (*pairs)[2], unsigned int room)
 			continue;
 		pairs[nr][0] = c[2];
 		pairs[nr++][1] = c[1];
-		/* a constant of the compiler is nothing that a program gave */
+		/* a constant of the compiler is not a value that the program passed */
 		if (!(c[0] & KCOV_CMP_CONST) && nr < room) {
 			pairs[nr][0] = c[1];
 			pairs[nr++][1] = c[2];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The kernel log, looked at after every program: whoever is running when a report comes is the one
- * to remember.
+ * The kernel log, read after every program, so that a report is attributed to the program that ran.
  */
 #include <fcntl.h>
 #include <regex.h>
@@ -10,7 +9,7 @@
 
 #include "fuzz.h"
 
-/* The beginnings of reports; tests/vm/dmesg.py reads the whole log with more care at the end. */
+/* Substrings of reports; tests/vm/dmesg.py checks the whole log with more patterns at the end. */
 #define BAD                                                                         \
 	"BUG:|WARNING:|KASAN|UBSAN|Oops|possible .*lock|suspicious RCU|refcount_t|" \
 	"Bad page|corruption|sleeping function|Call Trace"

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Fuzzes the module from inside of the guest, guided by coverage.
+ * Fuzzes the module inside a guest, guided by coverage.
  *
  *	fuzz [--calls N] [--seconds N] [--seed N] [--out FILE] [--run] [CORPUS...]
  *
- * Makes N calls in workers that it replaces as they end or die. CORPUS: files of programs to begin
- * with. --out: where the programs that were kept are written, and, with .bad behind the name, those
- * that ran when the kernel complained or when they did not come back. --run: runs the programs of
- * CORPUS once, tells what every call returned, and does nothing else. The same seed and corpus give
- * the same programs as far as the coverage, which interrupts and threads blur, is the same.
+ * Makes N calls in workers, which are replaced when they end or die. CORPUS: files of initial
+ * programs. --out: the file for programs that were kept; those that ran when the kernel printed a
+ * report, or that did not return, are written to FILE.bad. --run: runs the programs of CORPUS once
+ * and prints the result of every call. The same seed and corpus give the same programs as long as
+ * coverage is the same, which interrupts and threads change.
  *
- * Prints KTAP: that no report came, that every program ended, that no buffer is left, that the
- * memory came back.
+ * Prints KTAP: no report was printed, every program ended, no buffer is left, the memory was freed.
  */
 #include <getopt.h>
 #include <sys/wait.h>
@@ -20,7 +19,7 @@
 #undef PAGE
 #include "fuzz.h"
 
-#define PATIENCE    30 /* seconds that a program may take */
+#define PATIENCE    30 /* limit of a program in seconds */
 #define REPORTS_MAX 20
 
 static struct shared *shared;
@@ -71,8 +70,8 @@ static void corpus_write(void)
 		fclose(f);
 }
 
-/* The program under way is the one that did it. */
-static void remember(const char *why)
+/* Writes the program that was running to the .bad file. */
+static void save_program(const char *why)
 {
 	char path[256];
 	FILE *f = NULL;
@@ -105,7 +104,7 @@ static void progress(double since, bool last)
 	fflush(stdout);
 }
 
-/* Waits for a worker, as long as its programs come and go. */
+/* Waits for a worker while its programs make progress. */
 static void supervise(pid_t pid, double since)
 {
 	unsigned long beat = 0;
@@ -119,7 +118,7 @@ static void supervise(pid_t pid, double since)
 		}
 		if (now() - moved > PATIENCE) {
 			hangs++;
-			remember("did not come back");
+			save_program("the program does not end");
 			kill(pid, SIGKILL);
 			moved = now();
 		}
@@ -128,14 +127,14 @@ static void supervise(pid_t pid, double since)
 	}
 	if (shared->reported) {
 		reports++;
-		remember("the kernel complained of");
+		save_program("the kernel printed a report");
 	} else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
 		deaths++;
-		remember(strsignal(WTERMSIG(status)));
+		save_program(strsignal(WTERMSIG(status)));
 	} else if (WIFSIGNALED(status)) {
-		/* an oops ends a process like that; what it says is in the log */
+		/* an oops kills a process in the same way; the log has the report */
 		reports += kernel_log_bad(stdout);
-		remember("was killed");
+		save_program("the worker was killed");
 	}
 	shared->reported = false;
 }
@@ -165,7 +164,7 @@ static void fuzz(void)
 	progress(since, true);
 }
 
-static void table(void)
+static void print_calls(void)
 {
 	unsigned int i;
 
@@ -177,25 +176,26 @@ static void table(void)
 	       shared->ns[CALL_TYPES_MAX] / 1000 / (shared->progs + !shared->progs));
 }
 
-static bool say(int n, bool good, const char *what)
+static bool print_result(int n, bool good, const char *what)
 {
 	printf("%s %d fuzz.%s\n", good ? "ok" : "not ok", n, what);
 	return good;
 }
 
-static bool verdict(int dev, int64_t free_before)
+static bool print_results(int dev, int64_t free_before)
 {
 	bool good = true;
 
-	good &= say(1, shared->calls >= opt.calls, "all_calls_were_made");
-	good &= say(2, !reports, "the_kernel_has_nothing_to_report");
-	good &= say(3, !hangs && !deaths, "every_program_ends");
-	good &= say(4, used_becomes(dev, 0), "no_buffer_is_left");
-	good &= say(5, pages_agree(free_before, pages_free(), shared->progs), "memory_comes_back");
+	good &= print_result(1, shared->calls >= opt.calls, "all_calls_were_made");
+	good &= print_result(2, !reports, "kernel_log_has_no_report");
+	good &= print_result(3, !hangs && !deaths, "every_program_ends");
+	good &= print_result(4, used_becomes(dev, 0), "no_buffer_is_left");
+	good &= print_result(5, pages_agree(free_before, pages_free(), shared->progs),
+			     "memory_is_freed");
 	return good;
 }
 
-static void options(int argc, char **argv)
+static void parse_options(int argc, char **argv)
 {
 	static const struct option known[] = {
 		{ "calls", required_argument, NULL, 'c' },
@@ -236,12 +236,12 @@ int main(int argc, char **argv)
 	int64_t free_before;
 	int dev;
 
-	options(argc, argv);
+	parse_options(argc, argv);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	dev = dev_open();
 	if (shared == MAP_FAILED || dev < 0) {
-		fprintf(stderr, "fuzz: no memory or no device\n");
+		fprintf(stderr, "fuzz: cannot allocate memory or open the device\n");
 		return 2;
 	}
 	kernel_log_bad(stdout);
@@ -252,16 +252,19 @@ int main(int argc, char **argv)
 		return reports || hangs || deaths;
 	}
 	shared->deadline_ns = -1ULL;
-	printf("KTAP version 1\n1..5\n# seed %#lx, %u programs to begin with\n", opt.seed,
+	printf("KTAP version 1\n1..5\n# seed %#lx, %u initial programs\n", opt.seed,
 	       shared->corpus_nr);
 	run_worker(worker_admit, 0, now());
 	free_before = pages_free();
-	/* the first buffer and the last cost a mount and an unmount, which wait for grace periods */
+	/*
+	 * the first and the last buffer mount and unmount a filesystem, which waits for grace
+	 * periods: this one stays
+	 */
 	if (dev_alloc(dev, PAGE, &stays))
 		return 2;
 	fuzz();
 	dev_close(dev, stays.handle);
-	table();
+	print_calls();
 	corpus_write();
-	return !verdict(dev, free_before);
+	return !print_results(dev, free_before);
 }

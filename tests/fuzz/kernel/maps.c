@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Calls on mappings. They stay within the mappings of the program's own slots: what lies beside
- * them is the fuzzer itself.
+ * Calls on mappings. They only use the mappings in the program's slots: the memory beside them
+ * belongs to the fuzzer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@ static long result(long got)
 	return got < 0 ? -errno : got;
 }
 
-/* A part of a mapping: (slot, first page, pages), cut to what is there. */
-static bool part(const struct machine *m, const uint64_t *arg, char **at, size_t *len)
+/* A range of a mapping from the arguments (slot, first page, pages), clamped to the mapping. */
+static bool mapping_range(const struct machine *m, const uint64_t *arg, char **at, size_t *len)
 {
 	uint64_t pages = m->map[arg[0] % MAPS].len / PAGE, first, n;
 	char *begin = m->map[arg[0] % MAPS].at;
@@ -38,7 +38,7 @@ static bool part(const struct machine *m, const uint64_t *arg, char **at, size_t
 	return true;
 }
 
-/* fd, mmap_offset (slot; above the slots: none), page, pages, prot, flags, over, out */
+/* args: fd, mmap offset (a slot; above the slots: none), page, pages, prot, flags, over, out */
 long run_mmap(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	uint64_t offset = arg[2] * PAGE + (arg[1] < HANDLES ? m->mmap_offset[arg[1]] : 0);
@@ -69,8 +69,8 @@ long run_munmap(struct machine *m, const struct call_type *type, const uint64_t 
 	size_t len;
 	char *at;
 
-	/* what was unmapped stays ours: PROT_NONE, so that nobody else comes to lie in it */
-	if (!part(m, arg, &at, &len))
+	/* munmap: the range becomes PROT_NONE, so that no other thread's mapping is placed there */
+	if (!mapping_range(m, arg, &at, &len))
 		return -EINVAL;
 	at = mmap(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	return at == MAP_FAILED ? -errno : 0;
@@ -81,10 +81,10 @@ long run_mprotect(struct machine *m, const struct call_type *type, const uint64_
 	size_t len;
 	char *at;
 
-	return part(m, arg, &at, &len) ? result(mprotect(at, len, arg[3] & 7)) : -EINVAL;
+	return mapping_range(m, arg, &at, &len) ? result(mprotect(at, len, arg[3] & 7)) : -EINVAL;
 }
 
-/* part, pages afterwards, flags, out */
+/* args: range, new pages, flags, out */
 long run_mremap(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	unsigned int slot = arg[5] % MAPS;
@@ -92,12 +92,12 @@ long run_mremap(struct machine *m, const struct call_type *type, const uint64_t 
 	int flags = MREMAP_MAYMOVE | (arg[4] & MREMAP_DONTUNMAP);
 	char *at, *to;
 
-	if (!part(m, arg, &at, &len) || slot == arg[0] % MAPS)
+	if (!mapping_range(m, arg, &at, &len) || slot == arg[0] % MAPS)
 		return -EINVAL;
 	to = mremap(at, arg[4] & 64 ? 0 : len, wanted, flags);
 	if (to == MAP_FAILED)
 		return -errno;
-	/* the place that it left, unless there was nothing to leave */
+	/* keep the old range reserved, unless nothing was unmapped */
 	if (to != at)
 		mmap(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (to == at && wanted > len)
@@ -116,20 +116,22 @@ long run_madvise(struct machine *m, const struct call_type *type, const uint64_t
 	size_t len;
 	char *at;
 
-	/* 100 and 101 make the machine believe that its memory is broken */
-	if (!part(m, arg, &at, &len) || arg[3] > 99)
+	/*
+	 * 100 and 101 are MADV_HWPOISON and MADV_SOFT_OFFLINE, which take memory from the machine
+	 */
+	if (!mapping_range(m, arg, &at, &len) || arg[3] > 99)
 		return -EINVAL;
 	return result(madvise(at, len, arg[3]));
 }
 
-/* part, write: every page of up to 32, or every 64th */
+/* args: range, write: accesses every page of up to 32, or every 64th */
 long run_touch(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	size_t len, i, step;
 	long seen = 0;
 	char *at;
 
-	if (!part(m, arg, &at, &len))
+	if (!mapping_range(m, arg, &at, &len))
 		return -EINVAL;
 	step = len > 32 * PAGE ? 64 * PAGE : PAGE;
 	for (i = 0; i < len; i += step)
@@ -137,7 +139,7 @@ long run_touch(struct machine *m, const struct call_type *type, const uint64_t *
 	return seen ? seen : -EFAULT;
 }
 
-/* write: a child touches a page of every mapping */
+/* args: write. A child accesses a page of every mapping. */
 long run_fork(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	int status, i;
@@ -159,8 +161,8 @@ long run_fork(struct machine *m, const struct call_type *type, const uint64_t *a
 }
 
 /*
- * part, op, fd: what looks at pages from the side. Not mbind(): with a range that another thread has
- * just unmapped it warns in vma_merge() on 6.1, whatever was mapped there.
+ * args: range, op, fd: system calls that examine pages. Not mbind(): on 6.1 it warns in vma_merge()
+ * for a range that another thread has just unmapped, whatever was mapped there.
  */
 long run_pages(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
@@ -170,7 +172,7 @@ long run_pages(struct machine *m, const struct call_type *type, const uint64_t *
 	size_t len;
 	char *at;
 
-	if (!part(m, arg, &at, &len))
+	if (!mapping_range(m, arg, &at, &len))
 		return -EINVAL;
 	from.iov_base = at;
 	from.iov_len = len < sizeof(bytes) ? len : sizeof(bytes);

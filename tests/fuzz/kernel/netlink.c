@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Calls on generic netlink: requests with attributes that may be anything, and reading answers into
- * too little room.
+ * Calls on generic netlink: requests with arbitrary attributes, and receiving into buffers that are
+ * too small.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void attr_put(struct request *r, uint16_t type, const void *data, uint16_
 	r->n.nlmsg_len = NLMSG_ALIGN(r->n.nlmsg_len) + NLA_ALIGN(a->nla_len);
 }
 
-/* The family's number; 0 if there is none. */
+/* The number of the family; 0 if the module is not loaded. */
 uint16_t netlink_family(void)
 {
 	struct request r = {
@@ -59,7 +59,7 @@ uint16_t netlink_family(void)
 	return id;
 }
 
-/* out, group */
+/* args: out, group */
 long run_nl_open(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC), group = arg[1];
@@ -72,7 +72,7 @@ long run_nl_open(struct machine *m, const struct call_type *type, const uint64_t
 	return 0;
 }
 
-/* sock, cmd, flags, version, three times (attribute, length, value) */
+/* args: sock, cmd, flags, version, three times (attribute, length, value) */
 long run_nl_send(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	struct request r = {
@@ -94,7 +94,7 @@ long run_nl_send(struct machine *m, const struct call_type *type, const uint64_t
 	return send(m->fd[arg[0] % FDS], &r, r.n.nlmsg_len, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* sock, bytes, flags */
+/* args: sock, bytes, flags */
 long run_nl_recv(struct machine *m, const struct call_type *type, const uint64_t *arg)
 {
 	static __thread char room[32 << 10];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Programs out of nothing, and programs out of programs. All chance comes from one generator, so a
- * seed names a run.
+ * Generates and mutates programs. All random numbers come from one generator, so that a seed
+ * reproduces a run.
  */
 #include <string.h>
 
 #include "fuzz.h"
 
-/* What the kernel was seen to compare with; the latest ones. */
+/* The latest operands that the kernel compared. */
 static uint64_t dictionary[256];
 static unsigned int dictionary_nr;
 
@@ -44,7 +44,7 @@ unsigned int call_args(const struct call_type *type)
 	return n;
 }
 
-static uint64_t number(struct rng *rng)
+static uint64_t random_number(struct rng *rng)
 {
 	unsigned int known = dictionary_nr;
 
@@ -70,8 +70,8 @@ static uint64_t number(struct rng *rng)
 	}
 }
 
-/* Mostly small: a program that zeroes megabytes is one that makes few calls. */
-static uint64_t bytes(struct rng *rng)
+/* Mostly small: a program that zeroes megabytes makes few calls per second. */
+static uint64_t random_size(struct rng *rng)
 {
 	static const uint16_t large[] = { 256, 511, 512, 513, 1024, 1535 };
 	uint64_t pages = 1 + rng_below(rng, 16);
@@ -79,7 +79,7 @@ static uint64_t bytes(struct rng *rng)
 	if (one_in(rng, 25))
 		pages = large[rng_below(rng, ARRAY_SIZE(large))];
 	if (one_in(rng, 40))
-		return number(rng);
+		return random_number(rng);
 	return pages * PAGE + (one_in(rng, 8) ? rng_below(rng, 3) - 1 : 0);
 }
 
@@ -90,15 +90,15 @@ uint64_t arg_invent(struct rng *rng, const struct arg_type *type)
 
 	switch (type->kind) {
 	case KIND_ONE:
-		return one_in(rng, 100) ? number(rng) : type->set[rng_below(rng, type->nr)];
+		return one_in(rng, 100) ? random_number(rng) : type->set[rng_below(rng, type->nr)];
 	case KIND_BITS:
 		for (i = 0; i < type->nr; i++)
 			value |= one_in(rng, 3) ? type->set[i] : 0;
 		return one_in(rng, 32) ? value ^ 1ULL << rng_below(rng, 32) : value;
 	case KIND_BYTES:
-		return bytes(rng);
+		return random_size(rng);
 	case KIND_ANY:
-		return number(rng);
+		return random_number(rng);
 	}
 	return 0;
 }
@@ -136,7 +136,7 @@ static void call_invent(struct rng *rng, struct call *call)
 	call_fill(rng, call, i);
 }
 
-/* Hardly anything works without a device and a buffer: programs begin with them. */
+/* Most calls need a device and a buffer: programs begin by opening them. */
 static const char *const begin[] = { "open", "alloc", "export", "mmap" };
 
 void prog_invent(struct rng *rng, struct prog *prog)
@@ -196,7 +196,7 @@ static void call_remove(struct rng *rng, struct prog *prog)
 	memmove(&prog->call[at], &prog->call[at + 1], (prog->nr - at) * sizeof(prog->call[0]));
 }
 
-/* Goes on with the calls of another program from some point on. */
+/* Appends the calls of another program from a random position. */
 static void prog_splice(struct rng *rng, struct prog *prog, const struct prog *other)
 {
 	unsigned int keep = rng_below(rng, prog->nr + 1), from = rng_below(rng, other->nr);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The calls: a row each, with what is worth trying for every argument. A new ioctl, or a new field
- * of one, is a line here.
+ * The calls: a row each, with the values to try for every argument. A new ioctl, or a new field of
+ * one, is a row here.
  *
- * Habits of fd slots: 0, 1 devices; 2 to 6 buffer fds; 7 to 9 dma-bufs and what else can be
- * imported; 10, 11 netlink; 12 to 15 sockets and pipes. Seldom something else: KIND_ONE.
+ * Kinds of fd slots: 0, 1 devices; 2 to 6 buffer fds; 7 to 9 dma-bufs and other importable
+ * descriptors; 10, 11 netlink; 12 to 15 sockets and pipes. KIND_ONE occasionally chooses another
+ * slot.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -17,7 +18,10 @@
 
 #define SET(name, ...) static const uint64_t name[] = { __VA_ARGS__ }
 
-/* What is right most of the time, so that calls get far; a wrong one is tried often enough. */
+/*
+ * Valid values are chosen most of the time, so that calls succeed; each invalid one is still tried
+ * often.
+ */
 #define TEN(n) n, n, n, n, n, n, n, n, n, n
 
 SET(zero, TEN(0), TEN(0), TEN(0), 1);
@@ -148,7 +152,7 @@ SET(limits, 0, 1, 4096, 1 << 20, 16 << 20);
 	}
 
 const struct call_type call_types[] = {
-	/* the first: every program begins with it */
+	/* the first row: every program begins with it */
 	{ "open", 2, run_open, .args = { ONE("out", devs), ONE("flags", modes) } },
 
 	/* ioctls */

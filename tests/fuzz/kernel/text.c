@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Programs as text: a line a call, `name argument=number ...`; what is not named is 0. An empty
- * line ends a program, a line that begins with # is for people.
+ * The text form of programs: a line for each call, `name argument=number ...`; arguments that are
+ * not given are 0. An empty line ends a program, a line that begins with # is a comment.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static const char *call_read(char *line, struct call *call)
 	return NULL;
 }
 
-/* 1: a program; 0: the end of the file; -1: @why not. */
+/* Returns 1 for a program, 0 at the end of the file, -1 with the reason in @why. */
 int prog_read(FILE *f, struct prog *prog, const char **why)
 {
 	char line[1024];

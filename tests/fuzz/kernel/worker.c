@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The loop: take a program that was kept, change it, run it, keep it if it reached something new.
+ * The fuzzing loop: take a program of the corpus, mutate it, run it, keep it if it covers something
+ * new.
  *
- * A worker lives for a few thousand programs and may die of any of them; what it has found is in
- * memory that it shares with its parent.
+ * A worker runs a few thousand programs and may die in any of them; its results are in memory that
+ * it shares with its parent.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,7 +16,7 @@
 
 #include "fuzz.h"
 
-#define HINTS 24 /* programs tried for what one was seen to compare */
+#define HINTS 24 /* mutations of a program by the operands that it compared */
 
 static struct machine machine;
 static bool counting;
@@ -24,7 +25,7 @@ static bool counting;
 static sem_t second_go, second_done;
 static struct prog second_prog;
 
-static void *second(void *data)
+static void *second_thread(void *data)
 {
 	unsigned int i;
 
@@ -51,7 +52,7 @@ static void wait_for(sem_t *sem)
 		;
 }
 
-/* Runs a program; the number of calls up to the last that reached something new. */
+/* Runs a program. Returns the number of calls up to the last that covered something new. */
 static unsigned int run_program(struct shared *shared, const struct prog *prog, bool race)
 {
 	unsigned int i, new = 0;
@@ -83,7 +84,7 @@ static unsigned int run_program(struct shared *shared, const struct prog *prog, 
 	before = now_ns();
 	machine_clean(&machine);
 	atomic_fetch_add(&shared->ns[CALL_TYPES_MAX], now_ns() - before);
-	/* what closing did belongs to the whole program */
+	/* coverage of close() belongs to the whole program */
 	if (counting && kcov_merge(&shared->signal))
 		new = prog->nr;
 	atomic_fetch_add(&shared->calls, prog->nr);
@@ -96,7 +97,7 @@ static unsigned int run_program(struct shared *shared, const struct prog *prog, 
 	return new;
 }
 
-static bool keep(struct shared *shared, const struct prog *prog, unsigned int nr)
+static bool corpus_add(struct shared *shared, const struct prog *prog, unsigned int nr)
 {
 	struct prog *at = &shared->corpus[shared->corpus_nr];
 
@@ -108,8 +109,8 @@ static bool keep(struct shared *shared, const struct prog *prog, unsigned int nr
 	return true;
 }
 
-/* Whether an argument holds, in the bytes it has, what was compared; then it holds the other. */
-static bool hint(const struct arg_type *type, uint64_t *arg, const uint64_t *pair)
+/* Replaces an argument by the other operand if it contains the compared one. */
+static bool replace_operand(const struct arg_type *type, uint64_t *arg, const uint64_t *pair)
 {
 	uint64_t mask = type->bytes && type->bytes < 8 ? (1ULL << type->bytes * 8) - 1 : -1ULL;
 
@@ -121,7 +122,7 @@ static bool hint(const struct arg_type *type, uint64_t *arg, const uint64_t *pai
 	return true;
 }
 
-/* Runs a program to see what it compares, then with its arguments changed into that. */
+/* Runs a program to record the compared operands, then with its arguments replaced by them. */
 static void try_hints(struct shared *shared, struct rng *rng, const struct prog *prog)
 {
 	static uint64_t pairs[512][2];
@@ -144,15 +145,15 @@ static void try_hints(struct shared *shared, struct rng *rng, const struct prog 
 		dictionary_add(pairs[i][1]);
 		for (n = 0; n < call_args(type) && tried < HINTS; n++) {
 			changed = *prog;
-			if (!hint(&type->args[n], &changed.call[at].arg[n], pairs[i]))
+			if (!replace_operand(&type->args[n], &changed.call[at].arg[n], pairs[i]))
 				continue;
 			tried++;
-			keep(shared, &changed, run_program(shared, &changed, false));
+			corpus_add(shared, &changed, run_program(shared, &changed, false));
 		}
 	}
 }
 
-static void step(struct shared *shared, struct rng *rng)
+static void fuzz_once(struct shared *shared, struct rng *rng)
 {
 	const struct prog *one, *other;
 	struct prog prog;
@@ -165,7 +166,7 @@ static void step(struct shared *shared, struct rng *rng)
 		prog = *one;
 		prog_change(rng, &prog, other);
 	}
-	if (keep(shared, &prog, run_program(shared, &prog, !rng_below(rng, 16))))
+	if (corpus_add(shared, &prog, run_program(shared, &prog, !rng_below(rng, 16))))
 		try_hints(shared, rng, &shared->corpus[shared->corpus_nr - 1]);
 }
 
@@ -173,7 +174,7 @@ static void on_alarm(int sig)
 {
 }
 
-/* A call that waits is interrupted: every wait must bear that. */
+/* A signal at intervals interrupts waiting calls: every wait must be interruptible. */
 static void interrupt_often(void)
 {
 	struct itimerval often = { { 0, 100000 }, { 0, 100000 } };
@@ -191,7 +192,7 @@ static void worker_init(void)
 	machine_clean(&machine);
 	sem_init(&second_go, 0, 0);
 	sem_init(&second_done, 0, 0);
-	if (pthread_create(&thread, NULL, second, NULL))
+	if (pthread_create(&thread, NULL, second_thread, NULL))
 		_exit(3);
 	interrupt_often();
 	counting = kcov_open();
@@ -199,7 +200,7 @@ static void worker_init(void)
 		kcov_start(false);
 }
 
-/* Until so many calls have been made by all workers, or a few thousand programs by this one. */
+/* Runs until all workers have made so many calls, or this one a few thousand programs. */
 void worker(struct shared *shared, uint64_t seed, unsigned long until)
 {
 	struct rng rng = { seed };
@@ -207,11 +208,11 @@ void worker(struct shared *shared, uint64_t seed, unsigned long until)
 
 	worker_init();
 	for (n = 0; n < 4000 && shared->calls < until && now_ns() < shared->deadline_ns; n++)
-		step(shared, &rng);
+		fuzz_once(shared, &rng);
 	_exit(0);
 }
 
-/* Runs what the corpus was given, and keeps of it what reaches something new. */
+/* Runs the initial programs and keeps those that cover something new. */
 void worker_admit(struct shared *shared)
 {
 	unsigned int nr = shared->corpus_nr, i;
@@ -222,13 +223,13 @@ void worker_admit(struct shared *shared)
 		struct prog prog = shared->corpus[i];
 		unsigned int new = run_program(shared, &prog, false);
 
-		/* without coverage there is no telling, and all of them stay */
-		keep(shared, &prog, counting ? new : prog.nr);
+		/* without coverage all of them are kept */
+		corpus_add(shared, &prog, counting ? new : prog.nr);
 	}
 	_exit(0);
 }
 
-/* Runs the corpus as it is, and tells what each call returned. */
+/* Runs each program of the corpus once and prints the result of each call. */
 void worker_tell(struct shared *shared)
 {
 	unsigned int i, j;

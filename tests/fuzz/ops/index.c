@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Elements chosen by other tensors, sorting and scanning. */
+/* Indexing, sorting and scanning. */
 #include "fuzz.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* i64 or i32 indices into a dimension of this size; seldom one that is out of range. */
+/*
+ * i64 or i32 indices into a dimension of this size; occasionally one is out of range, which sets
+ * c->refuse.
+ */
 static tensor *indices(struct call *c, int ndim, const int64_t *shape, int64_t size, bool negative)
 {
 	bool narrow = one_in(4);
@@ -42,7 +45,7 @@ static int64_t at_index(const struct value *v, int64_t size)
 	return v->i < 0 ? v->i + size : v->i;
 }
 
-/* ---- one index a position ---- */
+/* ---- one index per position ---- */
 
 static void make_index_select(struct call *c)
 {
@@ -63,7 +66,7 @@ static void make_index_select(struct call *c)
 	memcpy(sizes, in->sizes, sizeof(*sizes) * n);
 	sizes[dim] = count;
 	plain_make(out, in->dtype, n, sizes);
-	/* With nothing to move no index needs to be looked at. */
+	/* Without elements to copy, indices need not be checked. */
 	c->either = !out->numel && c->refuse;
 	for (int64_t i = 0; !c->refuse && i < out->numel; i++) {
 		int64_t from[TENSOR_MAX_DIMS];
@@ -131,7 +134,7 @@ struct advanced {
 	int ndim, nindex, blocks_ndim, first;
 	int which[TENSOR_MAX_DIMS]; /* index tensor of a dimension, or -1 */
 	int64_t block[TENSOR_MAX_DIMS];
-	bool apart; /* not neighbours: their dimensions come first */
+	bool apart; /* not adjacent: the dimensions of the indices come first */
 };
 
 /* The element of self for an index of the result. */
@@ -189,7 +192,7 @@ static void make_index(struct call *c)
 		list[d] = tensor_none;
 		if (a.nindex == 3 || (one_in(2) && !(d == listed - 1 && !a.nindex)))
 			continue;
-		/* One that has all dimensions, others may leave some out. */
+		/* At least one index tensor has all dimensions, others may have fewer. */
 		own = a.nindex && one_in(3) ? (int)below(a.blocks_ndim + 1) : a.blocks_ndim;
 		for (int k = 0; k < own; k++)
 			shape[k] = a.nindex && one_in(4) ? 1 : a.block[a.blocks_ndim - own + k];
@@ -233,7 +236,7 @@ static void make_index(struct call *c)
 
 static const struct plain *compared_values;
 
-/* NaN is the greatest. */
+/* NaN compares greater than all numbers. */
 static bool value_less(const struct value *a, const struct value *b, enum tensor_dtype d)
 {
 	if (plain_is_integral(d))
@@ -264,7 +267,10 @@ static int by_value_down(const void *x, const void *y)
 	return i < j ? -1 : i > j;
 }
 
-/* sort.stable(self, *, stable, dim, descending): values and indices, equal ones in order. */
+/*
+ * sort.stable(self, *, stable, dim, descending): values and indices; equal elements keep their
+ * order.
+ */
 static void make_sort(struct call *c)
 {
 	tensor *t;
@@ -286,7 +292,7 @@ static void make_sort(struct call *c)
 	c->nresults = 2;
 	plain_make(&c->want[0], d, n, in->sizes);
 	plain_make(&c->want[1], TENSOR_I64, n, in->sizes);
-	c->want[0].slack = 1e-6; /* the two zeros are equal */
+	c->want[0].slack = 1e-6; /* -0 and 0 are equal */
 	if (c->refuse)
 		return;
 	if (!n) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * fuzz-ops [--cases N] [--seed S] [--case K] [--op NAME]
+ * Compares operators with plain loops.
  *
- * Every case has a seed of its own, printed when it fails: --seed S --case K runs it alone.
- * A call that is right must give the plain result, in each form that the operator has; one that is
- * wrong must fail with a text; neither changes its inputs.
+ *	fuzz-ops [--cases N] [--seed S] [--case K] [--op NAME]
+ *
+ * Every case has its own seed, printed on failure: --seed S --case K repeats it. A valid call must
+ * give the result of the plain implementation, in each form of the operator; an invalid call must
+ * fail with an error text; neither changes its inputs.
  */
 #include "fuzz.h"
 
@@ -43,7 +45,7 @@ static tensor_value *next_arg(struct call *c)
 	return &c->args[c->nargs++];
 }
 
-static void remember(struct call *c, tensor *t)
+static void record_tensor(struct call *c, tensor *t)
 {
 	if (c->ntensors == LIST_MAX)
 		abort();
@@ -54,7 +56,7 @@ static void remember(struct call *c, tensor *t)
 void arg_tensor(struct call *c, tensor *t)
 {
 	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = t };
-	remember(c, t);
+	record_tensor(c, t);
 }
 
 void arg_int(struct call *c, int64_t i)
@@ -87,7 +89,7 @@ void arg_list(struct call *c, tensor *const *t, int n)
 	memcpy(own, t, n * sizeof(*own));
 	*next_arg(c) = (tensor_value){ .kind = TENSOR_VALUE_TENSOR_LIST, .list = { own, n } };
 	for (int i = 0; i < n; i++)
-		remember(c, t[i]);
+		record_tensor(c, t[i]);
 }
 
 int64_t any_dim(struct call *c, int ndim)
@@ -126,7 +128,7 @@ static bool unchanged(const struct call *c, const tensor *except, char *why, siz
 		plain_read(&now, c->t[i]);
 		if (now.numel != c->in[i].numel ||
 		    memcmp(now.v, c->in[i].v, now.numel * sizeof(*now.v))) {
-			/* NaNs compare by their bits, which reading does not change. */
+			/* Compared by bits, since NaN != NaN. */
 			snprintf(why, size, "argument %d was changed", i);
 			return false;
 		}
@@ -134,27 +136,27 @@ static bool unchanged(const struct call *c, const tensor *except, char *why, siz
 	return true;
 }
 
-static bool failed_well(char *why, size_t size)
+static bool failed_with_text(char *why, size_t size)
 {
 	if (tensor_last_error()->code && *tensor_last_error()->text)
 		return true;
-	snprintf(why, size, "failed without a word");
+	snprintf(why, size, "failed without an error code or text");
 	return false;
 }
 
 static unsigned long uncomputed, refused, compared;
 
-/* 1: go on, 0: wrong, -1: nothing more to compare. */
-static int judge(struct call *c, int err, char *why, size_t size)
+/* Returns 1: continue, 0: failed, -1: passed, with no result to compare. */
+static int check_outcome(struct call *c, int err, char *why, size_t size)
 {
 	if (!err) {
 		if (c->either)
 			return -1;
 		if (c->refuse)
-			snprintf(why, size, "should have been refused");
+			snprintf(why, size, "succeeded with invalid arguments");
 		return !c->refuse;
 	}
-	if (!failed_well(why, size))
+	if (!failed_with_text(why, size))
 		return 0;
 	if (err == -EOPNOTSUPP) {
 		uncomputed++;
@@ -171,14 +173,15 @@ static bool run_function(struct call *c, char *why, size_t size)
 	tensor_value rets[RESULTS] = { { 0 } };
 	int verdict;
 
-	verdict = judge(c, tensor_call(c->name, c->args, c->nargs, rets, c->nresults), why, size);
+	verdict = check_outcome(c, tensor_call(c->name, c->args, c->nargs, rets, c->nresults), why,
+				size);
 	for (int i = 0; verdict > 0 && i < c->nresults; i++)
 		verdict = plain_equal(&c->want[i], rets[i].t, why, size);
 	compared += verdict > 0;
 	return verdict && unchanged(c, NULL, why, size);
 }
 
-/* Has an element of its own for every position. */
+/* Whether no two elements overlap. */
 static bool plain_strides(const tensor *t)
 {
 	for (int d = 0; d < tensor_dim(t); d++)
@@ -192,7 +195,7 @@ static bool may_store(enum tensor_dtype from, enum tensor_dtype to)
 	return plain_category(from) <= plain_category(to);
 }
 
-/* Computes into `to`; `must`: nothing is in the way. */
+/* Calls the out or in-place form; `must`: the call must succeed. */
 static bool run_into(struct call *c, const char *name, tensor *to, bool must, char *why,
 		     size_t size)
 {
@@ -201,7 +204,7 @@ static bool run_into(struct call *c, const char *name, tensor *to, bool must, ch
 	int err = tensor_call(name, c->args, c->nargs, rets, 1);
 
 	if (err) {
-		if (!failed_well(why, size))
+		if (!failed_with_text(why, size))
 			return false;
 		if (must && !c->refuse && err != -EOPNOTSUPP) {
 			snprintf(why, size, "%s", tensor_last_error()->text);
@@ -212,7 +215,7 @@ static bool run_into(struct call *c, const char *name, tensor *to, bool must, ch
 	if (c->either)
 		return true;
 	if (c->refuse || !may_store(c->want[0].dtype, tensor_dtype(to))) {
-		snprintf(why, size, "should have been refused");
+		snprintf(why, size, "succeeded with invalid arguments");
 		return false;
 	}
 	plain_make(&want, tensor_dtype(to), c->want[0].ndim, c->want[0].sizes);
@@ -242,7 +245,7 @@ static bool run_inplace(struct call *c, char *why, size_t size)
 	return run_into(c, name, self, must, why, size);
 }
 
-/* The operator that takes row's arguments and writes to an `out`; its position. */
+/* The out variant of the operator of this row; `at` is set to the position of the argument. */
 static const tensor_op *out_form(const struct row *row, int *at)
 {
 	const struct tensor_schema *own = tensor_op_schema(tensor_op_find(row->name));
@@ -288,7 +291,7 @@ static bool run_out(struct call *c, char *why, size_t size)
 	return run_into(c, c->name, to, must && plain_strides(to), why, size);
 }
 
-/* ---- the run ---- */
+/* ---- main ---- */
 
 static const struct row *rows[256];
 static int nrows;
@@ -374,7 +377,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--op"))
 			only = argv[i + 1];
 		else
-			return fprintf(stderr, "fuzz-ops: what is %s?\n", argv[i]), 2;
+			return fprintf(stderr, "fuzz-ops: unknown option %s\n", argv[i]), 2;
 	}
 	add_rows(pointwise_rows, pointwise_count, only);
 	add_rows(shape_rows, shape_count, only);
@@ -385,7 +388,7 @@ int main(int argc, char **argv)
 		return !run_case(one);
 	for (unsigned long long k = 0; k < cases && failed < 20; k++)
 		failed += !run_case(seed * 1000000007ull + k);
-	printf("%sok 1 - %llu cases of %d operators: %lu results compared, %lu wrong calls refused, "
+	printf("%sok 1 - %llu cases of %d operators: %lu results compared, %lu invalid calls refused, "
 	       "%lu without a kernel for the dtype\n1..1\n",
 	       failed ? "not " : "", cases, nrows, compared, refused, uncomputed);
 	return failed != 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Tensors for the fuzzer: any dtype and shape, any order of dimensions, gaps, repeats, backwards. */
+/*
+ * Random tensors: any dtype, shape and order of dimensions, with gaps, overlaps and negative
+ * strides.
+ */
 #include "fuzz.h"
 
 #include <math.h>
@@ -11,7 +14,7 @@ enum tensor_dtype any_dtype(void)
 {
 	static const uint8_t usual[] = { TENSOR_F32, TENSOR_F64, TENSOR_I64, TENSOR_BOOL };
 
-	/* u64 and the floats of 8 bits are test_unsigned's and test_dtypes'. */
+	/* test_unsigned and test_dtypes cover u64 and the 8-bit floats. */
 	return one_in(3) ? usual[below(4)] : 1 + (int)below(TENSOR_U32);
 }
 
@@ -34,7 +37,7 @@ static int64_t any_integer(void)
 	return one_in(60) ? odd[below(8)] : below(13) - 6;
 }
 
-static void put(void *p, enum tensor_dtype d)
+static void random_element(void *p, enum tensor_dtype d)
 {
 	int64_t i = any_integer();
 	double v = any_float();
@@ -132,7 +135,7 @@ tensor *tensor_like(enum tensor_dtype dtype, int ndim, const int64_t *sizes)
 		return NULL;
 	p = tensor_mutable_data(flat);
 	for (int64_t i = 0; i < tensor_numel(flat); i++)
-		put(p + i * (int64_t)tensor_itemsize(dtype), dtype);
+		random_element(p + i * (int64_t)tensor_itemsize(dtype), dtype);
 	return tensor_as_strided(flat, (tensor_ints){ sizes, ndim }, (tensor_ints){ strides, ndim },
 				 offset);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Numbers of twelve dtypes, decoded and rounded by hand. See plain.h. */
+/* Values of twelve dtypes, decoded and rounded in software. See plain.h. */
 #include "plain.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ bool plain_is_complex(enum tensor_dtype d)
 	return plain_category(d) == 4;
 }
 
-/* b is u16 or u32, a one of them or a dtype of the table: it comes first. */
+/* b is u16 or u32; a is one of them or precedes them in the table. */
 static enum tensor_dtype promote_unsigned(enum tensor_dtype a, enum tensor_dtype b)
 {
 	if (a == b || a == TENSOR_BOOL || a == TENSOR_U8 || a == TENSOR_U16)
@@ -64,7 +64,7 @@ static enum tensor_dtype promote_unsigned(enum tensor_dtype a, enum tensor_dtype
 	return a == TENSOR_I64 ? TENSOR_I64 : TENSOR_I32;
 }
 
-/* The table of the field, row by row: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. */
+/* PyTorch's table of promotion, row by row: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128. */
 enum tensor_dtype plain_promote(enum tensor_dtype a, enum tensor_dtype b)
 {
 	static const char table[12][13] = {
@@ -103,7 +103,10 @@ enum tensor_dtype plain_promote(enum tensor_dtype a, enum tensor_dtype b)
 	return (enum tensor_dtype)(c <= '9' ? c - '0' + 1 : c - 'A' + 11);
 }
 
-/* Dimensions rank above 0-d, those above numbers; a lower rank counts only by a higher category. */
+/*
+ * Priority: tensors with dimensions, 0-d tensors, scalars; a lower priority counts only with a
+ * higher category of dtype.
+ */
 enum tensor_dtype plain_result_type(const struct plain *a, const struct plain *b)
 {
 	int ra = a->ndim > 0  ? 2 :
@@ -123,7 +126,7 @@ enum tensor_dtype plain_result_type(const struct plain *a, const struct plain *b
 		return TENSOR_C128;
 	if (plain_is_complex(b->dtype) && plain_category(a->dtype) == 3)
 		return TENSOR_C64;
-	if (rb == 0) /* a number has the default dtype of its kind */
+	if (rb == 0) /* a scalar has the default dtype of its category */
 		return plain_is_complex(b->dtype)    ? TENSOR_C64 :
 		       plain_category(b->dtype) == 3 ? TENSOR_F32 :
 						       b->dtype;
@@ -159,7 +162,7 @@ double plain_real(const struct value *v, enum tensor_dtype dtype)
 	return plain_is_integral(dtype) ? (double)v->i : v->re;
 }
 
-/* A binary float with this many bits of fraction, and exponents as given. */
+/* Decodes a binary float with these numbers of exponent and fraction bits. */
 static double decode(uint32_t bits, int exponent_bits, int fraction_bits)
 {
 	int sign = bits >> (exponent_bits + fraction_bits) & 1,
@@ -206,7 +209,7 @@ static double to_float(double v, enum tensor_dtype d)
 	}
 }
 
-static int64_t wrap(int64_t i, enum tensor_dtype d)
+static int64_t wrap_to(int64_t i, enum tensor_dtype d)
 {
 	switch (d) {
 	case TENSOR_BOOL:
@@ -231,13 +234,13 @@ static int64_t wrap(int64_t i, enum tensor_dtype d)
 struct value plain_round(struct value v, enum tensor_dtype from, enum tensor_dtype to)
 {
 	if (plain_is_integral(from) && plain_is_integral(to))
-		return plain_int(wrap(v.i, to));
+		return plain_int(wrap_to(v.i, to));
 	if (plain_is_integral(from))
 		return plain_float(to_float((double)v.i, to));
 	if (to == TENSOR_BOOL)
 		return plain_int(v.re != 0 || v.im != 0);
 	if (plain_is_integral(to))
-		return plain_int(wrap((int64_t)v.re, to));
+		return plain_int(wrap_to((int64_t)v.re, to));
 	v.re = to_float(v.re, to);
 	v.im = plain_is_complex(to) && plain_is_complex(from) ? to_float(v.im, to) : 0;
 	return v;
@@ -330,8 +333,8 @@ void plain_read(struct plain *p, const tensor *t)
 	}
 }
 
-/* One unit in the last place, relative. */
-static double unit(enum tensor_dtype d)
+/* One unit in the last place, relative to the value. */
+static double unit_in_last_place(enum tensor_dtype d)
 {
 	switch (d) {
 	case TENSOR_F16:
@@ -346,7 +349,7 @@ static double unit(enum tensor_dtype d)
 	}
 }
 
-static double smallest(enum tensor_dtype d)
+static double smallest_denormal(enum tensor_dtype d)
 {
 	return d == TENSOR_F16			   ? 0x1p-24 :
 	       d == TENSOR_F64 || d == TENSOR_C128 ? 0x1p-1070 :
@@ -355,8 +358,8 @@ static double smallest(enum tensor_dtype d)
 
 void plain_slack_of(struct plain *p, enum tensor_dtype from)
 {
-	if (unit(from) > unit(p->dtype))
-		p->slack *= unit(from) / unit(p->dtype);
+	if (unit_in_last_place(from) > unit_in_last_place(p->dtype))
+		p->slack *= unit_in_last_place(from) / unit_in_last_place(p->dtype);
 }
 
 double plain_size(const struct plain *p)
@@ -379,7 +382,8 @@ static bool close_enough(double want, double got, const struct plain *p)
 	if (want == got)
 		return p->slack > 0 || signbit(want) == signbit(got) || want != 0;
 	return fabs(want - got) <=
-	       p->slack * (unit(p->dtype) * (fabs(want) + p->size) + smallest(p->dtype));
+	       p->slack * (unit_in_last_place(p->dtype) * (fabs(want) + p->size) +
+			   smallest_denormal(p->dtype));
 }
 
 bool plain_equal(const struct plain *want, const tensor *t, char *why, size_t size)
@@ -388,13 +392,14 @@ bool plain_equal(const struct plain *want, const tensor *t, char *why, size_t si
 
 	plain_read(&got, t);
 	if (got.dtype != want->dtype) {
-		snprintf(why, size, "dtype %s, not %s", tensor_dtype_name(got.dtype),
+		snprintf(why, size, "dtype %s, expected %s", tensor_dtype_name(got.dtype),
 			 tensor_dtype_name(want->dtype));
 		return false;
 	}
 	if (got.ndim != want->ndim ||
 	    memcmp(got.sizes, want->sizes, got.ndim * sizeof(*got.sizes))) {
-		snprintf(why, size, "%d dimensions, not %d, or other sizes", got.ndim, want->ndim);
+		snprintf(why, size, "%d dimensions, expected %d, or other sizes", got.ndim,
+			 want->ndim);
 		return false;
 	}
 	for (int64_t i = 0; i < got.numel; i++) {
@@ -404,7 +409,8 @@ bool plain_equal(const struct plain *want, const tensor *t, char *why, size_t si
 								   close_enough(a->im, b->im, want);
 
 		if (!same) {
-			snprintf(why, size, "element %lld is %lld %.9g%+.9gj, not %lld %.9g%+.9gj",
+			snprintf(why, size,
+				 "element %lld is %lld %.9g%+.9gj, expected %lld %.9g%+.9gj",
 				 (long long)i, (long long)b->i, b->re, b->im, (long long)a->i,
 				 a->re, a->im);
 			return false;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* One and two operands, element by element, and reductions. */
+/*
+ * Unary and binary elementwise operators, and reductions. Over 500 lines, because reductions use the
+ * functions of the binary operators.
+ */
 #include "fuzz.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- one operand ---- */
+/* ---- unary ---- */
 
 enum unary {
 	NEG,
@@ -92,7 +95,10 @@ static void make_unary(struct call *c)
 	enum tensor_dtype d = any_dtype(), to;
 	tensor *t;
 
-	/* Complex functions are the conformance run's; here only what has no branch. */
+	/*
+	 * `make conformance` covers functions of complex numbers; only those without branch cuts
+	 * are here.
+	 */
 	while (plain_is_complex(d) && fn != NEG && fn != LOGICAL_NOT && fn != ISNAN)
 		d = any_dtype();
 	t = any_tensor(d);
@@ -105,7 +111,7 @@ static void make_unary(struct call *c)
 	for (int64_t i = 0; i < c->want[0].numel; i++) {
 		struct value v = c->in[0].v[i];
 
-		/* Integers are f32 before the function is. */
+		/* Integers are converted to f32 before the function. */
 		if (fn >= SQRT && plain_is_integral(d))
 			v = plain_round(v, d, TENSOR_F32);
 		c->want[0].v[i] =
@@ -113,7 +119,7 @@ static void make_unary(struct call *c)
 	}
 }
 
-/* ---- two operands ---- */
+/* ---- binary ---- */
 
 enum binary {
 	ADD,
@@ -191,12 +197,13 @@ static struct value complex_op(int op, struct value a, struct value b)
 	return (struct value){ 0, a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re };
 }
 
-static bool truth(const struct value *v)
+static bool is_nonzero(const struct value *v)
 {
 	return v->i || v->re != 0 || v->im != 0;
 }
 
-static bool compare(int op, const struct value *a, const struct value *b, enum tensor_dtype d)
+static bool compare_values(int op, const struct value *a, const struct value *b,
+			   enum tensor_dtype d)
 {
 	bool whole = plain_is_integral(d);
 	bool equal = whole ? a->i == b->i : a->re == b->re && a->im == b->im;
@@ -216,18 +223,18 @@ static bool compare(int op, const struct value *a, const struct value *b, enum t
 	case GE:
 		return more || equal;
 	case LOGICAL_AND:
-		return truth(a) && truth(b);
+		return is_nonzero(a) && is_nonzero(b);
 	case LOGICAL_OR:
-		return truth(a) || truth(b);
+		return is_nonzero(a) || is_nonzero(b);
 	default:
-		return truth(a) != truth(b);
+		return is_nonzero(a) != is_nonzero(b);
 	}
 }
 
 static struct value binary_value(int op, struct value a, struct value b, enum tensor_dtype d)
 {
 	if (op >= EQ)
-		return plain_int(compare(op, &a, &b, d));
+		return plain_int(compare_values(op, &a, &b, d));
 	if (d == TENSOR_BOOL && op <= MUL)
 		return plain_int(op == MUL ? a.i & b.i : a.i | b.i);
 	if (plain_is_integral(d))
@@ -237,7 +244,7 @@ static struct value binary_value(int op, struct value a, struct value b, enum te
 	return plain_round(plain_float(real_op(op, a.re, b.re)), TENSOR_F64, d);
 }
 
-/* Broadcast sizes of two operands; false where they do not. */
+/* Sizes after broadcasting; false if the operands do not broadcast. */
 static bool broadcast(const struct plain *a, const struct plain *b, int *ndim, int64_t *sizes)
 {
 	*ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
@@ -252,8 +259,8 @@ static bool broadcast(const struct plain *a, const struct plain *b, int *ndim, i
 	return true;
 }
 
-static const struct value *seen_from(const struct plain *p, const struct plain *out,
-				     const int64_t *index)
+static const struct value *broadcast_element(const struct plain *p, const struct plain *out,
+					     const int64_t *index)
 {
 	int64_t own[TENSOR_MAX_DIMS];
 
@@ -265,14 +272,17 @@ static const struct value *seen_from(const struct plain *p, const struct plain *
 	return &p->v[plain_at(p, own)];
 }
 
-static bool makes_no_sense(int op, enum tensor_dtype d)
+static bool is_unsupported(int op, enum tensor_dtype d)
 {
 	return (plain_is_complex(d) && (op == ATAN2 || op == XLOGY || op == MAXIMUM ||
 					op == MINIMUM || (op >= LT && op <= GE))) ||
 	       (plain_category(d) > 2 && op >= AND && op <= XOR) || (d == TENSOR_BOOL && op == SUB);
 }
 
-/* What an operand is rounded to before the halves are computed in f32: a number is not. */
+/*
+ * The dtype to which an operand is rounded before f16 or bf16 are computed in f32: scalars are not
+ * rounded.
+ */
 static enum tensor_dtype operand_dtype(const struct plain *p, enum tensor_dtype d)
 {
 	bool half = d == TENSOR_F16 || d == TENSOR_BF16;
@@ -294,7 +304,7 @@ static void make_binary(struct call *c)
 	d = plain_result_type(&c->in[0], &c->in[1]);
 	if ((op == DIV || op == ATAN2 || op == XLOGY) && plain_is_integral(d))
 		d = TENSOR_F32;
-	if (!broadcast(&c->in[0], &c->in[1], &ndim, sizes) || makes_no_sense(op, d)) {
+	if (!broadcast(&c->in[0], &c->in[1], &ndim, sizes) || is_unsupported(op, d)) {
 		c->refuse = true;
 		plain_make(&c->want[0], d, 0, NULL);
 		return;
@@ -304,12 +314,12 @@ static void make_binary(struct call *c)
 			   plain_is_complex(d) && op == MUL ? 8 :
 							      0;
 	if (op == DIV && plain_is_complex(d))
-		c->want[0].slack = INFINITY; /* the conformance run's */
+		c->want[0].slack = INFINITY; /* covered by `make conformance` */
 	if (op == MAXIMUM || op == MINIMUM)
-		c->want[0].slack = 1e-6; /* of the two zeros either one */
+		c->want[0].slack = 1e-6; /* -0 and 0 are equal */
 	for (int64_t i = 0; i < c->want[0].numel; i++) {
-		struct value x = *seen_from(&c->in[0], &c->want[0], index);
-		struct value y = *seen_from(&c->in[1], &c->want[0], index);
+		struct value x = *broadcast_element(&c->in[0], &c->want[0], index);
+		struct value y = *broadcast_element(&c->in[1], &c->want[0], index);
 
 		x = plain_round(x, c->in[0].dtype, operand_dtype(&c->in[0], d));
 		y = plain_round(y, c->in[1].dtype, operand_dtype(&c->in[1], d));
@@ -322,7 +332,7 @@ static void make_binary(struct call *c)
 
 enum reduction { SUM, AMAX, AMIN, ANY, ALL, PROD };
 
-static struct value fold(int op, struct value a, struct value b, enum tensor_dtype d)
+static struct value reduce_step(int op, struct value a, struct value b, enum tensor_dtype d)
 {
 	switch (op) {
 	case SUM:
@@ -333,9 +343,9 @@ static struct value fold(int op, struct value a, struct value b, enum tensor_dty
 		       plain_is_complex(d)  ? complex_op(MUL, a, b) :
 					      plain_float(a.re * b.re);
 	case ANY:
-		return plain_int(truth(&a) || truth(&b));
+		return plain_int(is_nonzero(&a) || is_nonzero(&b));
 	case ALL:
-		return plain_int(truth(&a) && truth(&b));
+		return plain_int(is_nonzero(&a) && is_nonzero(&b));
 	default:
 		return plain_is_integral(d) ?
 			       plain_int(integer_op(op == AMAX ? MAXIMUM : MINIMUM, a.i, b.i)) :
@@ -343,8 +353,8 @@ static struct value fold(int op, struct value a, struct value b, enum tensor_dty
 	}
 }
 
-/* The results' shape, with ones in the reduced dimensions. */
-static int kept(const struct plain *in, uint32_t dims, bool keepdim, int64_t *sizes)
+/* The shape of the result with size 1 for the reduced dimensions. */
+static int reduced_sizes(const struct plain *in, uint32_t dims, bool keepdim, int64_t *sizes)
 {
 	int n = 0;
 
@@ -354,7 +364,7 @@ static int kept(const struct plain *in, uint32_t dims, bool keepdim, int64_t *si
 	return n;
 }
 
-static struct value start_of(int op, enum tensor_dtype d)
+static struct value reduction_identity(int op, enum tensor_dtype d)
 {
 	if (op == PROD || op == ALL)
 		return plain_is_integral(d) ? plain_int(1) : (struct value){ op == ALL, 1, 0 };
@@ -369,7 +379,7 @@ static void reduce_into(struct call *c, int op, uint32_t dims)
 
 	memset(begun, 0, out->numel + 1);
 	for (int64_t i = 0; i < out->numel; i++)
-		out->v[i] = start_of(op, out->dtype);
+		out->v[i] = reduction_identity(op, out->dtype);
 	for (int64_t i = 0; i < in->numel; i++) {
 		struct value v = in->v[i];
 
@@ -384,7 +394,7 @@ static void reduce_into(struct call *c, int op, uint32_t dims)
 									TENSOR_F64);
 		out->v[at] = (op == AMAX || op == AMIN) && !begun[at] ?
 				     v :
-				     fold(op, out->v[at], v, out->dtype);
+				     reduce_step(op, out->v[at], v, out->dtype);
 		begun[at] = true;
 		plain_next(in, index);
 	}
@@ -393,7 +403,7 @@ static void reduce_into(struct call *c, int op, uint32_t dims)
 	if (plain_is_integral(out->dtype))
 		return;
 	out->slack = op == SUM ? 4 : op == PROD ? 4 + (double)in->numel : 0;
-	/* A long product may pass through infinity or zero, in another order elsewhere. */
+	/* A long product may overflow or underflow in one order of operands and not in another. */
 	if (op == PROD && in->numel > 40)
 		out->slack = INFINITY;
 	out->size = op == SUM ? plain_size(in) : 0;
@@ -435,9 +445,9 @@ static void make_reduction(struct call *c)
 		plain_make(&c->want[0], to, 0, NULL);
 		return;
 	}
-	n = kept(&c->in[0], mask, keepdim, sizes);
+	n = reduced_sizes(&c->in[0], mask, keepdim, sizes);
 	plain_make(&c->want[0], to, n, sizes);
-	/* Nothing has no greatest element. */
+	/* max of no elements is an error. */
 	for (int k = 0; k < c->in[0].ndim; k++)
 		c->refuse |= (op == AMAX || op == AMIN) && mask >> k & 1 && !c->in[0].sizes[k];
 	if (c->refuse)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Views, copies in another order, joining, and matrix products. */
+/* Views, reordering copies, concatenation and matrix products. */
 #include "fuzz.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one index to another: out[index] = in[from(index)] ---- */
+/* ---- moves: out[index] = in[from(index)] ---- */
 
 enum move {
 	TRANSPOSE,
@@ -33,9 +33,9 @@ struct mapping {
 	int x, y;
 };
 
-/* False: no element of in, but zero. */
-static bool source(int move, const struct mapping *m, const struct plain *in, const int64_t *index,
-		   int64_t *from)
+/* False: the element is zero, not an element of `in`. */
+static bool source_index(int move, const struct mapping *m, const struct plain *in,
+			 const int64_t *index, int64_t *from)
 {
 	memcpy(from, index, sizeof(*from) * TENSOR_MAX_DIMS);
 	switch (move) {
@@ -106,7 +106,7 @@ static void fill_moved(struct call *c, const struct mapping *m)
 	for (int64_t i = 0; i < out->numel; i++) {
 		if (c->row->detail == VIEW)
 			out->v[i] = in->v[i];
-		else if (source(c->row->detail, m, in, index, from))
+		else if (source_index(c->row->detail, m, in, index, from))
 			out->v[i] = in->v[plain_at(in, from)];
 		plain_next(out, index);
 	}
@@ -301,7 +301,7 @@ static void make_move(struct call *c)
 		arg_int(c, v[0]);
 		arg_int(c, v[1]);
 		if (!c->refuse && !n) {
-			sizes[n++] = 1; /* a number has one window */
+			sizes[n++] = 1; /* a 0-d tensor has one window */
 		} else if (!c->refuse) {
 			m.a[0] = v[1];
 			sizes[m.x] = (in->sizes[m.x] - v[0]) / v[1] + 1;
@@ -326,7 +326,7 @@ static void make_move(struct call *c)
 		fill_moved(c, &m);
 }
 
-/* A reshape to random factors of the number of elements. */
+/* A reshape to a random factorization of the number of elements. */
 static void make_reshape(struct call *c)
 {
 	int64_t sizes[TENSOR_MAX_DIMS], v[TENSOR_MAX_DIMS], left;
@@ -442,7 +442,7 @@ static void make_mm(struct call *c)
 		out->v[i] = plain_is_integral(d) ? plain_round(plain_int(sum.i), TENSOR_I64, d) :
 						   plain_round(sum, TENSOR_C128, d);
 	}
-	/* What overflows on the way to f32 has no one right result. */
+	/* A sum that overflows f32 in some order of summation has no defined result. */
 	out->slack = plain_is_integral(d) ? 0 : most > 1e37 ? INFINITY : 8;
 	out->size = most;
 }

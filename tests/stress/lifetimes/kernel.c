@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Totals, the module's count of references, the kernel log and memory.
+ * Totals of netlink, the module's reference count, the kernel log and memory use.
  *
- * An open /dev/tensor of this process would hide defects, since it pins what all opens share: all
- * numbers come from netlink and sysfs.
+ * This process does not open /dev/tensor, since an open file pins what all opens share and would
+ * hide defects: all numbers come from netlink and sysfs.
  */
 #include <linux/membarrier.h>
 
@@ -13,7 +13,7 @@
 #define MODULE "/modules/tensor.ko"
 #define REFCNT "/sys/module/tensor/refcnt"
 
-/* What the kernel gives back a moment after close() or the end of a process: tries, and ms each. */
+/* Retries for what the kernel frees some time after close() or exit(): number, and ms each. */
 #define TRIES 1000
 #define PAUSE 2
 
@@ -27,7 +27,7 @@ static bool look_again(void)
 	if (refcnt >= 0)
 		close(refcnt);
 	refcnt = open(REFCNT, O_RDONLY | O_CLOEXEC);
-	/* a page that waits for reuse hides a use after free */
+	/* a page in the pool hides a use after free */
 	write_text(PARAM("pool_bytes"), "0");
 	return nl && family >= 0 && refcnt >= 0;
 }
@@ -70,7 +70,7 @@ static int unload(void)
 	return syscall(SYS_delete_module, "tensor", O_NONBLOCK) ? -errno : 0;
 }
 
-/* Something is held: it must be refused to unload the module. */
+/* While something is held, unloading the module must fail. */
 bool kernel_stays_loaded(char *wrong, size_t room)
 {
 	long refs = references();
@@ -97,7 +97,7 @@ bool kernel_is_unused(char *wrong, size_t room)
 	return true;
 }
 
-/* tests/vm/dmesg.py looks at the whole log in the end; this says which sequence it was. */
+/* tests/vm/dmesg.py checks the whole log at the end; this attributes a line to a sequence. */
 static bool suspicious(const char *line)
 {
 	static const char *const bad[] = {
@@ -132,8 +132,8 @@ bool kernel_log_is_clean(char *wrong, size_t room)
 }
 
 /*
- * What is freed after a grace period is used again only if one has passed: waits for one, and for
- * the work that it starts. With one processor the call does nothing.
+ * Waits for a grace period and for the work that it starts: memory that is freed after one can only
+ * be reused then. With one processor the call does nothing.
  */
 void kernel_settle(void)
 {
@@ -163,7 +163,7 @@ bool kernel_reload(char *wrong, size_t room)
 	return false;
 }
 
-/* Objects in use of a slab. */
+/* Number of objects of a slab cache that are in use. */
 static int64_t slab_objects(const char *name)
 {
 	FILE *f = fopen("/proc/slabinfo", "re");
@@ -187,8 +187,8 @@ struct kernel_memory kernel_memory(void)
 }
 
 /*
- * The slabs' numbers hold what is free in lists of the processors. Those of a debug kernel hold its
- * quarantine as well: there kmemleak says in the end what was lost.
+ * The numbers of slabs contain objects in per-processor free lists, and on a debug kernel those in
+ * quarantine: there kmemleak reports leaks at the end.
  */
 bool kernel_memory_agrees(const struct kernel_memory *before, const struct kernel_memory *after,
 			  unsigned long times)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * Looks at the module from outside, through nothing that would keep it or a buffer of it.
- */
+/* Observes the module from outside, without a reference to it or to a buffer. */
 #ifndef TENSOR_LIFETIMES_KERNEL_H
 #define TENSOR_LIFETIMES_KERNEL_H
 
@@ -23,10 +21,10 @@ void kernel_settle(void);
 bool kernel_reload(char *wrong, size_t room);
 
 /**
- * struct kernel_memory - what must not grow
+ * struct kernel_memory - memory use of the kernel, which must not grow
  * @pages: free pages
- * @inodes: of those inodes that have no filesystem with a cache of its own
- * @owned: pages of the module by page_owner; -1: not known
+ * @inodes: objects of inode_cache, which file systems without a slab cache of their own use
+ * @owned: pages of the module according to page_owner; -1: no page_owner
  */
 struct kernel_memory {
 	int64_t pages, inodes, owned;
@@ -36,4 +34,4 @@ struct kernel_memory kernel_memory(void);
 bool kernel_memory_agrees(const struct kernel_memory *before, const struct kernel_memory *after,
 			  unsigned long times);
 
-#endif /* TENSOR_LIFETIMES_KERNEL_H */
+#endif

@@ -6,10 +6,10 @@
  *	lifetimes [SECONDS]		120, or LIFETIMES of the environment
  *	lifetimes '0o 0a0 0e0 0s'	one sequence: a process, an action, a buffer; see model.c
  *
- * The search deepens: of the sequences of one more step in each scope (processes, buffers) the
- * fewest come first, roughly, while the time allows. A sequence of n steps is looked at after its last step:
- * what comes before was looked at as a sequence of n - 1 steps. Then all is closed, in one of four
- * ways, and nothing may be left. The time that is left is spent on long random walks.
+ * Iterative deepening: among the next lengths of all scopes (processes, buffers), the one with the
+ * fewest sequences is done first while time allows. A sequence of n steps is only compared after
+ * its last step: its prefixes were sequences of n - 1 steps. Then everything is closed, in one of
+ * four ways, and nothing may be left. The remaining time is spent on long random walks.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -28,12 +28,12 @@
 
 /**
  * struct search - all sequences of one length
- * @scope: what they range over
- * @depth: their length
- * @count: sequences so far
- * @dry: only count them
- * @model: before each step
- * @steps: of the sequence
+ * @scope: range of the sequences
+ * @depth: length of the sequences
+ * @count: number of sequences so far
+ * @dry: only count the sequences
+ * @model: the model before each step
+ * @steps: the current sequence
  */
 struct search {
 	struct scope scope;
@@ -57,7 +57,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static bool say(bool good, const char *what)
+static bool tap_result(bool good, const char *what)
 {
 	static int n;
 
@@ -66,12 +66,12 @@ static bool say(bool good, const char *what)
 	return good;
 }
 
-static bool over(void)
+static bool search_is_over(void)
 {
 	return failures >= MOST_FAILURES || reload_failed || now() > deadline;
 }
 
-/* A sequence that went wrong may have left anything: the next begins with new processes. */
+/* A failed sequence may leave anything: the next begins with new processes. */
 static void report(const char *name, const struct step *steps, int n, bool large)
 {
 	char text[8 * MAX_STEPS], log[256];
@@ -83,10 +83,10 @@ static void report(const char *name, const struct step *steps, int n, bool large
 	player_stop(&player);
 	if (!player_start(&player))
 		exit(1);
-	/* nothing else can be told from what is still there */
+	/* objects that are still alive would be reported again */
 	player_begin(&player, "again", false);
 	if (!player_end(&player)) {
-		printf("# it stays so: %s\n", player.wrong);
+		printf("# still failing with new processes: %s\n", player.wrong);
 		failures = MOST_FAILURES;
 	}
 	kernel_log_is_clean(log, sizeof(log));
@@ -103,9 +103,9 @@ static void reload_sometimes(void)
 	reload_failed = true;
 }
 
-/* Plays a sequence and closes what it leaves; looks after each step, or after the last. */
-static bool play(const char *name, const struct scope *scope, struct step *steps, int n,
-		 unsigned int way, bool large, bool each)
+/* Plays a sequence and closes what it leaves; compares after each step, or after the last. */
+static bool play_sequence(const char *name, const struct scope *scope, struct step *steps, int n,
+			  unsigned int way, bool large, bool each)
 {
 	bool good = true;
 	int i;
@@ -129,7 +129,7 @@ static bool play(const char *name, const struct scope *scope, struct step *steps
 	return good;
 }
 
-/* Those of a smaller scope have been played there. */
+/* False: the sequence fits a smaller scope, which has played it. */
 static bool uses_scope(const struct search *s)
 {
 	uint8_t procs = 1, bufs = 1;
@@ -142,7 +142,7 @@ static bool uses_scope(const struct search *s)
 	return (procs > 1) == (s->scope.procs > 1) && (bufs > 1) == (s->scope.bufs > 1);
 }
 
-static void leaf(struct search *s)
+static void finish_sequence(struct search *s)
 {
 	static const uint8_t ways[8] = { 0, 1, 3, 0, 1, 3, 1, 2 };
 	struct step steps[MAX_STEPS];
@@ -156,10 +156,10 @@ static void leaf(struct search *s)
 		return;
 	memcpy(steps, s->steps, s->depth * sizeof(*steps));
 	snprintf(name, sizeof(name), "%d%d.%d.%lu", s->scope.procs, s->scope.bufs, s->depth, n);
-	play(name, &s->scope, steps, s->depth, ways[n % 8], n % 16 == 6, false);
+	play_sequence(name, &s->scope, steps, s->depth, ways[n % 8], n % 16 == 6, false);
 }
 
-/* Whether it is done in the other order, too. */
+/* Whether the other order of the two steps is searched as well. */
 static bool redundant(const struct search *s, int at)
 {
 	const struct step x = s->steps[at - 1], y = s->steps[at];
@@ -179,7 +179,7 @@ static void try_step(struct search *s, int at, struct step step)
 	s->model[at + 1] = s->model[at];
 	model_apply(&s->model[at + 1], step);
 	if (at + 1 == s->depth)
-		leaf(s);
+		finish_sequence(s);
 	else if (!model_empty(&s->model[at + 1]))
 		descend(s, at + 1);
 }
@@ -191,7 +191,7 @@ static void descend(struct search *s, int at)
 	for (step.op = 0; step.op < OPS; step.op++) {
 		for (step.proc = 0; step.proc < s->scope.procs; step.proc++) {
 			for (step.buf = 0; step.buf < s->scope.bufs; step.buf++) {
-				if (s->dry ? s->count > UNCOUNTABLE : over())
+				if (s->dry ? s->count > UNCOUNTABLE : search_is_over())
 					return;
 				try_step(s, at, step);
 			}
@@ -212,8 +212,8 @@ static unsigned long search(struct search *s, int depth, bool dry)
 /**
  * struct job - the next depth of a scope
  * @search: the scope
- * @depth: next
- * @count: sequences of that depth
+ * @depth: next length
+ * @count: number of sequences of that length
  */
 struct job {
 	struct search search;
@@ -228,7 +228,9 @@ static void job_deepen(struct job *j)
 	} while (!j->count && j->depth < 8);
 }
 
-/* Length finds more than breadth: the same number counts for more in a larger scope. */
+/*
+ * A longer sequence finds more defects than a larger scope: the count weighs more in a larger one.
+ */
 static unsigned long job_weight(const struct job *j)
 {
 	return j->count * j->search.scope.procs * j->search.scope.bufs;
@@ -253,7 +255,7 @@ static void job_print(const struct job *j, double seconds)
 	fflush(stdout);
 }
 
-/* Until the least of what comes next would not be done in time. */
+/* Until the job with the least weight would exceed the time. */
 static void all_orders(bool device)
 {
 	static struct job jobs[4];
@@ -265,13 +267,13 @@ static void all_orders(bool device)
 		jobs[i].search.scope = (struct scope){ 1 + i % 2, 1 + i / 2, device };
 		job_deepen(&jobs[i]);
 	}
-	while (!over()) {
+	while (!search_is_over()) {
 		j = job_least(jobs, 4);
 		start = now();
 		if (j->count > rate * (deadline - start))
 			break;
 		search(&j->search, j->depth, false);
-		if (over())
+		if (search_is_over())
 			break;
 		job_print(j, now() - start);
 		rate = played / (now() - begin);
@@ -290,7 +292,7 @@ static int random_steps(uint64_t *state, const struct scope *scope, struct step 
 		*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
 		s = (struct step){ (*state >> 33) % OPS, (*state >> 45) % PROCS,
 				   (*state >> 50) % BUFS };
-		/* closes of everything are as likely as all else together, if they are not held back */
+		/* without this check half of the steps would close something */
 		if ((s.op == KILL || s.op == SHUT) && (*state >> 55) % 4)
 			continue;
 		if (!model_enabled(&m, scope, s))
@@ -310,17 +312,17 @@ static unsigned long random_walks(bool device, uint64_t seed)
 	unsigned long n;
 	char name[32];
 
-	for (n = 0; !over(); n++) {
+	for (n = 0; !search_is_over(); n++) {
 		uint64_t state = seed + n * 0x9e3779b97f4a7c15;
 		int count = random_steps(&state, &scope, steps);
 
 		snprintf(name, sizeof(name), "walk.%lu", n);
-		play(name, &scope, steps, count, n % 4, n % 8 == 7, true);
+		play_sequence(name, &scope, steps, count, n % 4, n % 8 == 7, true);
 	}
 	return n;
 }
 
-static int again(const char *text, bool device)
+static int replay(const char *text, bool device)
 {
 	const struct scope scope = { PROCS, BUFS, device };
 	struct step steps[MAX_STEPS];
@@ -335,17 +337,17 @@ static int again(const char *text, bool device)
 		return 1;
 	}
 	printf("KTAP version 1\n1..1\n");
-	return !say(play("again", &scope, steps, n, 0, large, true), "sequence");
+	return !tap_result(play_sequence("again", &scope, steps, n, 0, large, true), "sequence");
 }
 
-static int walk(double seconds, bool device)
+static int search_and_walk(double seconds, bool device)
 {
 	struct kernel_memory before, after;
 	unsigned long n, orders;
 	bool good = true;
 
 	printf("KTAP version 1\n1..4\n");
-	/* the first ones fill caches */
+	/* the first sequences fill caches */
 	begin = now();
 	deadline = begin + (seconds < 200 ? 2 + seconds / 20 : 12);
 	random_walks(device, 7);
@@ -356,20 +358,20 @@ static int walk(double seconds, bool device)
 	deadline = begin + seconds;
 	all_orders(device);
 	orders = played;
-	good &= say(!failures, "every_order_agrees_with_the_model");
+	good &= tap_result(!failures, "every_order_agrees_with_the_model");
 	n = random_walks(device, 1);
 	printf("# %lu sequences, %lu random walks, %.0f a second, %lu reloads\n", orders, n,
 	       played / (now() - begin), reloads);
-	good &= say(played > orders || orders ? !failures : false,
-		    "random_walks_agree_with_the_model");
-	good &= say(kernel_reload(player.wrong, sizeof(player.wrong)) && !reload_failed,
-		    "it_unloads_and_loads_again");
+	good &= tap_result(played > orders || orders ? !failures : false,
+			   "random_walks_agree_with_the_model");
+	good &= tap_result(kernel_reload(player.wrong, sizeof(player.wrong)) && !reload_failed,
+			   "module_unloads_and_loads_again");
 	after = kernel_memory();
-	good &= say(kernel_memory_agrees(&before, &after, played), "memory_comes_back");
+	good &= tap_result(kernel_memory_agrees(&before, &after, played), "memory_is_freed");
 	return !good;
 }
 
-/* One acts at a time: to wake another processor for it takes an emulated machine long. */
+/* One process acts at a time: waking another processor is slow in an emulated machine. */
 static void use_one_cpu(void)
 {
 	cpu_set_t cpus;
@@ -395,5 +397,5 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	deadline = now() + 1e9;
-	return is_time ? walk(seconds, device) : again(text, device);
+	return is_time ? search_and_walk(seconds, device) : replay(text, device);
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The rules of the model: what can be done when, and what comes of it.
+ * The rules of the model: when an action is possible and what it changes.
  *
- * Searches are kept small by three arguments:
+ * Three rules reduce the search:
  *
  *   - Buffers are alike until they are made, and processes until they hold something: ALLOC makes
- *     the dead buffer of lowest number, and process 1 acts on an empty machine only after process 0.
- *   - When nothing is held the kernel is as it was before: a sequence ends there.
- *   - Two actions in a row that model_commute() are done in one order only.
+ *     the dead buffer of lowest number, and process 1 acts on an empty machine only after process
+ * 0.
+ *   - When nothing is held the kernel is in its initial state: a sequence ends there.
+ *   - Two consecutive actions for which model_commute() is true are done in one order only.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +19,12 @@ enum kind { OTHER, ACQUIRE, RELEASE };
 
 /**
  * struct rule - an action on one slot
- * @letter: in texts
- * @kind: what it does to references
- * @from: ACQUIRE: the slot that must be filled
+ * @letter: in the text form
+ * @kind: its effect on references
+ * @from: ACQUIRE: the slot that must not be empty
  * @to: the slot that it fills or empties
- * @fresh: ACQUIRE: it makes a new object, and does not share that of @from
- * @peer: ACQUIRE: @to is that of the other process
+ * @fresh: ACQUIRE: makes a new object instead of sharing that of @from
+ * @peer: ACQUIRE: @to is a slot of the other process
  */
 struct rule {
 	char letter;
@@ -185,7 +186,7 @@ static bool same_buffers_alive(const struct model *x, const struct model *y)
 	return true;
 }
 
-/* Releases of one object; a handle is an object of its process. */
+/* Whether two steps release the same object; a handle is an object of its process. */
 static bool same_object(const struct model *m, struct step x, struct step y)
 {
 	if (x.buf != y.buf)
@@ -196,23 +197,23 @@ static bool same_object(const struct model *m, struct step x, struct step y)
 }
 
 /**
- * model_commute() - may two actions in a row be done in one order only?
- * @m: before both
- * @scope: of the search
- * @x: the first; enabled
- * @y: the second; enabled after it
+ * model_commute() - whether two consecutive actions need to be done in one order only
+ * @m: the model before both
+ * @scope: range of the search
+ * @x: the first; possible in @m
+ * @y: the second; possible after @x
  *
  * Both orders must lead to the same objects with the same holders, through the same calls with the
- * same things alive. That holds when neither needs or hinders the other, and
+ * same objects alive. That holds if neither enables or disables the other, and
  *
- *   - both take references, of things that live before and after both, into different slots: no
- *     object is freed in between, and none can tell which reference was taken first; or
- *   - both drop references, of different objects of which neither is the last to keep its buffer:
+ *   - both take references, of objects that live before and after both, into different slots: no
+ *     object is freed in between, and the order of the references cannot be observed; or
+ *   - both drop references of different objects, neither of which is the last of its buffer:
  *     either order runs the same two releases with the buffer alive before and after both; or
- *   - they are of different processes and about different buffers, and no buffer is made or freed.
+ *   - they are of different processes and on different buffers, and no buffer is made or freed.
  *
- * Opens, closes of the device, allocations and kills never do: they may be the first or last user
- * of what all share.
+ * False for opens, closes of the device, allocations and kills: they may be the first or last use of
+ * shared state.
  */
 bool model_commute(const struct model *m, const struct scope *scope, struct step x, struct step y)
 {
@@ -235,7 +236,9 @@ bool model_commute(const struct model *m, const struct scope *scope, struct step
 	return same_buffers_alive(m, &after);
 }
 
-/* Different numbers in two slots of all processes, those without a file aside. */
+/*
+ * The number of different objects in two slots of all processes, without those that have no file.
+ */
 static unsigned int distinct(const struct model *m, unsigned int buf, enum slot x, enum slot y)
 {
 	uint8_t seen[NO_FILE] = { 0 }, at;
@@ -272,14 +275,14 @@ unsigned int step_rank(struct step s)
 }
 
 /**
- * model_teardown() - actions that empty the model
+ * model_teardown() - list actions that release everything
  * @m: the model
- * @scope: of the search
+ * @scope: range of the search
  * @way: 0: the device last, 1: the device first, 2: kill, 3: as 1, process 1 first
  * @steps: the actions
- * @room: of @steps
+ * @room: number of entries of @steps
  *
- * Return: how many.
+ * Return: the number of actions.
  */
 int model_teardown(const struct model *m, const struct scope *scope, unsigned int way,
 		   struct step *steps, int room)
@@ -324,7 +327,7 @@ char *steps_text(const struct step *steps, int n, char *text, size_t room)
 	return text;
 }
 
-/* How many there are, or -1. */
+/* Returns the number of steps, or -1. */
 int steps_parse(const char *text, struct step *steps, int room)
 {
 	unsigned int proc, buf;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A model of who holds what: two processes, two buffers, and in each process at most one open
- * device, and of each buffer two references of a handle, one buffer fd, one dma-buf fd, one mapping
- * and one attachment of a device.
+ * A model of the references: two processes, two buffers; each process has at most one open device,
+ * and of each buffer two references of a handle, one buffer fd, one dma-buf fd, one mapping and one
+ * attachment of a device.
  */
 #ifndef TENSOR_LIFETIMES_MODEL_H
 #define TENSOR_LIFETIMES_MODEL_H
@@ -45,14 +45,14 @@ enum op {
  * struct step - an action
  * @op: enum op
  * @proc: the process that acts
- * @buf: on which buffer; 0 where it is about none
+ * @buf: the buffer; 0 for an action without one
  */
 struct step {
 	uint8_t op, proc, buf;
 };
 
 /**
- * struct model - what is held
+ * struct model - the references that exist
  * @dev: whether the process has the device open
  * @slot: 0 or, with HANDLE, references of the handle, and otherwise the number of the object. A
  *	buffer fd and its mappings share a number, and a dma-buf fd and its attachments
@@ -64,13 +64,13 @@ struct model {
 	uint8_t next;
 };
 
-/* Numbers of mappings that keep no file that EXPORT made: by mmap_offset, of a dma-buf. */
+/* Numbers of mappings that do not hold a file of EXPORT: those by mmap offset, and of a dma-buf. */
 #define NO_FILE 0x80
 
 /**
- * struct scope - what a search ranges over
- * @procs: processes
- * @bufs: buffers
+ * struct scope - the range of a search
+ * @procs: number of processes
+ * @bufs: number of buffers
  * @device: whether there is a device that can attach to a dma-buf
  */
 struct scope {
@@ -78,7 +78,7 @@ struct scope {
 	bool device;
 };
 
-/* What INFO says, but for handles, which the kernel may merge. */
+/* The counts that INFO must return, except for handles, which the kernel may merge. */
 struct counts {
 	unsigned int files, mappings, dmabufs, attachments;
 };
@@ -98,4 +98,4 @@ int model_teardown(const struct model *m, const struct scope *scope, unsigned in
 char *steps_text(const struct step *steps, int n, char *text, size_t room);
 int steps_parse(const char *text, struct step *steps, int room);
 
-#endif /* TENSOR_LIFETIMES_MODEL_H */
+#endif

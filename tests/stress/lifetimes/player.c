@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Sends steps to the processes and looks at what came of them, from inside and from outside.
+ * Sends steps to the processes and compares the results with the model, inside the processes and
+ * from outside.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #define SMALL (3 * 4096ULL)
 #define LARGE (513 * 4096ULL)
 
-static bool failed(struct player *p, int err)
+static bool order_failed(struct player *p, int err)
 {
 	if (!err)
 		return false;
@@ -23,7 +24,7 @@ static bool failed(struct player *p, int err)
 	return true;
 }
 
-static bool start(struct player *p, unsigned int proc)
+static bool start_process(struct player *p, unsigned int proc)
 {
 	unsigned int b;
 
@@ -41,7 +42,7 @@ bool player_start(struct player *p)
 	if (p->world == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p->ends))
 		return false;
 	for (i = 0; i < PROCS; i++) {
-		if (!start(p, i))
+		if (!start_process(p, i))
 			return false;
 	}
 	return true;
@@ -58,7 +59,7 @@ void player_stop(struct player *p)
 	munmap(p->world, sizeof(*p->world));
 }
 
-/* A sequence begins with nothing held. */
+/* Precondition: nothing is held. */
 void player_begin(struct player *p, const char *name, bool large)
 {
 	unsigned int b;
@@ -70,12 +71,12 @@ void player_begin(struct player *p, const char *name, bool large)
 		p->world->buf[b].bytes = large ? LARGE : SMALL;
 }
 
-static bool order(struct player *p, unsigned int proc, const struct step *steps, int n)
+static bool send_order(struct player *p, unsigned int proc, const struct step *steps, int n)
 {
-	return !n || !failed(p, worker_order(&p->worker[proc], steps, n));
+	return !n || !order_failed(p, worker_order(&p->worker[proc], steps, n));
 }
 
-/* The steps of one process in a row, up to one after which another has to act. */
+/* The number of leading steps of one process, up to one that needs the other process. */
 static int run_length(const struct step *steps, int n)
 {
 	int i;
@@ -87,28 +88,28 @@ static int run_length(const struct step *steps, int n)
 	return i;
 }
 
-static bool receive(struct player *p, struct step sent)
+static bool order_receive(struct player *p, struct step sent)
 {
 	struct step s = { sent.op == SEND_FD ? RECEIVE_FD : RECEIVE_DMABUF, !sent.proc, sent.buf };
 
 	if (sent.op != SEND_FD && sent.op != SEND_DMABUF)
 		return true;
-	return order(p, s.proc, &s, 1);
+	return send_order(p, s.proc, &s, 1);
 }
 
-static bool replace(struct player *p, unsigned int proc)
+static bool replace_process(struct player *p, unsigned int proc)
 {
 	worker_kill(&p->worker[proc]);
-	return start(p, proc);
+	return start_process(p, proc);
 }
 
 /**
- * player_steps() - do some steps
+ * player_steps() - execute steps and compare their results
  * @p: the player
- * @steps: what
- * @n: how many
+ * @steps: the steps
+ * @n: number of steps
  *
- * Return: whether each gave what it should.
+ * Return: whether all results were as expected.
  */
 bool player_steps(struct player *p, const struct step *steps, int n)
 {
@@ -117,12 +118,12 @@ bool player_steps(struct player *p, const struct step *steps, int n)
 	for (i = 0; i < n; i += run) {
 		run = run_length(steps + i, n - i);
 		if (run) {
-			if (!order(p, steps[i].proc, steps + i, run) ||
-			    !receive(p, steps[i + run - 1]))
+			if (!send_order(p, steps[i].proc, steps + i, run) ||
+			    !order_receive(p, steps[i + run - 1]))
 				return false;
 		} else {
 			run = 1;
-			if (!replace(p, steps[i].proc))
+			if (!replace_process(p, steps[i].proc))
 				return false;
 		}
 		for (k = i; k < i + run; k++)
@@ -131,7 +132,7 @@ bool player_steps(struct player *p, const struct step *steps, int n)
 	return true;
 }
 
-static struct expected expected(const struct player *p)
+static struct expected set_expected(const struct player *p)
 {
 	struct expected e = { .clients = p->model.dev[0] + p->model.dev[1] };
 	struct counts c;
@@ -154,7 +155,7 @@ static bool look_inside(struct player *p)
 	for (i = 0; i < PROCS; i++) {
 		struct step look = { LOOK, i, 0 };
 
-		if (!model_blank(&p->model, i) && !order(p, i, &look, 1))
+		if (!model_blank(&p->model, i) && !send_order(p, i, &look, 1))
 			return false;
 	}
 	return true;
@@ -164,13 +165,13 @@ static bool look_inside(struct player *p)
  * player_look() - compare the kernel with the model
  * @p: the player
  *
- * Looks at once and again when all that was freed is gone.
+ * Compares at once, and again after deferred frees.
  *
  * Return: whether they agree.
  */
 bool player_look(struct player *p)
 {
-	struct expected e = expected(p);
+	struct expected e = set_expected(p);
 
 	if (!kernel_totals_are(&e, p->wrong, sizeof(p->wrong)) || !look_inside(p))
 		return false;
@@ -184,7 +185,7 @@ bool player_look(struct player *p)
 	return kernel_log_is_clean(p->wrong, sizeof(p->wrong));
 }
 
-/* Nothing is held any more: nothing is left. */
+/* Checks that nothing is left; precondition: the model holds nothing. */
 bool player_end(struct player *p)
 {
 	const struct expected none = { 0 };

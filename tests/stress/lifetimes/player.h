@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * Plays sequences of the model on the real thing and compares.
- */
+/* Plays sequences of the model on the module and compares. */
 #ifndef TENSOR_LIFETIMES_PLAYER_H
 #define TENSOR_LIFETIMES_PLAYER_H
 
 #include "worker.h"
 
 /**
- * struct player - two processes and what they should hold
+ * struct player - two processes and the references that they should hold
  * @worker: the processes
- * @world: memory shared with them
- * @ends: of a socket between them
- * @model: what they hold
- * @wrong: why the last sequence failed
+ * @world: memory that is shared with the processes
+ * @ends: ends of a socket between the processes
+ * @model: the expected references
+ * @wrong: the reason why the last sequence failed
  */
 struct player {
 	struct worker worker[PROCS];
@@ -30,4 +28,4 @@ bool player_steps(struct player *p, const struct step *steps, int n);
 bool player_look(struct player *p);
 bool player_end(struct player *p);
 
-#endif /* TENSOR_LIFETIMES_PLAYER_H */
+#endif

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * The steps as system calls.
- */
+/* Executes the steps as system calls. */
 #include <poll.h>
 #include <sys/prctl.h>
 
 #include "../../kselftest/include/dmabuf.h"
 #include "worker.h"
 
-/* An order that is not answered within this is one that hangs. */
+/* Limit for the answer to an order; then the process hangs. */
 #define PATIENCE_MS 60000
 
 /**
- * struct held - what the process holds of a buffer
+ * struct held - the references of a buffer that the process holds
  * @handle: each reference of a handle, oldest first; the kernel may give the same number again
- * @mmap_offset: of these
- * @refs: how many there are
+ * @mmap_offset: mmap offsets of the handles
+ * @refs: number of references of handles
  * @fd: buffer fd
  * @dmabuf: dma-buf fd
- * @gem: handle of the device, 0 for none
+ * @gem: GEM handle of the attached device, 0 for none
  * @at: mapping, or NULL
  */
 struct held {
@@ -35,7 +33,7 @@ static struct held held[BUFS];
 static unsigned int self;
 static int dev = -1, vgem = -1, peer = -1;
 
-static int wrong(int err, const char *what)
+static int check_error(int err, const char *what)
 {
 	if (err)
 		snprintf(world->wrong, sizeof(world->wrong), "%s: %s", what, strerror(-err));
@@ -62,7 +60,7 @@ static int add_handle(unsigned int b, uint32_t handle, uint64_t mmap_offset)
 static int do_open(void)
 {
 	dev = dev_open();
-	return wrong(dev < 0 ? dev : 0, "open");
+	return check_error(dev < 0 ? dev : 0, "open");
 }
 
 static int do_shut(void)
@@ -85,9 +83,9 @@ static int do_alloc(unsigned int b)
 	struct tensor_info info;
 	int err;
 
-	err = wrong(dev_alloc(dev, w->bytes, &alloc), "ALLOC");
+	err = check_error(dev_alloc(dev, w->bytes, &alloc), "ALLOC");
 	if (!err)
-		err = wrong(buf_info(dev, alloc.handle, &info), "INFO of a new buffer");
+		err = check_error(buf_info(dev, alloc.handle, &info), "INFO of a new buffer");
 	if (err)
 		return err;
 	w->ino = info.ino;
@@ -98,7 +96,7 @@ static int do_alloc(unsigned int b)
 static int do_close(unsigned int b)
 {
 	struct held *h = &held[b];
-	int err = wrong(dev_close(dev, h->handle[0]), "CLOSE");
+	int err = check_error(dev_close(dev, h->handle[0]), "CLOSE");
 
 	h->handle[0] = h->handle[1];
 	h->mmap_offset[0] = h->mmap_offset[1];
@@ -110,23 +108,23 @@ static int do_close(unsigned int b)
 static int do_export(unsigned int b, uint32_t flags, int *fd)
 {
 	*fd = buf_export_rights(dev, held[b].handle[0], TENSOR_RIGHTS_ALL, flags);
-	return wrong(*fd < 0 ? *fd : 0, "EXPORT");
+	return check_error(*fd < 0 ? *fd : 0, "EXPORT");
 }
 
 static int do_import(unsigned int b, int fd)
 {
 	struct tensor_import import;
-	int err = wrong(buf_import(dev, fd, &import), "IMPORT");
+	int err = check_error(buf_import(dev, fd, &import), "IMPORT");
 
 	if (err)
 		return err;
 	if (import.bytes != world->buf[b].bytes)
-		return wrong(-EBADMSG, "IMPORT: bytes");
+		return check_error(-EBADMSG, "IMPORT: bytes");
 	return add_handle(b, import.handle, import.mmap_offset);
 }
 
-/* Begin, middle and end of the buffer, as words. */
-static volatile uint64_t *place(unsigned int b, unsigned int i)
+/* The first, middle and last word of the buffer. */
+static volatile uint64_t *buffer_word(unsigned int b, unsigned int i)
 {
 	uint64_t pages = world->buf[b].bytes / PAGE - 1;
 
@@ -138,13 +136,13 @@ static int look_mapping(unsigned int b)
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
-		if (*place(b, i) != world->buf[b].stamp)
-			return wrong(-EBADMSG, "bytes of a mapping");
+		if (*buffer_word(b, i) != world->buf[b].stamp)
+			return check_error(-EBADMSG, "bytes of a mapping");
 	}
 	return 0;
 }
 
-/* It shows what others wrote; then it is written to. */
+/* Checks what other processes wrote, then writes. */
 static int do_map(unsigned int b, int fd, uint64_t offset)
 {
 	char *at = map_shared(fd, world->buf[b].bytes, PROT_READ | PROT_WRITE, offset);
@@ -152,12 +150,12 @@ static int do_map(unsigned int b, int fd, uint64_t offset)
 	int err;
 
 	if (at == MAP_FAILED)
-		return wrong(-errno, "mmap");
+		return check_error(-errno, "mmap");
 	held[b].at = at;
 	err = look_mapping(b);
 	world->buf[b].stamp = ++world->stamps;
 	for (i = 0; i < 3; i++)
-		*place(b, i) = world->stamps;
+		*buffer_word(b, i) = world->stamps;
 	return err;
 }
 
@@ -166,7 +164,7 @@ static int do_unmap(unsigned int b)
 	int err = munmap(held[b].at, world->buf[b].bytes) ? -errno : 0;
 
 	held[b].at = NULL;
-	return wrong(err, "munmap");
+	return check_error(err, "munmap");
 }
 
 static int do_close_fd(int *fd)
@@ -174,14 +172,14 @@ static int do_close_fd(int *fd)
 	int err = close(*fd) ? -errno : 0;
 
 	*fd = -1;
-	return wrong(err, "close");
+	return check_error(err, "close");
 }
 
 static int do_attach(unsigned int b)
 {
 	if (vgem < 0)
 		vgem = vgem_open();
-	return wrong(vgem_import(vgem, held[b].dmabuf, &held[b].gem), "attach");
+	return check_error(vgem_import(vgem, held[b].dmabuf, &held[b].gem), "attach");
 }
 
 static int do_detach(unsigned int b)
@@ -189,20 +187,20 @@ static int do_detach(unsigned int b)
 	uint32_t gem = held[b].gem;
 
 	held[b].gem = 0;
-	return wrong(vgem_close(vgem, gem), "detach");
+	return check_error(vgem_close(vgem, gem), "detach");
 }
 
 static int do_receive(int *fd)
 {
 	*fd = recv_fd(peer);
-	return wrong(*fd < 0 ? *fd : 0, "receive");
+	return check_error(*fd < 0 ? *fd : 0, "receive");
 }
 
 static int look_info(unsigned int b, int fd, uint32_t handle)
 {
 	const struct buf_world *w = &world->buf[b];
 	struct tensor_info info;
-	int err = wrong(buf_info(fd, handle, &info), "INFO");
+	int err = check_error(buf_info(fd, handle, &info), "INFO");
 
 	if (err)
 		return err;
@@ -228,7 +226,7 @@ static int look_buf(unsigned int b)
 	if (!err && h->fd >= 0)
 		err = look_info(b, h->fd, 0);
 	if (!err && h->dmabuf >= 0 && lseek(h->dmabuf, 0, SEEK_END) != (off_t)world->buf[b].bytes)
-		err = wrong(-EBADMSG, "size of a dma-buf");
+		err = check_error(-EBADMSG, "size of a dma-buf");
 	if (!err && h->at)
 		err = look_mapping(b);
 	return err;
@@ -282,9 +280,9 @@ static int do_step(struct step s)
 	case DETACH:
 		return do_detach(s.buf);
 	case SEND_FD:
-		return wrong(send_fd(peer, h->fd), "send");
+		return check_error(send_fd(peer, h->fd), "send");
 	case SEND_DMABUF:
-		return wrong(send_fd(peer, h->dmabuf), "send");
+		return check_error(send_fd(peer, h->dmabuf), "send");
 	case RECEIVE_FD:
 		return do_receive(&h->fd);
 	case RECEIVE_DMABUF:
@@ -294,7 +292,7 @@ static int do_step(struct step s)
 	}
 }
 
-/* Each order is some steps; the answer is 0 or the error of the first that failed. */
+/* Each order is a list of steps; the answer is 0 or the error of the first that failed. */
 static void serve(int sock)
 {
 	struct step steps[MAX_STEPS];
@@ -314,9 +312,9 @@ static void serve(int sock)
 /**
  * worker_start() - start a process that holds nothing
  * @w: the process
- * @shared: memory that all share
- * @proc: its number
- * @ends: sockets of the processes between which they send fds, by number
+ * @shared: memory that all processes share
+ * @proc: number of the process
+ * @ends: sockets by process number, over which the processes send fds
  *
  * Return: 0 or -errno.
  */
@@ -352,10 +350,10 @@ void worker_kill(struct worker *w)
 }
 
 /**
- * worker_order() - have a process do some steps
+ * worker_order() - let a process execute steps
  * @w: the process
- * @steps: what; one that fails ends it
- * @n: how many
+ * @steps: the steps; the first failure ends the order
+ * @n: number of steps
  *
  * Return: 0; -errno of the step that failed; -EPIPE: the process died; -ETIMEDOUT: it hangs.
  */

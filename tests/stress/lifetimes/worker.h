@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/*
- * A process of the walk: it does the steps that it is sent, and looks at everything that it holds.
- */
+/* A process of the walk: executes the steps that it receives and checks all that it holds. */
 #ifndef TENSOR_LIFETIMES_WORKER_H
 #define TENSOR_LIFETIMES_WORKER_H
 
@@ -15,12 +13,12 @@
 #define LOOK	       (OPS + 2)
 
 /**
- * struct buf_world - a buffer as all processes know it
- * @bytes: its size
- * @ino: its number
- * @stamp: what is written on its pages
- * @handles: in each process, those of different number
- * @want: what INFO shall say
+ * struct buf_world - a buffer, in memory that all processes share
+ * @bytes: size
+ * @ino: inode number
+ * @stamp: value of the words on its pages
+ * @handles: number of different handles in each process
+ * @want: the expected counts of INFO
  */
 struct buf_world {
 	uint64_t bytes, ino, stamp;
@@ -31,9 +29,9 @@ struct buf_world {
 /**
  * struct world - memory shared by the walk and its processes
  * @buf: the buffers
- * @stamps: the last stamp
- * @name: of the sequence, for the kernel log: it becomes the name of the process
- * @wrong: what the last order that failed was about
+ * @stamps: the last stamp that was used
+ * @name: name of the sequence; becomes that of the process, so that the kernel log contains it
+ * @wrong: description of the last failure
  */
 struct world {
 	struct buf_world buf[BUFS];
@@ -44,8 +42,8 @@ struct world {
 
 /**
  * struct worker - a process
- * @pid: its number
- * @sock: where it gets orders and answers them
+ * @pid: process ID
+ * @sock: socket for orders and answers
  */
 struct worker {
 	pid_t pid;
@@ -56,4 +54,4 @@ int worker_start(struct worker *w, struct world *world, unsigned int proc, const
 void worker_kill(struct worker *w);
 int worker_order(struct worker *w, const struct step *steps, int n);
 
-#endif /* TENSOR_LIFETIMES_WORKER_H */
+#endif

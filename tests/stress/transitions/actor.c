@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * The threads, and their actions on fds and handles.
- */
+/* The threads, and their actions on fds and handles. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -10,31 +8,31 @@
 
 int actor_dev = -1, actor_vgem = -1;
 
-unsigned int actor_chance(struct actor *a, unsigned int n)
+unsigned int actor_random_below(struct actor *a, unsigned int n)
 {
 	a->state = a->state * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (a->state >> 33) % n;
 }
 
-/* Something to write that is this buffer's. */
+/* A word to write that contains the tag of this buffer. */
 uint64_t actor_word(struct actor *a)
 {
-	return (uint64_t)a->round->tag << 32 | actor_chance(a, 1U << 30);
+	return (uint64_t)a->round->tag << 32 | actor_random_below(a, 1U << 30);
 }
 
-/* The begin of a page in a window, mapped or not. */
+/* The first word of a page in a window, mapped or not. */
 volatile uint64_t *actor_place(struct actor *a)
 {
-	char *window = WINDOW(actor_chance(a, WINDOWS));
+	char *window = WINDOW(actor_random_below(a, WINDOWS));
 
-	return (volatile uint64_t *)(window + actor_chance(a, a->round->bytes / PAGE) * PAGE);
+	return (volatile uint64_t *)(window + actor_random_below(a, a->round->bytes / PAGE) * PAGE);
 }
 
 int actor_prot(struct actor *a)
 {
 	static const int prots[] = { PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE };
 
-	return prots[actor_chance(a, 3)];
+	return prots[actor_random_below(a, 3)];
 }
 
 void round_broken(struct round *r, enum promise promise, const char *text, ...)
@@ -60,9 +58,9 @@ bool act_export(struct actor *a)
 	static const uint32_t rights[] = { TENSOR_RIGHTS_ALL, TENSOR_RIGHTS_RW, TENSOR_RIGHTS_RO };
 	struct round *r = a->round;
 	bool sealed = r->sealed, revoked = r->revoked;
-	uint32_t right = rights[actor_chance(a, 3)];
+	uint32_t right = rights[actor_random_below(a, 3)];
 	int fd = buf_export_rights(r->dev, r->handle, right,
-				   actor_chance(a, 2) ? TENSOR_EXPORT_DMABUF : 0);
+				   actor_random_below(a, 2) ? TENSOR_EXPORT_DMABUF : 0);
 
 	if (fd < 0)
 		return false;
@@ -79,13 +77,13 @@ bool act_import(struct actor *a)
 	bool revoked = r->revoked;
 	struct tensor_import import;
 
-	if (buf_import(actor_dev, fds[actor_chance(a, 3)], &import))
+	if (buf_import(actor_dev, fds[actor_random_below(a, 3)], &import))
 		return false;
 	dev_close(actor_dev, import.handle);
 	return granted(a, revoked, "IMPORT");
 }
 
-/* A device that may write. */
+/* Attaches a device that may write. */
 bool act_attach(struct actor *a)
 {
 	struct round *r = a->round;
@@ -110,7 +108,7 @@ bool act_advise(struct actor *a)
 
 	if (r->calm)
 		return false;
-	done = buf_advise(r->dev, r->handle, actor_chance(a, 2));
+	done = buf_advise(r->dev, r->handle, actor_random_below(a, 2));
 	return done >= 0 && granted(a, revoked, "ADVISE");
 }
 
@@ -152,7 +150,7 @@ const char *action_name(unsigned int action)
 	return action < ACTIONS ? actions[action].name : NULL;
 }
 
-/* What there are no fds for stays undone. */
+/* Actions on fds that the round does not have are skipped. */
 static bool possible(const struct round *r, unsigned int i)
 {
 	bool (*act)(struct actor * a) = actions[i].act;
@@ -169,7 +167,7 @@ static unsigned int pick_action(struct actor *a)
 	unsigned int at, i;
 
 	for (;;) {
-		at = actor_chance(a, 42);
+		at = actor_random_below(a, 42);
 		for (i = 0; i < ACTIONS && at >= actions[i].weight; i++)
 			at -= actions[i].weight;
 		if (i < ACTIONS && possible(a->round, i))
@@ -203,25 +201,25 @@ static void *actor_run(void *data)
 		if (actions[i].act(a))
 			r->done[i]++;
 		r->beat[a->index]++;
-		if (r->gentle && actor_chance(a, 3) == 0) {
+		if (r->gentle && actor_random_below(a, 3) == 0) {
 			unmap_all();
-			usleep(actor_chance(a, 600));
+			usleep(actor_random_below(a, 600));
 		}
 	}
 	return NULL;
 }
 
-/* Some processes end in the middle, with all that they have. */
+/* Some processes exit early, with all that they hold. */
 static void end_early(struct actor *a)
 {
-	sleep_ms(actor_chance(a, 12));
+	sleep_ms(actor_random_below(a, 12));
 	_exit(0);
 }
 
 /**
  * actors_start() - start a process of actors
  * @r: the round
- * @proc: its number
+ * @proc: number of the process
  *
  * Return: its pid, or -1.
  */
@@ -240,11 +238,11 @@ pid_t actors_start(struct round *r, unsigned int proc)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	actor_dev = dev_open();
-	/* one that only attaches may not write, and is no matter for SEAL */
+	/* a device that only attaches may not write: SEAL does not depend on it */
 	actor_vgem = maps ? vgem_open() : -ENODEV;
 	for (i = 0; i < THREADS; i++) {
 		actor[i] = (struct actor){ r, proc * THREADS + i, r->seed + proc * THREADS + i };
-		actor_chance(&actor[i], 2);
+		actor_random_below(&actor[i], 2);
 		pthread_create(&thread[i], NULL, actor_run, &actor[i]);
 	}
 	if (proc && r->seed % 4 == 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * What the actions of one process share.
+ * Interface between the actions of one process.
  *
- * All mappings are made at fixed places in windows that nothing else uses: who touches a place of a
- * mapping that another thread has taken away meets nothing, never other memory.
+ * All mappings are made at fixed addresses in windows that nothing else uses: an access to a
+ * mapping that another thread has unmapped faults and never reaches other memory.
  */
 #ifndef TENSOR_TRANSITIONS_ACTOR_H
 #define TENSOR_TRANSITIONS_ACTOR_H
@@ -19,8 +19,8 @@
 /**
  * struct actor - a thread
  * @round: the round
- * @index: its number among all
- * @state: of its chance
+ * @index: number among all actors
+ * @state: state of its random numbers
  */
 struct actor {
 	struct round *round;
@@ -30,7 +30,7 @@ struct actor {
 
 extern int actor_dev, actor_vgem;
 
-unsigned int actor_chance(struct actor *a, unsigned int n);
+unsigned int actor_random_below(struct actor *a, unsigned int n);
 uint64_t actor_word(struct actor *a);
 volatile uint64_t *actor_place(struct actor *a);
 int actor_prot(struct actor *a);
@@ -57,4 +57,4 @@ bool act_attach(struct actor *a);
 bool act_advise(struct actor *a);
 bool act_info(struct actor *a);
 
-#endif /* TENSOR_TRANSITIONS_ACTOR_H */
+#endif

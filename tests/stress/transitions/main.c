@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * SEAL and REVOKE against everything that can be done with a buffer meanwhile: faults, mappings,
- * devices, exports and imports, forks, purges and exits. After SEAL no byte changes, by any path;
- * after REVOKE every access is SIGBUS or EIDRM, and never another buffer's memory.
+ * SEAL and REVOKE concurrently with all other uses of a buffer: faults, mappings, devices, exports
+ * and imports, forks, purges and exits. After SEAL no byte changes, by any path; after REVOKE every
+ * access is SIGBUS or EIDRM, and never another buffer's memory.
  *
  *	transitions [SECONDS [SEED]]	60 and 1, or TRANSITIONS and SEED of the environment
  */
@@ -15,19 +15,19 @@
 
 static const char *const promises[PROMISES] = {
 	[SEAL_HOLDS] = "no_byte_changes_after_seal",
-	[SEAL_IS_ATOMIC] = "seal_that_fails_is_not_visible",
+	[SEAL_IS_ATOMIC] = "failed_seal_is_not_visible",
 	[SEAL_SUCCEEDS] = "seal_succeeds_without_writers",
-	[REVOKE_HOLDS] = "revoked_buffer_is_out_of_reach",
-	[ONLY_OWN_DATA] = "no_access_meets_other_data",
+	[REVOKE_HOLDS] = "revoked_buffer_is_inaccessible",
+	[ONLY_OWN_DATA] = "no_access_reaches_other_memory",
 	[NOTHING_LOST] = "nothing_is_lost_before_revoke",
 	[NOTHING_HANGS] = "nothing_hangs",
 	[NOTHING_LEFT] = "nothing_is_left",
 };
 
-/* How often each happened. */
+/* The number of times that each happened. */
 static unsigned long rounds, sealed, early, busy, revoked, purges;
 
-/* Of a round: those of the one that transitions. */
+/* State of the random numbers of the thread that seals and revokes. */
 static uint64_t state;
 
 static void fill(void *at, uint64_t bytes, uint32_t tag)
@@ -46,19 +46,19 @@ static bool prepare_words(struct round *r)
 	return pwrite(r->words, words, PAGE, 0) == (ssize_t)PAGE;
 }
 
-/* The buffer, filled, and whatever it shall be reached by. */
-static bool prepare(struct round *r, int words)
+/* Makes and fills the buffer, and its descriptors. */
+static bool prepare_round(struct round *r, int words)
 {
 	static const uint64_t sizes[] = { 5 * PAGE, 64 * PAGE, HUGE + 3 * PAGE };
 	struct tensor_alloc alloc;
 	void *at;
 
 	memset(r, 0, sizeof(*r));
-	r->purging = chance(&state, 4) == 0;
-	r->gentle = chance(&state, 2);
+	r->purging = random_below(&state, 4) == 0;
+	r->gentle = random_below(&state, 2);
 	r->tag = 0x1000000 + rounds;
 	r->seed = state;
-	r->bytes = sizes[chance(&state, 3)];
+	r->bytes = sizes[random_below(&state, 3)];
 	r->words = words;
 	r->dev = dev_open();
 	if (r->dev < 0 || dev_alloc(r->dev, r->bytes, &alloc) || !prepare_words(r))
@@ -79,7 +79,7 @@ static bool prepare(struct round *r, int words)
 	return r->fd >= 0 && r->rofd >= 0;
 }
 
-static void drop(struct round *r)
+static void free_round(struct round *r)
 {
 	close(r->dev);
 	close(r->fd);
@@ -87,7 +87,7 @@ static void drop(struct round *r)
 	close(r->dmabuf);
 }
 
-static unsigned long beats(const struct round *r)
+static unsigned long count_actions(const struct round *r)
 {
 	unsigned long n = 0;
 	int i;
@@ -97,14 +97,14 @@ static unsigned long beats(const struct round *r)
 	return n;
 }
 
-/* Until the actors have done so much more: an emulated machine may be slow. */
-static void let_act(const struct round *r, unsigned long n)
+/* Waits until the actors have done n more actions: an emulated machine may be slow. */
+static void wait_for_actions(const struct round *r, unsigned long n)
 {
-	unsigned long end = beats(r) + n;
+	unsigned long end = count_actions(r) + n;
 	int tries;
 
-	for (tries = 0; beats(r) < end && tries < 1000; tries++)
-		usleep(chance(&state, 2000));
+	for (tries = 0; count_actions(r) < end && tries < 1000; tries++)
+		usleep(random_below(&state, 2000));
 }
 
 static void reclaim(const struct round *r)
@@ -115,7 +115,7 @@ static void reclaim(const struct round *r)
 	purges++;
 }
 
-/* One attempt; the number of the next is another before anybody can see what came of it. */
+/* One attempt; the attempt number changes before another thread can see the result. */
 static bool seal_once(struct round *r)
 {
 	unsigned int attempt = r->attempt;
@@ -132,8 +132,8 @@ static bool seal_once(struct round *r)
 	return false;
 }
 
-/* Unless they end first, both threads of each process have dropped their mappings. */
-static void make_calm(struct round *r)
+/* Waits until both threads of each process have dropped their mappings or ended. */
+static void wait_until_calm(struct round *r)
 {
 	int tries;
 
@@ -149,11 +149,11 @@ static bool seal_in_the_end(struct round *r)
 	for (tries = 0; tries < CALM_AFTER; tries++) {
 		if (seal_once(r))
 			return true;
-		if (chance(&state, 16) == 0)
+		if (random_below(&state, 16) == 0)
 			reclaim(r);
-		usleep(chance(&state, 500));
+		usleep(random_below(&state, 500));
 	}
-	make_calm(r);
+	wait_until_calm(r);
 	for (tries = 0; tries < 500; tries++) {
 		if (r->purging)
 			buf_advise(r->dev, r->handle, TENSOR_ADVISE_WILLNEED);
@@ -165,7 +165,7 @@ static bool seal_in_the_end(struct round *r)
 	return false;
 }
 
-/* The bytes at two moments, while everybody tries to change them. */
+/* Compares the bytes at two moments while all actors try to change them. */
 static void check_sealed(struct round *r)
 {
 	char *at = map_shared(r->dev, r->bytes, PROT_READ, r->mmap_offset),
@@ -177,7 +177,7 @@ static void check_sealed(struct round *r)
 		return;
 	}
 	memcpy(then, at, r->bytes);
-	let_act(r, 50 + chance(&state, 200));
+	wait_for_actions(r, 50 + random_below(&state, 200));
 	if (memcmp(then, at, r->bytes))
 		round_broken(r, SEAL_HOLDS, "bytes have changed");
 	munmap(at, r->bytes);
@@ -194,7 +194,7 @@ static void do_seal(struct round *r)
 	check_sealed(r);
 }
 
-/* Whoever still reaches the pages of a revoked buffer meets these, and spoils them. */
+/* Makes new buffers: an access through the revoked buffer would read or change them. */
 static void check_fresh(struct round *r)
 {
 	struct tensor_alloc alloc[FRESH];
@@ -209,7 +209,7 @@ static void check_fresh(struct round *r)
 			round_broken(r, ONLY_OWN_DATA, "a new buffer is not zero");
 		fill(at[n], r->bytes, 0xdead);
 	}
-	let_act(r, 30 + chance(&state, 100));
+	wait_for_actions(r, 30 + random_below(&state, 100));
 	for (k = 0; k < n; k++) {
 		for (i = 0; i < r->bytes / 8; i++) {
 			if (at[k][i] >> 32 != 0xdead)
@@ -237,16 +237,16 @@ static void do_revoke(struct round *r)
 
 static void transition(struct round *r)
 {
-	int i, n = chance(&state, 4);
+	int i, n = random_below(&state, 4);
 
 	for (i = 0; i < n; i++) {
-		let_act(r, chance(&state, 100));
+		wait_for_actions(r, random_below(&state, 100));
 		reclaim(r);
 	}
-	let_act(r, chance(&state, 200));
-	if (chance(&state, 2))
+	wait_for_actions(r, random_below(&state, 200));
+	if (random_below(&state, 2))
 		do_seal(r);
-	if (chance(&state, 2))
+	if (random_below(&state, 2))
 		do_revoke(r);
 }
 
@@ -258,7 +258,7 @@ static void print_stack(pid_t pid)
 	printf("# process %d:\n%s", pid, read_text(path, text, sizeof(text)));
 }
 
-/* All of them end once they are told to, and none by a signal. */
+/* Waits for the actors, which end after `stop`; none may end by a signal. */
 static void wait_actors(struct round *r, const pid_t *pid)
 {
 	int i, k, status, waited = 0;
@@ -296,9 +296,9 @@ static void one_round(struct round *r, int words, int watch)
 	pid_t pid[PROCS];
 	unsigned int i;
 
-	if (!prepare(r, words)) {
-		round_broken(r, NOTHING_LEFT, "no buffer to begin with: %s", strerror(errno));
-		drop(r);
+	if (!prepare_round(r, words)) {
+		round_broken(r, NOTHING_LEFT, "cannot make a buffer: %s", strerror(errno));
+		free_round(r);
 		return;
 	}
 	for (i = 0; i < PROCS; i++)
@@ -307,7 +307,7 @@ static void one_round(struct round *r, int words, int watch)
 	r->stop = true;
 	wait_actors(r, pid);
 	check_denied(r);
-	drop(r);
+	free_round(r);
 	if (!used_becomes(watch, 0))
 		round_broken(r, NOTHING_LEFT, "%lu bytes are still charged", dev_used(watch));
 	rounds++;
@@ -316,7 +316,7 @@ static void one_round(struct round *r, int words, int watch)
 /* Totals of all rounds. */
 static unsigned long broken[PROMISES], done[32];
 
-static bool add_up(const struct round *r, uint64_t seed)
+static bool add_counts(const struct round *r, uint64_t seed)
 {
 	bool good = true;
 	unsigned int i;
@@ -374,7 +374,7 @@ static time_t seconds_now(void)
 
 int main(int argc, char **argv)
 {
-	unsigned long seconds = number("TRANSITIONS", 60);
+	unsigned long seconds = env_number("TRANSITIONS", 60);
 	int words = memfd_create("words", MFD_CLOEXEC), watch = dev_open();
 	struct round *r =
 		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -382,7 +382,7 @@ int main(int argc, char **argv)
 	time_t end;
 	unsigned int i;
 
-	state = argc > 2 ? strtoul(argv[2], NULL, 0) : number("SEED", 1);
+	state = argc > 2 ? strtoul(argv[2], NULL, 0) : env_number("SEED", 1);
 	if (argc > 1)
 		seconds = strtoul(argv[1], NULL, 0);
 	if (watch < 0 || words < 0 || r == MAP_FAILED)
@@ -393,7 +393,7 @@ int main(int argc, char **argv)
 		uint64_t seed = state;
 
 		one_round(r, words, watch);
-		if (!add_up(r, seed) && broken[NOTHING_LEFT])
+		if (!add_counts(r, seed) && broken[NOTHING_LEFT])
 			break;
 	}
 	close(watch);
@@ -403,7 +403,7 @@ int main(int argc, char **argv)
 		char name[64];
 
 		snprintf(name, sizeof(name), "transitions.%s", promises[i]);
-		good &= say(!broken[i], name);
+		good &= tap_result(!broken[i], name);
 	}
 	return !good;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * Actions on mappings.
- */
+/* Actions on mappings. */
 #include <sys/uio.h>
 
 #include "actor.h"
@@ -24,7 +22,7 @@ static void catch_faults(void)
 	sigaction(SIGSEGV, &action, NULL);
 }
 
-/* 0, or the signal that reading gave. */
+/* Returns 0, or the signal of the read. */
 int word_read(volatile uint64_t *at, uint64_t *value)
 {
 	int sig;
@@ -38,7 +36,7 @@ int word_read(volatile uint64_t *at, uint64_t *value)
 	return sig;
 }
 
-/* 0, or the signal that writing gave. */
+/* Returns 0, or the signal of the write. */
 int word_write(volatile uint64_t *at, uint64_t value)
 {
 	int sig;
@@ -52,7 +50,7 @@ int word_write(volatile uint64_t *at, uint64_t value)
 	return sig;
 }
 
-/* Only what this buffer was filled with, or zeros where it may have been purged. */
+/* A word may only be one of this buffer, or zero if it may have been purged. */
 void actor_check_word(struct actor *a, uint64_t word, const char *what)
 {
 	if (word >> 32 != a->round->tag && !(a->round->purging && !word))
@@ -84,8 +82,8 @@ bool act_read(struct actor *a)
 	return true;
 }
 
-/* A write that succeeds, by whatever way. */
-static bool wrote(struct actor *a, bool sealed, bool revoked, const char *how)
+/* Records a write that succeeded. */
+static bool record_write(struct actor *a, bool sealed, bool revoked, const char *how)
 {
 	if (sealed)
 		round_broken(a->round, SEAL_HOLDS, "written through %s", how);
@@ -101,14 +99,14 @@ bool act_write(struct actor *a)
 	int sig = word_write(actor_place(a), actor_word(a));
 
 	check_signal(a, sig);
-	return !sig && wrote(a, sealed, revoked, "a mapping");
+	return !sig && record_write(a, sealed, revoked, "a mapping");
 }
 
 /**
  * struct source - a way to mmap() the buffer
- * @fd: of what
- * @offset: where
- * @write: whether it gives the right to write
+ * @fd: fd for mmap()
+ * @offset: offset for mmap()
+ * @write: whether the fd permits writable mappings
  */
 struct source {
 	int fd;
@@ -126,26 +124,26 @@ static struct source pick_source(struct actor *a)
 		{ r->dmabuf, 0, true },
 	};
 
-	/* a mapping of what may be written to counts as a writer, however it is protected */
+	/* a mapping of a writable file counts as a writer, whatever its protection */
 	if (r->calm && !r->sealed)
 		return sources[2];
-	return sources[r->fd < 0 ? 0 : actor_chance(a, 4)];
+	return sources[r->fd < 0 ? 0 : actor_random_below(a, 4)];
 }
 
-/* A part of a window, in bytes; as often as not all of it. */
+/* A range of a window in bytes; all of it in half of the cases. */
 static uint64_t pick_part(struct actor *a, uint64_t *bytes)
 {
 	uint64_t pages = a->round->bytes / PAGE, first;
 
 	*bytes = a->round->bytes;
-	if (actor_chance(a, 2))
+	if (actor_random_below(a, 2))
 		return 0;
-	first = actor_chance(a, pages);
-	*bytes = (1 + actor_chance(a, pages - first)) * PAGE;
+	first = actor_random_below(a, pages);
+	*bytes = (1 + actor_random_below(a, pages - first)) * PAGE;
 	return first * PAGE;
 }
 
-/* Refused as if sealed, by a SEAL that was under way all the time. */
+/* A writable mapping may only be refused while a SEAL is under way. */
 static void check_denied(struct actor *a, unsigned int before)
 {
 	struct round *r = a->round;
@@ -157,15 +155,15 @@ static void check_denied(struct actor *a, unsigned int before)
 bool act_map(struct actor *a)
 {
 	struct round *r = a->round;
-	bool sealed = r->sealed, revoked = r->revoked, write = !r->calm && actor_chance(a, 2);
+	bool sealed = r->sealed, revoked = r->revoked, write = !r->calm && actor_random_below(a, 2);
 	struct source s = pick_source(a);
 	unsigned int before = r->attempt;
 	uint64_t bytes, part = pick_part(a, &bytes);
 	void *at;
 
-	at = mmap(WINDOW(actor_chance(a, WINDOWS)) + part, bytes,
+	at = mmap(WINDOW(actor_random_below(a, WINDOWS)) + part, bytes,
 		  PROT_READ | (write ? PROT_WRITE : 0),
-		  MAP_SHARED | MAP_FIXED | (actor_chance(a, 4) ? 0 : MAP_POPULATE), s.fd,
+		  MAP_SHARED | MAP_FIXED | (actor_random_below(a, 4) ? 0 : MAP_POPULATE), s.fd,
 		  s.offset + part);
 	if (at == MAP_FAILED) {
 		if (errno == EPERM && write)
@@ -183,7 +181,7 @@ bool act_unmap(struct actor *a)
 {
 	uint64_t bytes, part = pick_part(a, &bytes);
 
-	return !munmap(WINDOW(actor_chance(a, WINDOWS)) + part, bytes);
+	return !munmap(WINDOW(actor_random_below(a, WINDOWS)) + part, bytes);
 }
 
 bool act_protect(struct actor *a)
@@ -195,7 +193,7 @@ bool act_protect(struct actor *a)
 
 	if (r->calm)
 		prot &= ~PROT_WRITE;
-	if (mprotect(WINDOW(actor_chance(a, WINDOWS)) + part, bytes, prot))
+	if (mprotect(WINDOW(actor_random_below(a, WINDOWS)) + part, bytes, prot))
 		return false;
 	if (sealed && prot & PROT_WRITE)
 		round_broken(r, SEAL_HOLDS, "mprotect() made a mapping writable");
@@ -204,7 +202,7 @@ bool act_protect(struct actor *a)
 
 bool act_move(struct actor *a)
 {
-	unsigned int from = actor_chance(a, WINDOWS), to = (from + 1) % WINDOWS;
+	unsigned int from = actor_random_below(a, WINDOWS), to = (from + 1) % WINDOWS;
 	uint64_t bytes, part = pick_part(a, &bytes);
 
 	return mremap(WINDOW(from) + part, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
@@ -215,10 +213,10 @@ bool act_drop(struct actor *a)
 {
 	uint64_t bytes, part = pick_part(a, &bytes);
 
-	return !madvise(WINDOW(actor_chance(a, WINDOWS)) + part, bytes, MADV_DONTNEED);
+	return !madvise(WINDOW(actor_random_below(a, WINDOWS)) + part, bytes, MADV_DONTNEED);
 }
 
-/* A copy of the mappings, which is used and goes with its process. */
+/* A child uses a copy of the mappings and exits. */
 bool act_fork(struct actor *a)
 {
 	int i, status;
@@ -233,14 +231,17 @@ bool act_fork(struct actor *a)
 			act_read(a);
 			act_write(a);
 		}
-		if (actor_chance(a, 2))
+		if (actor_random_below(a, 2))
 			raise(SIGKILL);
 		_exit(0);
 	}
 	return pid > 0 && waitpid(pid, &status, 0) == pid;
 }
 
-/* As a debugger writes: past the protection of the mapping, if the kernel lets it. */
+/*
+ * Writes through /proc/self/mem as a debugger does: it bypasses the protection of the mapping if
+ * the kernel permits it.
+ */
 bool act_proc_mem(struct actor *a)
 {
 	struct round *r = a->round;
@@ -252,7 +253,7 @@ bool act_proc_mem(struct actor *a)
 			      pwrite(fd, &word, sizeof(word), (off_t)(uintptr_t)actor_place(a));
 
 	close(fd);
-	return put > 0 && wrote(a, sealed, revoked, "/proc/self/mem");
+	return put > 0 && record_write(a, sealed, revoked, "/proc/self/mem");
 }
 
 bool act_vm_write(struct actor *a)
@@ -263,20 +264,20 @@ bool act_vm_write(struct actor *a)
 	struct iovec from = { &word, sizeof(word) }, to = { (void *)actor_place(a), sizeof(word) };
 
 	return process_vm_writev(getpid(), &from, 1, &to, 1, 0) > 0 &&
-	       wrote(a, sealed, revoked, "process_vm_writev()");
+	       record_write(a, sealed, revoked, "process_vm_writev()");
 }
 
-/* The kernel writes for a file that is read. */
+/* The kernel writes to the mapping when a file is read. */
 bool act_pread(struct actor *a)
 {
 	struct round *r = a->round;
 	bool sealed = r->sealed, revoked = r->revoked;
 
 	return pread(r->words, (void *)actor_place(a), PAGE, 0) > 0 &&
-	       wrote(a, sealed, revoked, "read()");
+	       record_write(a, sealed, revoked, "read()");
 }
 
-/* A page that waits in a pipe stays what it was, whatever becomes of the buffer. */
+/* A page in a pipe keeps its contents, whatever happens to the buffer. */
 bool act_splice(struct actor *a)
 {
 	struct iovec page = { (void *)actor_place(a), sizeof(uint64_t) };
@@ -287,7 +288,7 @@ bool act_splice(struct actor *a)
 	if (a->round->calm || pipe(pipes))
 		return false;
 	good = vmsplice(pipes[1], &page, 1, SPLICE_F_NONBLOCK) == sizeof(word);
-	if (good && actor_chance(a, 2))
+	if (good && actor_random_below(a, 2))
 		sleep_ms(1);
 	if (good && read(pipes[0], &word, sizeof(word)) == sizeof(word))
 		actor_check_word(a, word, "a pipe");

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The graph and the engine: what is recorded and saved, where gradients go, what is refused. */
+/*
+ * The graph and the engine: what is recorded and saved, where gradients are accumulated, and
+ * errors.
+ */
 #include "autograd.h"
 
-/* ---- the worked example ---- */
+/* ---- the example of the documentation ---- */
 
-/* sin(a * i + b), in f64 so that a reference in any language has the same bits to round. */
+/* sin(a * i + b), in f64, so that all languages compute the same values. */
 static tensor *wave(int64_t rows, int64_t cols, double a, double b)
 {
 	double *v = malloc(rows * cols * sizeof(*v));
@@ -35,7 +38,10 @@ static struct rnn rnn_cell(void)
 	return r;
 }
 
-/* next_h, and the gradients' first row of W_x and last of W_h, as PyTorch has them in f64. */
+/*
+ * next_h, the first row of the gradient of W_x and the last of W_h, as PyTorch computes them in
+ * f64.
+ */
 static void assert_close(tensor *t, const double *want, int64_t n)
 {
 	double got[20];
@@ -123,7 +129,7 @@ static void rnn_nodes_hold_exactly_what_their_formulas_read(void **state)
 
 /* ---- leaves ---- */
 
-static void gradients_add_up_in_a_leaf(void **state)
+static void gradients_accumulate_in_a_leaf(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(1, TENSOR_INTS(3));
@@ -140,7 +146,7 @@ static void gradients_add_up_in_a_leaf(void **state)
 	}
 }
 
-/* One gradient goes to both leaves: only one of them may keep the tensor itself. */
+/* Both leaves receive the same gradient: only one of them may keep that tensor without a copy. */
 static void leaves_do_not_share_a_gradient(void **state)
 {
 	tensor_scope {
@@ -175,7 +181,7 @@ static void requires_grad_is_for_floating_leaves(void **state)
 	}
 }
 
-static void set_grad_checks_the_fit(void **state)
+static void set_grad_checks_shape_and_dtype(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(0, TENSOR_INTS(2));
@@ -205,7 +211,7 @@ static void second_backward_needs_retain_graph(void **state)
 	}
 }
 
-static void backward_refuses_what_it_cannot_start_from(void **state)
+static void backward_refuses_invalid_roots(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(0, TENSOR_INTS(2)), *y = ok(tensor_neg(w)), *g[1];
@@ -228,7 +234,7 @@ static void backward_refuses_what_it_cannot_start_from(void **state)
 	}
 }
 
-static void chosen_inputs_leave_leaves_alone(void **state)
+static void gradients_of_chosen_inputs_do_not_change_leaves(void **state)
 {
 	tensor_scope {
 		tensor *a = leaf_iota(1, TENSOR_INTS(2)), *b = leaf_iota(3, TENSOR_INTS(2));
@@ -252,7 +258,7 @@ static void several_outputs_share_their_graph(void **state)
 		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *m = ok(tensor_mul_scalar(w, S(3)));
 		tensor *s = ok(tensor_sum(m)), *g = iota(10, TENSOR_INTS(2));
 
-		/* m is an output and lies on the way from s as well */
+		/* m is an output and also an intermediate result of s */
 		assert_done(tensor_backward_ex(TENSOR_LIST(s, m), (tensor *const[]){ NULL, g },
 					       (tensor_list){ 0 }, NULL, 0));
 		assert_values(tensor_grad(w), 0, 33, 36);
@@ -293,13 +299,13 @@ static void double_backward_differentiates_the_gradient(void **state)
 	}
 }
 
-static void undefined_gradients_still_count(void **state)
+static void undefined_gradients_count_as_dependencies(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(w, S(2)));
 		tensor *z = ok(tensor_clone(y)), *u = leaf_iota(3, TENSOR_INTS(2));
 
-		ok(tensor_zero_(z)); /* from here no gradient reaches y */
+		ok(tensor_zero_(z)); /* no gradient reaches y through z from here */
 		assert_done(tensor_backward(tensor_sum(tensor_add(tensor_mul(z, u), y))));
 		assert_values(tensor_grad(w), 0, 2, 2);
 		assert_values(tensor_grad(u), 0, 0, 0);
@@ -330,9 +336,9 @@ static void printing_names_the_node(void **state)
 		tensor *w = leaf_iota(1, TENSOR_INTS(2));
 
 		tensor_format(w, text, sizeof(text));
-		assert_non_null(strstr(text, ", requires_grad=True)"));
+		assert_contains(text, ", requires_grad=True)");
 		tensor_format(ok(tensor_neg(w)), text, sizeof(text));
-		assert_non_null(strstr(text, ", grad_fn=<NegBackward>)"));
+		assert_contains(text, ", grad_fn=<NegBackward>)");
 	}
 }
 
@@ -355,17 +361,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rnn_cell_gives_reference_gradients),
 		cmocka_unit_test(rnn_nodes_hold_exactly_what_their_formulas_read),
-		cmocka_unit_test(gradients_add_up_in_a_leaf),
+		cmocka_unit_test(gradients_accumulate_in_a_leaf),
 		cmocka_unit_test(leaves_do_not_share_a_gradient),
 		cmocka_unit_test(requires_grad_is_for_floating_leaves),
-		cmocka_unit_test(set_grad_checks_the_fit),
+		cmocka_unit_test(set_grad_checks_shape_and_dtype),
 		cmocka_unit_test(second_backward_needs_retain_graph),
-		cmocka_unit_test(backward_refuses_what_it_cannot_start_from),
-		cmocka_unit_test(chosen_inputs_leave_leaves_alone),
+		cmocka_unit_test(backward_refuses_invalid_roots),
+		cmocka_unit_test(gradients_of_chosen_inputs_do_not_change_leaves),
 		cmocka_unit_test(several_outputs_share_their_graph),
 		cmocka_unit_test(nothing_is_recorded_under_no_grad),
 		cmocka_unit_test(double_backward_differentiates_the_gradient),
-		cmocka_unit_test(undefined_gradients_still_count),
+		cmocka_unit_test(undefined_gradients_count_as_dependencies),
 		cmocka_unit_test(argument_without_a_derivative_is_refused),
 		cmocka_unit_test(printing_names_the_node),
 		cmocka_unit_test(broadcast_and_promoted_arguments_get_their_own_shape_and_dtype),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Derivatives of convolutions, and theirs, against central differences. */
+/* First and second derivatives of convolutions against central differences. */
 #include "formulas.h"
 
 #define ONE  TENSOR_INTS(1)
@@ -8,7 +8,6 @@
 
 CASE(fn_conv1d, tensor_conv1d(a, b, c, TWO, ONE, ONE, 1))
 CASE(fn_conv2d, tensor_conv2d(a, b, c, TENSOR_INTS(2, 1), ONE, TENSOR_INTS(1, 2), 1))
-#define AS_COMPLEX(x) tensor_view_as_complex(x)
 CASE(fn_complex, tensor_view_as_real(tensor_conv1d(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c), TWO,
 						   ONE, ONE, 1)))
 CASE(fn_same, tensor_conv1d_padding(a, b, c, ONE, "same", ONE, 1))
@@ -19,7 +18,7 @@ CASE(fn_conv3d, tensor_conv3d(tensor_view(a, TENSOR_INTS(1, 1, 2, 3, 3)),
 			      tensor_view(b, TENSOR_INTS(2, 1, 2, 2, 1)), c, ONE, ZERO, ONE, 1))
 CASE(fn_transposed1d, tensor_conv_transpose1d(a, b, c, TWO, ONE, ONE, 1, ONE))
 CASE(fn_transposed2d, tensor_conv_transpose2d(a, b, c, TWO, ZERO, ZERO, 2, ONE))
-/* Only what needs a gradient is computed. */
+/* Only the gradients of inputs that require one are computed. */
 CASE(fn_input_alone, tensor_conv1d(a, tensor_full(TENSOR_INTS(2, 2, 2), S(0.7), F64), tensor_none,
 				   ONE, ZERO, ONE, 1))
 CASE(fn_weight_alone, tensor_conv1d(tensor_full(TENSOR_INTS(1, 2, 4), S(0.7), F64),

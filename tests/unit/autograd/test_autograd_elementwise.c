@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Formulas of elementwise operators against differences. */
+/* First and second derivatives of elementwise operators against central differences. */
 #include "formulas.h"
 
 #define U(name)	     CASE(fn_##name, tensor_##name(a))
@@ -240,7 +240,7 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-/* Gradients of an operator's sum by its operands. */
+/* Gradients of the sum of an operator's result by its operands. */
 static void sum_backward(tensor *result, tensor_list operands, tensor **grads)
 {
 	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(ok(result)))), NULL, operands,
@@ -255,7 +255,7 @@ static tensor *leaf(const double *v, int64_t n)
 	return t;
 }
 
-static void ties_share_the_gradient(void **state)
+static void equal_maxima_share_the_gradient(void **state)
 {
 	const double x[] = { 1, 2, 0, NAN }, lo[] = { 1, 1, 1, 1 }, hi[] = { 3, 2, 3, 3 };
 
@@ -275,7 +275,7 @@ static void ties_share_the_gradient(void **state)
 	}
 }
 
-static void clamp_passes_nothing_at_its_ends(void **state)
+static void gradient_of_clamp_at_its_limits(void **state)
 {
 	const double x[] = { 1, 2, 1.5, 0, NAN };
 
@@ -294,8 +294,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(ties_share_the_gradient),
-		cmocka_unit_test(clamp_passes_nothing_at_its_ends),
+		cmocka_unit_test(equal_maxima_share_the_gradient),
+		cmocka_unit_test(gradient_of_clamp_at_its_limits),
 	};
 
 	return cmocka_run_group_tests_name("autograd_elementwise", tests, NULL, NULL);

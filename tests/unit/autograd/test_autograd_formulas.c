@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Every formula of lib/schema/derivatives against central differences, and the formulas of the
- * formulas too.
+ * First and second derivatives of the formulas of lib/schema/derivatives against central
+ * differences.
  */
 #include "formulas.h"
 
@@ -34,7 +34,7 @@ static tensor *nll(tensor *a, int64_t reduction)
 				   reduction, 2);
 }
 
-/* A result that was made in place, on a plain buffer and on parts of one. */
+/* A result that is computed in place, on a buffer without history and on views of one. */
 static tensor *into_buffer(tensor *a, tensor *b)
 {
 	tensor *buf = tensor_full(TENSOR_INTS(3, 2), S(0.5), F64);
@@ -45,7 +45,7 @@ static tensor *into_buffer(tensor *a, tensor *b)
 	return tensor_tanh_(buf);
 }
 
-/* In-place on a part of something with a history. */
+/* In-place change of a view whose base has a history. */
 static tensor *change_row(tensor *a, tensor *b)
 {
 	tensor *m = tensor_mul_scalar(a, S(2)), *row = tensor_select(m, 0, 1);
@@ -215,7 +215,7 @@ FORMULA_TESTS
 
 static tensor *wrong(tensor *const *in, void *ctx)
 {
-	/* a part of the graph is cut off */
+	/* the detached factor is treated as a constant */
 	return tensor_mul(in[0], tensor_detach(in[0]));
 }
 
@@ -236,7 +236,7 @@ static void gradcheck_finds_a_wrong_gradient(void **state)
 	}
 }
 
-/* Else the leaf would have to copy it, once for each step. */
+/* Otherwise the leaf would copy the gradient in every step. */
 static void gradient_of_a_transposed_matrix_is_transposed(void **state)
 {
 	tensor_scope {

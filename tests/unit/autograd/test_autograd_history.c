@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The graph over time: changes in place, to tensors and through views; graphs that are deep, shared by
- * threads, or walked after a fork.
+ * Changes of the graph: in-place operators on tensors and through views; graphs that are deep,
+ * shared by threads, or traversed after a fork.
  */
 #include "autograd.h"
 
@@ -9,7 +9,7 @@
 #include <unistd.h>
 /* ---- in-place ---- */
 
-static void changed_saved_tensor_is_found_by_its_version(void **state)
+static void changed_saved_tensor_is_detected_by_its_version(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *x = iota(3, TENSOR_INTS(2)), *e;
@@ -57,7 +57,7 @@ static void in_place_result_continues_the_history(void **state)
 		assert_name(tensor_grad_fn(y), "MulBackward");
 		assert_done(tensor_backward(tensor_sum(y)));
 		assert_values(tensor_grad(w), 0, 9, 15);
-		ok(tensor_mul_(x, w)); /* a plain tensor gets a history */
+		ok(tensor_mul_(x, w)); /* a tensor without history gets one */
 		assert_true(tensor_requires_grad(x) && !tensor_is_leaf(x));
 		assert_done(tensor_set_grad(w, NULL));
 		assert_done(tensor_backward(tensor_sum(x)));
@@ -71,7 +71,7 @@ static void in_place_on_a_view_rebases_the_base(void **state)
 		tensor *w = leaf_iota(1, TENSOR_INTS(2)), *buf = iota(0, TENSOR_INTS(3, 2)), *row;
 		tensor *u = leaf_iota(1, TENSOR_INTS(3, 2)), *y;
 
-		/* rows of a plain buffer are filled one by one */
+		/* rows of a buffer without history are filled one by one */
 		ok(tensor_copy_(tensor_select(buf, 0, 1), tensor_mul(w, w)));
 		ok(tensor_copy_(tensor_select(buf, 0, 2), w));
 		assert_name(tensor_grad_fn(buf), "CopySlices");
@@ -79,7 +79,7 @@ static void in_place_on_a_view_rebases_the_base(void **state)
 		assert_done(tensor_backward(y));
 		assert_values(tensor_grad(w), 0, 2 * 1 * 3 + 5, 2 * 2 * 4 + 6);
 
-		/* a row of something that has a history itself */
+		/* a row of a tensor that has a history */
 		buf = ok(tensor_mul_scalar(u, S(2)));
 		row = ok(tensor_select(buf, 0, 0));
 		ok(tensor_mul_(row, w));
@@ -119,7 +119,7 @@ static void changed_view_is_released_after_backward(void **state)
 	}
 }
 
-/* Views from before the first recorded change of their base get its history, too. */
+/* Views that were made before the first recorded change of their base get its history as well. */
 static void views_from_before_get_the_history(void **state)
 {
 	tensor_scope {
@@ -137,7 +137,7 @@ static void views_from_before_get_the_history(void **state)
 	}
 }
 
-/* A change through complex numbers of real ones, and through the parts of complex ones. */
+/* In-place changes through complex views of real tensors and real views of complex tensors. */
 static void complex_views_are_changed_in_place(void **state)
 {
 	tensor_scope {
@@ -155,8 +155,11 @@ static void complex_views_are_changed_in_place(void **state)
 	}
 }
 
-/* A view of a view made under no_grad, and a view from before its base became a leaf: that one only
- * where the change would be recorded, and both only as long as the base requires a gradient. */
+/*
+ * Two views without history: a view of a view made under no_grad, and a view made before its base
+ * became a leaf. The latter fails only where the change would be recorded, and both fail only while
+ * the base requires a gradient.
+ */
 static void views_without_history_are_guarded(void **state)
 {
 	tensor_scope {
@@ -183,7 +186,7 @@ static void views_without_history_are_guarded(void **state)
 	}
 }
 
-/* A part of an empty tensor may begin where its storage has no element. */
+/* A view of an empty tensor may have an offset past the end of its storage. */
 static void parts_of_empty_tensors_have_a_history(void **state)
 {
 	tensor_scope {
@@ -250,8 +253,11 @@ static void backward_works_after_fork(void **state)
 	}
 }
 
-/* The graph outlives the tensors that the caller let go of, and goes with the last. */
-static void graph_keeps_what_it_needs(void **state)
+/*
+ * The graph keeps the nodes and tensors that the caller released, and frees them with the last
+ * reference.
+ */
+static void graph_keeps_released_tensors(void **state)
 {
 	tensor *y = NULL, *w = NULL;
 
@@ -301,7 +307,7 @@ static void as_strided_in_place_keeps_the_history(void **state)
 	}
 }
 
-/* x * 3 in other shapes: the gradient reaches the right elements of x. */
+/* x * 3 with its shape changed in place: the gradient reaches the right elements of x. */
 static void geometry_in_place_keeps_the_history(void **state)
 {
 	tensor_scope {
@@ -333,10 +339,13 @@ static void geometry_of_a_view_changes_in_place(void **state)
 		other = ok(tensor_select(y, 0, 1));
 		ok(tensor_t_(v));
 		assert_values(v, 0, 2, 8, 4, 10);
-		/* The view writes through its new shape, the other view and the base follow. */
+		/*
+		 * The view is written to in its new shape; the other view and the base change as
+		 * well.
+		 */
 		ok(tensor_mul_(v, iota(1, TENSOR_INTS(2, 2))));
 		assert_values(other, 0, 6, 16, 40);
-		/* The base changes below its views. */
+		/* The shape of the base changes; its views are regenerated. */
 		ok(tensor_t_(y));
 		ok(tensor_mul_scalar_(other, tensor_scalar_int(10)));
 		assert_values(y, 0, 0, 60, 2, 160, 12, 400);
@@ -346,7 +355,7 @@ static void geometry_of_a_view_changes_in_place(void **state)
 	}
 }
 
-static void geometry_of_leaves_stays(void **state)
+static void geometry_of_leaves_cannot_change(void **state)
 {
 	tensor_scope {
 		tensor *x = leaf(iota(0, TENSOR_INTS(2, 2))), *v = ok(tensor_select(x, 0, 0)),
@@ -358,7 +367,7 @@ static void geometry_of_leaves_stays(void **state)
 			assert_fails(tensor_t_(x), EINVAL, "leaf");
 			hidden = ok(tensor_select(x, 0, 0));
 			assert_ptr_equal(tensor_unsqueeze_(hidden, 0), hidden);
-			/* A view from before has a history, which follows. */
+			/* The history of a view that was made before is updated as well. */
 			assert_ptr_equal(tensor_unsqueeze_(v, 1), v);
 		}
 		assert_shape(x, 2, 2);
@@ -368,7 +377,7 @@ static void geometry_of_leaves_stays(void **state)
 			tensor_backward(ok(tensor_sum(tensor_mul(v, iota(1, TENSOR_INTS(2, 1)))))));
 		assert_values(tensor_grad(x), 0, 1, 2, 0, 0);
 		assert_done(tensor_set_grad(x, NULL));
-		/* What is saved keeps the shape that it had. */
+		/* A saved tensor keeps the shape that it had when it was saved. */
 		hidden = iota(1, TENSOR_INTS(2, 2));
 		v = ok(tensor_mul(x, hidden));
 		ok(tensor_t_(hidden));
@@ -380,7 +389,7 @@ static void geometry_of_leaves_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(changed_saved_tensor_is_found_by_its_version),
+		cmocka_unit_test(changed_saved_tensor_is_detected_by_its_version),
 		cmocka_unit_test(leaf_that_requires_grad_refuses_in_place),
 		cmocka_unit_test(in_place_result_continues_the_history),
 		cmocka_unit_test(in_place_on_a_view_rebases_the_base),
@@ -392,12 +401,12 @@ int main(void)
 		cmocka_unit_test(parts_of_empty_tensors_have_a_history),
 		cmocka_unit_test(graph_of_a_million_nodes_needs_no_stack),
 		cmocka_unit_test(backward_works_after_fork),
-		cmocka_unit_test(graph_keeps_what_it_needs),
+		cmocka_unit_test(graph_keeps_released_tensors),
 		cmocka_unit_test(detach_makes_a_leaf),
 		cmocka_unit_test(as_strided_in_place_keeps_the_history),
 		cmocka_unit_test(geometry_in_place_keeps_the_history),
 		cmocka_unit_test(geometry_of_a_view_changes_in_place),
-		cmocka_unit_test(geometry_of_leaves_stays),
+		cmocka_unit_test(geometry_of_leaves_cannot_change),
 	};
 
 	return cmocka_run_group_tests_name("autograd_history", tests, NULL, NULL);

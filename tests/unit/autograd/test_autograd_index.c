@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The formulas of indexing operators against differences. */
+/* Derivatives of indexing operators against central differences. */
 #include "formulas.h"
 
 static tensor *index_of(int64_t n, int64_t limit)
@@ -16,7 +16,7 @@ static tensor *matrix_of(int64_t rows, int64_t cols, int64_t limit)
 	return tensor_view(index_of(rows * cols, limit), TENSOR_INTS(rows, cols));
 }
 
-/* Every place once. */
+/* Every index once. */
 static tensor *unique_matrix(void)
 {
 	const int64_t v[] = { 2, 0, 1, 1, 0, 2 };
@@ -29,15 +29,15 @@ static tensor *mask_of(int64_t rows, int64_t cols)
 	return tensor_ne_scalar(matrix_of(rows, cols, 3), S(1));
 }
 
-/* x[i, :, j] with i [2] and j [3, 1], and x[mask]: = or += b. */
-static tensor *put_rows(tensor *a, tensor *b, bool accumulate)
+/* x[i, :, j] with i [2] and j [3, 1], and x[mask]: assigns b or adds it. */
+static tensor *index_put_rows(tensor *a, tensor *b, bool accumulate)
 {
 	tensor *list[] = { index_of(3, 2), tensor_none, index_of(3, 4) };
 
 	return tensor_index_put_list(tensor_mul(a, a), (tensor_list){ list, 3 }, b, accumulate);
 }
 
-static tensor *put_in_place(tensor *a, tensor *b)
+static tensor *index_put_slice(tensor *a, tensor *b)
 {
 	tensor *x = tensor_mul(a, a);
 
@@ -46,7 +46,7 @@ static tensor *put_in_place(tensor *a, tensor *b)
 		       NULL;
 }
 
-static tensor *reduce(tensor *a, tensor *b, const char *how, bool include_self)
+static tensor *scatter_reduce(tensor *a, tensor *b, const char *how, bool include_self)
 {
 	return tensor_scatter_reduce_opt(tensor_mul(a, a), 0, matrix_of(4, 2, 3), tensor_exp(b),
 					 how, include_self);
@@ -62,9 +62,9 @@ CASE(fn_index, tensor_exp(tensor_index(a, TENSOR_AT(index_of(3, 3)), TENSOR_AT(i
 CASE(fn_index_apart, tensor_exp(tensor_index(a, TENSOR_AT(index_of(3, 2)), TENSOR_ALL,
 					     TENSOR_AT(matrix_of(2, 3, 3)))))
 CASE(fn_index_mask, tensor_exp(tensor_index(a, TENSOR_AT(mask_of(3, 2)))))
-CASE(fn_index_put, tensor_exp(put_rows(a, b, false)))
-CASE(fn_index_put_add, tensor_exp(put_rows(a, b, true)))
-CASE(fn_index_put_in_place, put_in_place(a, b))
+CASE(fn_index_put, tensor_exp(index_put_rows(a, b, false)))
+CASE(fn_index_put_add, tensor_exp(index_put_rows(a, b, true)))
+CASE(fn_index_put_in_place, index_put_slice(a, b))
 CASE(fn_take, tensor_exp(tensor_take(a, matrix_of(2, 3, 6))))
 CASE(fn_put, tensor_exp(tensor_put_elements(a, index_of(3, 6), b, false)))
 CASE(fn_put_add, tensor_exp(tensor_put_elements(a, index_of(3, 6), b, true)))
@@ -76,13 +76,13 @@ CASE(fn_masked_scatter, tensor_exp(tensor_masked_scatter(a, mask_of(3, 2), b)))
 CASE(fn_scatter, tensor_exp(tensor_scatter(a, 0, unique_matrix(), b)))
 CASE(fn_scatter_value, tensor_exp(tensor_scatter_value(a, 0, unique_matrix(), S(2.0))))
 CASE(fn_scatter_narrow, tensor_exp(tensor_scatter(a, 0, unique_matrix(), b)))
-CASE(fn_scatter_sum, reduce(a, b, "sum", false))
-CASE(fn_scatter_prod, reduce(a, b, "prod", true))
-CASE(fn_scatter_prod_alone, reduce(a, b, "prod", false))
-CASE(fn_scatter_mean, reduce(a, b, "mean", true))
-CASE(fn_scatter_mean_alone, reduce(a, b, "mean", false))
-CASE(fn_scatter_amax, reduce(a, b, "amax", true))
-CASE(fn_scatter_amin, reduce(a, b, "amin", false))
+CASE(fn_scatter_sum, scatter_reduce(a, b, "sum", false))
+CASE(fn_scatter_prod, scatter_reduce(a, b, "prod", true))
+CASE(fn_scatter_prod_alone, scatter_reduce(a, b, "prod", false))
+CASE(fn_scatter_mean, scatter_reduce(a, b, "mean", true))
+CASE(fn_scatter_mean_alone, scatter_reduce(a, b, "mean", false))
+CASE(fn_scatter_amax, scatter_reduce(a, b, "amax", true))
+CASE(fn_scatter_amin, scatter_reduce(a, b, "amin", false))
 CASE(fn_index_prod, reduce_rows(a, b, "prod", true))
 CASE(fn_index_mean, reduce_rows(a, b, "mean", true))
 CASE(fn_index_amax, reduce_rows(a, b, "amax", true))

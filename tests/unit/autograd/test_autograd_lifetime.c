@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What a graph refers to outlives what users do to the tensors; threads that read one view; forks at any moment. */
+/*
+ * Lifetime: a graph keeps what it refers to when tensors are changed or released; threads that read
+ * one view; forks.
+ */
 #include "autograd.h"
 #include "peer.h"
 
 #include <pthread.h>
 
-/* ---- tensors that change their part in a graph ---- */
+/* ---- tensors that change their role in a graph ---- */
 
-/* The graph of y leads to v as a leaf; then v is no leaf any more. */
+/* The graph of y has v as a leaf; then v becomes a result. */
 static void view_that_was_a_leaf_may_become_a_result(void **state)
 {
 	for (int round = 0; round < 50; round++)
@@ -41,7 +44,7 @@ static void leaf_keeps_its_shape(void **state)
 	}
 }
 
-static void guard_of_a_no_grad_view_stays(void **state)
+static void no_grad_view_refuses_in_place_changes(void **state)
 {
 	tensor_scope {
 		tensor *x = leaf_iota(0, TENSOR_INTS(4)), *b = ok(tensor_mul_scalar(x, S(2))),
@@ -78,7 +81,7 @@ static void *read_view(void *arg)
 	return NULL;
 }
 
-/* Its base changed in place, so the first reader makes its node anew. */
+/* The base was changed in place, so the first reader regenerates the node of the view. */
 static void all_readers_of_a_stale_view_have_a_history(void **state)
 {
 	pthread_t thread[READERS];
@@ -127,13 +130,13 @@ static void *keep_busy(void *arg)
 	return NULL;
 }
 
-static void child_of_a_fork_finds_no_lock_taken(void **state)
+static void forked_child_finds_no_lock_taken(void **state)
 {
 	enum { THREADS = 3 };
 	pthread_t thread[THREADS];
 	int hung = 0;
 
-	/* AddressSanitizer's allocator leaves its own locks taken in a child. */
+	/* In a forked child the locks of AddressSanitizer's allocator stay locked. */
 	NOT_WATCHED();
 	busy.leaf = leaf_iota(0, TENSOR_INTS(4));
 	for (int i = 0; i < THREADS; i++)
@@ -157,9 +160,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(view_that_was_a_leaf_may_become_a_result),
 		cmocka_unit_test(leaf_keeps_its_shape),
-		cmocka_unit_test(guard_of_a_no_grad_view_stays),
+		cmocka_unit_test(no_grad_view_refuses_in_place_changes),
 		cmocka_unit_test(all_readers_of_a_stale_view_have_a_history),
-		cmocka_unit_test(child_of_a_fork_finds_no_lock_taken),
+		cmocka_unit_test(forked_child_finds_no_lock_taken),
 	};
 
 	return cmocka_run_group_tests_name("autograd_lifetime", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Derivatives of pooling, and theirs, against central differences. */
+/* First and second derivatives of pooling against central differences. */
 #include "formulas.h"
 
 #define ONE   TENSOR_INTS(1)
@@ -7,12 +7,12 @@
 #define THREE TENSOR_INTS(3)
 #define ZERO  TENSOR_INTS(0)
 
-static tensor *cube(tensor *a)
+static tensor *as_volume(tensor *a)
 {
 	return tensor_view(a, TENSOR_INTS(1, 1, 4, 4, 3));
 }
 
-static tensor *first(int err, tensor *const *output)
+static tensor *first_result(int err, tensor *const *output)
 {
 	return err < 0 ? NULL : *output;
 }
@@ -22,21 +22,21 @@ static tensor *adaptive_max(tensor *a, int n)
 	tensor *out, *at;
 
 	if (n == 1)
-		return first(tensor_adaptive_max_pool1d(a, TWO, &out, &at), &out);
+		return first_result(tensor_adaptive_max_pool1d(a, TWO, &out, &at), &out);
 	if (n == 2)
-		return first(tensor_adaptive_max_pool2d(a, TWO, &out, &at), &out);
-	return first(tensor_adaptive_max_pool3d(cube(a), TWO, &out, &at), &out);
+		return first_result(tensor_adaptive_max_pool2d(a, TWO, &out, &at), &out);
+	return first_result(tensor_adaptive_max_pool3d(as_volume(a), TWO, &out, &at), &out);
 }
 
 CASE(fn_avg_pool1d, tensor_exp(tensor_avg_pool1d(a, TWO, ONE, ONE, false, true)))
 CASE(fn_avg_pool2d, tensor_exp(tensor_avg_pool2d(a, THREE, TWO, ONE, true, false, TENSOR_NONE)))
-CASE(fn_avg_pool3d, tensor_exp(tensor_avg_pool3d(cube(a), TWO, ONE, ONE, false, true, 5)))
+CASE(fn_avg_pool3d, tensor_exp(tensor_avg_pool3d(as_volume(a), TWO, ONE, ONE, false, true, 5)))
 CASE(fn_max_pool1d, tensor_exp(tensor_max_pool1d(a, TWO, ONE, ONE, ONE, false)))
 CASE(fn_max_pool2d, tensor_exp(tensor_max_pool2d(a, TWO, ONE, ZERO, TWO, false)))
-CASE(fn_max_pool3d, tensor_exp(tensor_max_pool3d(cube(a), TWO, ONE, ZERO, ONE, false)))
+CASE(fn_max_pool3d, tensor_exp(tensor_max_pool3d(as_volume(a), TWO, ONE, ZERO, ONE, false)))
 CASE(fn_adaptive_avg1d, tensor_exp(tensor_adaptive_avg_pool1d(a, TWO)))
 CASE(fn_adaptive_avg2d, tensor_exp(tensor_adaptive_avg_pool2d(a, THREE)))
-CASE(fn_adaptive_avg3d, tensor_exp(tensor_adaptive_avg_pool3d(cube(a), TWO)))
+CASE(fn_adaptive_avg3d, tensor_exp(tensor_adaptive_avg_pool3d(as_volume(a), TWO)))
 CASE(fn_adaptive_mean, tensor_exp(tensor_adaptive_avg_pool2d(a, ONE)))
 CASE(fn_adaptive_max1d, tensor_exp(adaptive_max(a, 1)))
 CASE(fn_adaptive_max2d, tensor_exp(adaptive_max(a, 2)))

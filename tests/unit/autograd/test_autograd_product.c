@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Derivatives of products, and of what is made of them. */
+/* Derivatives of matrix products and of operators that consist of them. */
 #include "formulas.h"
 
 CASE(fn_bmm, tensor_bmm(a, b))
@@ -18,8 +18,7 @@ CASE(fn_tensordot, tensor_tensordot(a, b, TENSOR_INTS(0, 2), TENSOR_INTS(1, 0)))
 CASE(fn_kron, tensor_kron(a, b))
 CASE(fn_cross, tensor_linalg_cross(a, b))
 CASE(fn_multi_dot, tensor_linalg_multi_dot(TENSOR_LIST(a, b, c)))
-/* Complex products, seen as their parts. */
-#define AS_COMPLEX(x) tensor_view_as_complex(x)
+/* Products of complex numbers, as real tensors. */
 CASE(fn_complex_mm, tensor_view_as_real(tensor_mm(AS_COMPLEX(a), AS_COMPLEX(b))))
 CASE(fn_complex_mm_t, tensor_view_as_real(tensor_mm(AS_COMPLEX(a), tensor_t(AS_COMPLEX(b)))))
 CASE(fn_complex_bmm, tensor_view_as_real(tensor_bmm(AS_COMPLEX(a), AS_COMPLEX(b))))
@@ -63,8 +62,8 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-/* A query that may look at nothing has zeros for a result, and no gradient. */
-static void attention_to_nothing_has_gradient_zero(void **state)
+/* If the mask excludes all keys of a query, its result and gradient are zeros. */
+static void attention_without_keys_has_gradient_zero(void **state)
 {
 	tensor_scope {
 		tensor *q = ok(tensor_ones(TENSOR_SHAPE(2, 2), F64)),
@@ -84,7 +83,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(attention_to_nothing_has_gradient_zero),
+		cmocka_unit_test(attention_without_keys_has_gradient_zero),
 	};
 
 	return cmocka_run_group_tests_name("autograd_product", tests, NULL, NULL);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Random operators under autograd. Functions begin with a seed: they are the same each time. */
+/*
+ * Random operators under autograd. Each function sets the seed first, so that all its calls use the
+ * same numbers.
+ */
 #include "formulas.h"
 
 static tensor *seeded(tensor *t)
@@ -15,7 +18,7 @@ static tensor *dropped(tensor *a, double p, bool train)
 	return tensor_native_dropout(seeded(a), p, train, &out, &mask) < 0 ? NULL : out;
 }
 
-/* What was there is overwritten: no gradient passes, but the other half's does. */
+/* The overwritten half has no gradient, the other half has one. */
 static tensor *overwritten(tensor *a)
 {
 	tensor *t = tensor_mul_scalar(a, S(2.0));
@@ -42,8 +45,8 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-/* As in PyTorch the mean of a normal number is no way for a gradient. */
-static void a_mean_gets_no_gradient(void **state)
+/* As in PyTorch, the mean of a normal distribution gets no gradient. */
+static void mean_of_a_normal_gets_no_gradient(void **state)
 {
 	tensor_scope {
 		tensor *a = ok(tensor_full(TENSOR_INTS(3), S(2.0), F64));
@@ -72,7 +75,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(a_mean_gets_no_gradient),
+		cmocka_unit_test(mean_of_a_normal_gets_no_gradient),
 		cmocka_unit_test(random_results_need_no_gradient),
 	};
 

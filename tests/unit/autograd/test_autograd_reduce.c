@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The formulas of reductions, variances, norms and scans against differences, twice. */
+/*
+ * First and second derivatives of reductions, variances, norms and scans against central
+ * differences.
+ */
 #include "formulas.h"
 
 /* One of two results, or their weighted sum. */
@@ -50,7 +53,6 @@ CASE(fn_norm_most, tensor_linalg_vector_norm(a, S(INFINITY), TENSOR_INTS(1), fal
 CASE(fn_norm_least, tensor_linalg_vector_norm(a, S(-INFINITY), TENSOR_INTS(1), false))
 CASE(fn_cumsum, tensor_cumsum(a, 1))
 CASE(fn_cumprod, tensor_cumprod(a, 0))
-#define AS_COMPLEX(x) tensor_view_as_complex(x)
 CASE(fn_complex_cumprod, tensor_view_as_real(tensor_cumprod(AS_COMPLEX(a), 0)))
 CASE(fn_complex_logcumsumexp, tensor_view_as_real(tensor_logcumsumexp(AS_COMPLEX(a), 0)))
 CASE(fn_complex_logsumexp,
@@ -122,7 +124,7 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-static void gradient_of_nan_goes_to_those_that_are(void **state)
+static void gradient_of_a_nan_maximum_goes_to_the_nans(void **state)
 {
 	tensor *(*const fn[])(tensor *) = { tensor_max, tensor_min, tensor_median };
 	const float values[] = { 1, NAN, 2, NAN };
@@ -137,7 +139,7 @@ static void gradient_of_nan_goes_to_those_that_are(void **state)
 		}
 }
 
-/* |1 + 3i| is another number in f32 than in f64, where the norm is taken. */
+/* The maximum is found in the dtype of the norm: |1 + 3i| in f32 differs from that in f64. */
 static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
 {
 	static const float parts[] = { 1, 3, 0.5f, 0 };
@@ -155,8 +157,8 @@ static void greatest_norm_of_another_dtype_has_a_gradient(void **state)
 	}
 }
 
-/* The derivative of |x| at 0 is taken as 0, and so is the second one. */
-static void second_derivative_of_a_norm_of_zero(void **state)
+/* The first and second derivatives of |x| at 0 are defined as 0. */
+static void second_derivative_of_a_norm_at_zero_is_zero(void **state)
 {
 	static const int64_t lengths[] = { 0, 3 };
 
@@ -180,8 +182,8 @@ static void second_derivative_of_a_norm_of_zero(void **state)
 		}
 }
 
-/* The mean of nothing is NaN; how it changes with what is multiplied by it, and that again, are not. */
-static void second_derivative_of_a_mean_of_nothing(void **state)
+/* The mean of no elements is NaN, but it does not depend on x: its second derivative is 0. */
+static void second_derivative_of_an_empty_mean_is_zero(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 1), F64)), *y, *g[1], *h[1];
@@ -203,11 +205,11 @@ static void second_derivative_of_a_mean_of_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(second_derivative_of_a_norm_of_zero),
-		cmocka_unit_test(second_derivative_of_a_mean_of_nothing),
+		cmocka_unit_test(second_derivative_of_a_norm_at_zero_is_zero),
+		cmocka_unit_test(second_derivative_of_an_empty_mean_is_zero),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(gradient_of_nan_goes_to_those_that_are),
+		cmocka_unit_test(gradient_of_a_nan_maximum_goes_to_the_nans),
 		cmocka_unit_test(greatest_norm_of_another_dtype_has_a_gradient),
 	};
 

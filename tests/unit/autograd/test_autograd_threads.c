@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Graphs in several threads at once: shared leaves, nodes, saved tensors and views. */
+/* Graphs used by several threads at once: shared leaves, nodes, saved tensors and views. */
 #include "autograd.h"
 #include "threads.h"
 
 #include <stdatomic.h>
 
-/* ---- autograd
- * ---------------------------------------------------------------------------------------- */
+/* ---- autograd ---- */
 
 static struct {
 	tensor *leaf, *other, *shared;
 	_Atomic int64_t saved;
 } graph;
 
-/* A graph of its own for each thread, on leaves of all. */
-static void *go_back_to_shared_leaves(struct worker *w)
+/* Each thread makes its own graph of shared leaves. */
+static void *backward_to_shared_leaves(struct worker *w)
 {
 	for (int i = 0; i < 100; i++)
 		tensor_scope {
@@ -31,14 +30,14 @@ static void gradients_of_all_threads_reach_shared_leaves(void **state)
 	tensor_scope {
 		graph.leaf = leaf_iota(1, TENSOR_INTS(3));
 		graph.other = leaf_iota(4, TENSOR_INTS(3));
-		with_threads(go_back_to_shared_leaves, NULL);
+		with_threads(backward_to_shared_leaves, NULL);
 		assert_values(tensor_grad(graph.leaf), 0, 1600, 2000, 2400);
 		/* leaf + 2 * other */
 		assert_values(tensor_grad(graph.other), 0, 3600, 4800, 6000);
 	}
 }
 
-static void *go_back_often(struct worker *w)
+static void *backward_repeatedly(struct worker *w)
 {
 	for (int i = 0; i < 200; i++)
 		expect(w, tensor_backward_ex(TENSOR_LIST(graph.shared), NULL, (tensor_list){ 0 },
@@ -54,14 +53,14 @@ static void threads_share_a_graph(void **state)
 		for (int i = 0; i < 100; i++)
 			y = ok(tensor_mul_scalar(tensor_add(y, graph.leaf), S(0.5)));
 		graph.shared = ok(tensor_sum(tensor_mul(y, graph.leaf)));
-		with_threads(go_back_often, NULL);
+		with_threads(backward_repeatedly, NULL);
 		/* The sum of leaf * leaf. */
 		assert_values(tensor_grad(graph.leaf), 1e-2, 1600, 3200, 4800, 6400, 8000, 9600,
 			      11200, 12800);
 	}
 }
 
-/* Second derivatives through one graph: saved tensors get their history back in every thread. */
+/* Second derivatives through one graph: every thread reads saved tensors with their history. */
 static void *differentiate_twice(struct worker *w)
 {
 	for (int i = 0; i < 50; i++)
@@ -90,8 +89,8 @@ static void threads_record_second_derivatives_of_one_graph(void **state)
 	}
 }
 
-/* One of the threads frees the saved tensors, the others read them or are refused. */
-static void *look_at_saved(struct worker *w)
+/* One thread frees the saved tensors; the others read them or fail. */
+static void *read_saved(struct worker *w)
 {
 	tensor_node *fn = tensor_grad_fn(graph.shared);
 
@@ -118,11 +117,11 @@ static void saved_tensors_are_read_while_a_backward_frees_them(void **state)
 			graph.shared = ok(tensor_tanh(graph.leaf));
 			graph.shared = ok(tensor_mul(graph.shared, graph.shared));
 			graph.shared = ok(tensor_norm(graph.shared, S(2)));
-			with_threads(look_at_saved, NULL);
+			with_threads(read_saved, NULL);
 		}
 }
 
-/* The base was changed in place: who reads the view first makes its node anew. */
+/* The base was changed in place: the first reader of the view regenerates its node. */
 static void *use_stale_view(struct worker *w)
 {
 	tensor_scope {
@@ -167,8 +166,8 @@ static void every_use_of_a_stale_view_finds_its_history(void **state)
 		}
 }
 
-/* Nodes, metadata and saved tensors of one thread are freed by another. */
-static void *let_go_of_a_part(struct worker *w)
+/* Nodes, metadata and saved tensors that one thread made are freed by another. */
+static void *release_a_part(struct worker *w)
 {
 	tensor **part = (tensor **)graph.shared;
 
@@ -190,7 +189,7 @@ static void graph_of_one_thread_is_freed_by_others(void **state)
 					ok(tensor_sum(tensor_exp(tensor_mul_scalar(x, S(k))))));
 		}
 		graph.shared = (tensor *)part;
-		with_threads(let_go_of_a_part, NULL);
+		with_threads(release_a_part, NULL);
 		assert_non_null(tensor_grad(x));
 		tensor_release(x);
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * TENSOR_DEBUG=1: misuse of memory ends the program with a sentence that names who made the tensor. Each role
- * is this program again, with that in its environment.
+ * TENSOR_DEBUG=1: a memory error of the caller ends the program with a message that names the
+ * operator which made the tensor. Each role is an execution of this program with TENSOR_DEBUG in
+ * its environment.
  */
 #include "peer.h"
 
@@ -10,17 +11,17 @@
 
 #define BYTES 100
 
-static tensor *made(void)
+static tensor *new_tensor(void)
 {
 	return tensor_full(TENSOR_INTS(BYTES), TENSOR_SCALAR(1),
 			   TENSOR_OPTIONS(.dtype = TENSOR_U8));
 }
 
-/* ---- what the child does ---- */
+/* ---- roles of the child ---- */
 
 static void release_twice(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	tensor_release(t);
 	tensor_release(t);
@@ -28,7 +29,7 @@ static void release_twice(void)
 
 static void use_after_release(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	tensor_release(t);
 	tensor_neg(t);
@@ -36,7 +37,7 @@ static void use_after_release(void)
 
 static void use_boxed_after_release(void)
 {
-	tensor_value v = { .kind = TENSOR_VALUE_TENSOR, .t = made() }, r;
+	tensor_value v = { .kind = TENSOR_VALUE_TENSOR, .t = new_tensor() }, r;
 
 	tensor_release(v.t);
 	tensor_call("neg", &v, 1, &r, 1);
@@ -44,19 +45,19 @@ static void use_boxed_after_release(void)
 
 static void keep_after_release(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	tensor_release(t);
 	tensor_retain(t);
 }
 
-/* The mistake: the result belongs to the scope. */
+/* The error of the caller: the result is released with the scope. */
 static tensor *returned_without_keep(void)
 {
 	tensor *t;
 
 	tensor_scope {
-		t = made();
+		t = new_tensor();
 	}
 	return t;
 }
@@ -66,14 +67,14 @@ static void use_after_scope(void)
 	tensor_neg(returned_without_keep());
 }
 
-/* As use_after_scope, after other tensors were made and released. */
+/* As use_after_scope(), after other tensors were made and released. */
 static tensor *returned_before_others(void)
 {
 	tensor *t = returned_without_keep(), *kept[20];
 
 	for (int i = 0; i < 20; i++)
 		tensor_scope {
-			tensor *u = made();
+			tensor *u = new_tensor();
 
 			kept[i] = tensor_keep(tensor_add(u, u));
 		}
@@ -99,7 +100,7 @@ static void release_after_scope_and_others(void)
 
 static void write_behind(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	((volatile char *)tensor_mutable_data(t))[BYTES + 3] = 1;
 	tensor_release(t);
@@ -107,7 +108,7 @@ static void write_behind(void)
 
 static void write_before(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 
 	((volatile char *)tensor_mutable_data(t))[-2] = 1;
 	tensor_release(t);
@@ -115,21 +116,21 @@ static void write_before(void)
 
 static void write_after_release(void)
 {
-	tensor *t = made();
+	tensor *t = new_tensor();
 	volatile char *p = tensor_mutable_data(t);
 
 	tensor_release(t);
 	p[50] = 1;
-	exit(0); /* looked at the end */
+	exit(0); /* the check is at the end of the program */
 }
 
-/* The functions that do not go through the dispatcher, too. */
+/* Functions that do not use the dispatcher check the handle as well. */
 #define AFTER_RELEASE(name, call)                 \
 	static void name##_after_release(void)    \
 	{                                         \
 		char bytes[BYTES];                \
 		double *number = (double *)bytes; \
-		tensor *t = made();               \
+		tensor *t = new_tensor();         \
                                                   \
 		(void)number;                     \
 		tensor_release(t);                \
@@ -155,15 +156,15 @@ AFTER_RELEASE(item, tensor_item(t, number))
 AFTER_RELEASE(buffer_seal, tensor_buffer_seal(t))
 AFTER_RELEASE(scope_add, tensor_scope tensor_scope_add(t))
 
-/* Memory of a size that was freed is not used again soon. */
+/* A freed block is kept in quarantine before it is reused. */
 static void nothing_is_wrong(void)
 {
 	for (int i = 0; i < 100; i++) {
-		tensor *t = made(), *u = tensor_add(t, t);
+		tensor *t = new_tensor(), *u = tensor_add(t, t);
 		void *p = tensor_mutable_data(t);
 
 		tensor_release(t);
-		t = made();
+		t = new_tensor();
 		if (tensor_data(t) == p)
 			_exit(1);
 		if (i % 10 == 0 && tensor_share_memory(u) < 0)
@@ -186,8 +187,10 @@ static long resident_mib(void)
 	return resident / (1024 * 1024 / 4096);
 }
 
-/* From malloc()'s heap, as past the limit of mappings; the last one keeps what lies before it from
- * being given back. */
+/*
+ * Blocks from malloc()'s heap, as past the limit of mappings; the last one keeps the heap from
+ * being trimmed.
+ */
 static void released_memory_comes_back(void)
 {
 	enum { MANY = 700 };
@@ -245,9 +248,9 @@ static const struct {
 	{ "released_memory_comes_back", released_memory_comes_back, NULL },
 };
 
-/* ---- the test ---- */
+/* ---- tests ---- */
 
-/* Exit status or -signal of a role; text: what it wrote to stderr. */
+/* Returns the exit status of a role or -signal; text: its output to stderr. */
 static int run_role(const char *name, const char *debug, char *text, size_t size)
 {
 	int out[2], status;
@@ -271,14 +274,14 @@ static int run_role(const char *name, const char *debug, char *text, size_t size
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-static void misuse_is_named(void **state)
+static void misuse_ends_the_program_with_a_message(void **state)
 {
 	char text[4096];
 
 #if defined(__SANITIZE_ADDRESS__)
-	skip(); /* the sanitizer tells, in its own words */
+	skip(); /* the sanitizer reports the error with its own text */
 #endif
-	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(roles); i++) {
 		int status = run_role(roles[i].name, "1", text, sizeof(text));
 
 		if (!roles[i].says) {
@@ -287,22 +290,22 @@ static void misuse_is_named(void **state)
 		}
 		print_message("%s: %s", roles[i].name, text);
 		assert_int_equal(status, -SIGABRT);
-		assert_non_null(strstr(text, roles[i].says));
-		assert_non_null(strstr(text, "tensor_full"));
+		assert_contains(text, roles[i].says);
+		assert_contains(text, "tensor_full");
 	}
 }
 
-/* Without the debug mode these are told, too, as long as nothing else was made. */
-static void release_twice_is_told_without_it(void **state)
+/* Without the debug mode these are reported only if no other tensor was made since. */
+static void double_release_is_reported_without_debug_mode(void **state)
 {
 	char text[4096];
 
 	assert_int_equal(run_role("release_twice", "0", text, sizeof(text)), -SIGABRT);
-	assert_non_null(strstr(text, "TENSOR_DEBUG=1 tells"));
+	assert_contains(text, "TENSOR_DEBUG=1 tells");
 	assert_int_equal(run_role("use_after_release", "0", text, sizeof(text)), -SIGABRT);
 }
 
-static void place_of_each_call_is_told(void **state)
+static void message_names_the_location_of_each_call(void **state)
 {
 	static const char *const lines[] = { "used by tensor_neg, called at test_debug.c:",
 					     "made by tensor_full, called at test_debug.c:",
@@ -313,35 +316,35 @@ static void place_of_each_call_is_told(void **state)
 	skip();
 #endif
 	assert_int_equal(run_role("use_after_scope", "1", text, sizeof(text)), -SIGABRT);
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
-		assert_non_null(strstr(text, lines[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		assert_contains(text, lines[i]);
 }
 
-/* Without the debug mode, too: the struct is held back while others are made. */
-static void result_of_an_ended_scope_is_never_another_tensor_soon(void **state)
+/* Also without the debug mode: a released struct is not reused immediately. */
+static void result_of_an_ended_scope_is_not_reused_soon(void **state)
 {
 	static const char *const names[] = { "use_after_scope", "use_after_scope_and_others",
 					     "size_after_scope_and_others",
 					     "release_after_scope_and_others" };
 	char text[4096];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		assert_int_equal(run_role(names[i], "0", text, sizeof(text)), -SIGABRT);
-		assert_non_null(strstr(text, "tensor_keep()"));
+		assert_contains(text, "tensor_keep()");
 	}
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(misuse_is_named),
-		cmocka_unit_test(release_twice_is_told_without_it),
-		cmocka_unit_test(place_of_each_call_is_told),
-		cmocka_unit_test(result_of_an_ended_scope_is_never_another_tensor_soon),
+		cmocka_unit_test(misuse_ends_the_program_with_a_message),
+		cmocka_unit_test(double_release_is_reported_without_debug_mode),
+		cmocka_unit_test(message_names_the_location_of_each_call),
+		cmocka_unit_test(result_of_an_ended_scope_is_not_reused_soon),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "--role")) {
-		for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
 			if (!strcmp(roles[i].name, argv[2]))
 				roles[i].run();
 		return 99;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Operators by name: schemas, boxed calls, a backend from outside. */
+/* Operators by name: schemas, boxed calls, a backend that the program registers. */
 #include "check.h"
 
 static void boxed_call_equals_the_c_function(void **state)
@@ -17,7 +17,7 @@ static void boxed_call_equals_the_c_function(void **state)
 	}
 }
 
-static void boxed_call_refuses_what_does_not_fit(void **state)
+static void boxed_call_refuses_invalid_arguments(void **state)
 {
 	tensor_scope {
 		tensor_value args[] = { { .kind = TENSOR_VALUE_INT, .i = 1 },
@@ -40,14 +40,14 @@ static void every_schema_is_complete(void **state)
 		const struct tensor_schema *s = tensor_op_schema(tensor_op_at(i));
 
 		assert_ptr_equal(tensor_op_find(s->name), tensor_op_at(i));
-		assert_non_null(strstr(s->text, "->"));
+		assert_contains(s->text, "->");
 		for (int k = 0; k < s->nargs; k++)
 			assert_true(s->args[k].name && s->args[k].type);
 	}
 	assert_null(tensor_op_at(tensor_op_count()));
 }
 
-/* ---- a backend from outside ---- */
+/* ---- a backend of the program ---- */
 
 static int outside_alloc(const struct tensor_allocator *self, tensor_device d, size_t n, void **p)
 {
@@ -77,7 +77,7 @@ static tensor *outside_fill(tensor *self, tensor_scalar value)
 	return self;
 }
 
-/* Contiguous f32 of one shape is all it can. */
+/* Supports contiguous f32 of one shape only. */
 static tensor *outside_mul(tensor *a, tensor *b)
 {
 	tensor *t = tensor_retain(tensor_empty_on(outside, tensor_shape(a), TENSOR_F32));
@@ -88,7 +88,7 @@ static tensor *outside_mul(tensor *a, tensor *b)
 	return t;
 }
 
-/* Everything else: count, and answer with a tensor of ones. */
+/* The fallback for all other operators: counts the call and returns ones. */
 static int outside_fallback(const tensor_op *op, enum tensor_key key, const tensor_value *args,
 			    int nargs, tensor_value *rets, int nrets, void *ctx)
 {
@@ -100,7 +100,7 @@ static int outside_fallback(const tensor_op *op, enum tensor_key key, const tens
 	return 0;
 }
 
-static void backend_from_outside_runs_its_operators(void **state)
+static void external_backend_runs_its_operators(void **state)
 {
 	int key = tensor_register_backend("outside", &allocator, &outside);
 	const float *p;
@@ -139,7 +139,7 @@ static int trace(const tensor_op *op, enum tensor_key key, const tensor_value *a
 	return tensor_op_call_below(op, key, args, nargs, rets, nrets);
 }
 
-static void thread_key_set_brings_in_an_observer(void **state)
+static void thread_key_set_adds_an_observer(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3));
@@ -160,10 +160,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(boxed_call_equals_the_c_function),
-		cmocka_unit_test(boxed_call_refuses_what_does_not_fit),
+		cmocka_unit_test(boxed_call_refuses_invalid_arguments),
 		cmocka_unit_test(every_schema_is_complete),
-		cmocka_unit_test(backend_from_outside_runs_its_operators),
-		cmocka_unit_test(thread_key_set_brings_in_an_observer),
+		cmocka_unit_test(external_backend_runs_its_operators),
+		cmocka_unit_test(thread_key_set_adds_an_observer),
 	};
 
 	return cmocka_run_group_tests_name("dispatch", tests, NULL, NULL);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* DLPack: what is given away and taken shares memory and lives long enough; structures that lie are
- * refused. */
+/*
+ * DLPack: exported and imported tensors share memory and have the right lifetime; invalid
+ * structures are refused.
+ */
 #include "check.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 #include <tensor/dlpack.h>
 
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
-
-static void drop(struct DLManagedTensorVersioned *m)
+static void call_deleter(struct DLManagedTensorVersioned *m)
 {
 	assert_non_null(m);
 	m->deleter(m);
 }
 
-/* What a foreign library would give: its deleter counts. */
+/* A tensor of another library: its deleter counts its calls. */
 struct foreign {
 	struct DLManagedTensorVersioned managed;
 	int64_t shape[20], strides[20];
@@ -42,8 +42,8 @@ static struct foreign foreign_new(void)
 	return f;
 }
 
-/* Its pointers are to where it lies. */
-static struct DLManagedTensorVersioned *at_home(struct foreign *f)
+/* Sets the pointers, which refer to the struct's final place. */
+static struct DLManagedTensorVersioned *foreign_place(struct foreign *f)
 {
 	f->managed.manager_ctx = f;
 	f->managed.dl_tensor.data = f->data;
@@ -52,9 +52,9 @@ static struct DLManagedTensorVersioned *at_home(struct foreign *f)
 	return &f->managed;
 }
 
-/* ---- away ---- */
+/* ---- export ---- */
 
-static void given_away_has_the_tensors_geometry(void **state)
+static void exported_tensor_keeps_its_geometry(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3)),
@@ -73,17 +73,17 @@ static void given_away_has_the_tensors_geometry(void **state)
 		assert_int_equal(d->dtype.code, kDLFloat);
 		assert_int_equal(d->dtype.bits, 32);
 		assert_int_equal(d->dtype.lanes, 1);
-		drop(m);
+		call_deleter(m);
 		m = tensor_to_dlpack(x, TENSOR_DLPACK_COPIED);
 		assert_int_equal(m->flags, DLPACK_FLAG_BITMASK_IS_COPIED);
-		drop(m);
+		call_deleter(m);
 		m = tensor_to_dlpack(ok(tensor_empty(TENSOR_INTS(0, 3), F32)), 0);
 		assert_null(m->dl_tensor.data);
-		drop(m);
+		call_deleter(m);
 	}
 }
 
-static void every_dtype_goes_and_comes(void **state)
+static void every_dtype_is_exported_and_imported(void **state)
 {
 	for (int d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++)
 		tensor_scope {
@@ -98,8 +98,8 @@ static void every_dtype_goes_and_comes(void **state)
 		}
 }
 
-/* The memory outlives the tensor, its views and its scope, and a change of its shape and size. */
-static void given_away_outlives_its_tensor(void **state)
+/* The memory outlives the tensor, its views, its scope, and changes of its shape and size. */
+static void exported_memory_outlives_its_tensor(void **state)
 {
 	struct DLManagedTensorVersioned *m = NULL;
 	struct DLManagedTensor *plain = NULL;
@@ -117,19 +117,19 @@ static void given_away_outlives_its_tensor(void **state)
 	data = m->dl_tensor.data;
 	assert_int_equal(m->dl_tensor.shape[1], 3);
 	assert_true(data[5] == 5);
-	drop(m);
+	call_deleter(m);
 	data = plain->dl_tensor.data;
 	assert_true(data[4] == 4);
 	plain->deleter(plain);
 }
 
-static void *drop_elsewhere(void *m)
+static void *call_deleter_in_thread(void *m)
 {
-	drop(m);
+	call_deleter(m);
 	return NULL;
 }
 
-static void other_threads_may_drop(void **state)
+static void other_threads_may_release_exported_tensors(void **state)
 {
 	pthread_t thread;
 
@@ -138,13 +138,14 @@ static void other_threads_may_drop(void **state)
 			tensor *x = iota(0, TENSOR_INTS(3));
 			struct DLManagedTensorVersioned *m = tensor_to_dlpack(x, 0);
 
-			assert_int_equal(pthread_create(&thread, NULL, drop_elsewhere, m), 0);
+			assert_int_equal(pthread_create(&thread, NULL, call_deleter_in_thread, m),
+					 0);
 			assert_values(ok(tensor_neg(x)), 0, 0, -1, -2);
 			pthread_join(thread, NULL);
 		}
 }
 
-static void what_dlpack_cannot_say_is_not_given(void **state)
+static void tensors_without_dlpack_form_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(2, 3)), *q;
@@ -159,16 +160,17 @@ static void what_dlpack_cannot_say_is_not_given(void **state)
 		assert_fails(tensor_to_dlpack(x, 0), EINVAL, "gradient");
 		assert_fails(tensor_to_dlpack_unversioned(ok(tensor_mul(x, x)), 0), EINVAL,
 			     "gradient");
-		drop(tensor_to_dlpack(ok(tensor_detach(x)), 0));
+		call_deleter(tensor_to_dlpack(ok(tensor_detach(x)), 0));
 	}
 }
 
-/* ---- here ---- */
+/* ---- import ---- */
 
-static void taken_shares_memory_until_its_last_view(void **state)
+static void imported_memory_lives_until_its_last_view(void **state)
 {
 	struct foreign f = foreign_new();
-	tensor *t = ok(tensor_from_dlpack(at_home(&f))), *row = ok(tensor_select(t, 0, 1)), *saved;
+	tensor *t = ok(tensor_from_dlpack(foreign_place(&f))), *row = ok(tensor_select(t, 0, 1)),
+	       *saved;
 
 	assert_values(t, 0, 0, 1, 2, 3, 4, 5);
 	f.data[4] = 40;
@@ -181,7 +183,7 @@ static void taken_shares_memory_until_its_last_view(void **state)
 	assert_values(saved, 0, 6, 80, 10);
 	tensor_release(saved);
 	assert_int_equal(f.deleted, 1);
-	/* There may be no deleter, and no strides. */
+	/* The deleter and the strides may be NULL. */
 	f.managed.deleter = NULL;
 	f.managed.dl_tensor.strides = NULL;
 	t = ok(tensor_from_dlpack(&f.managed));
@@ -193,7 +195,7 @@ static void taken_shares_memory_until_its_last_view(void **state)
 static void strides_and_offsets_are_followed(void **state)
 {
 	struct foreign f = foreign_new();
-	DLTensor *d = &at_home(&f)->dl_tensor;
+	DLTensor *d = &foreign_place(&f)->dl_tensor;
 
 	tensor_scope {
 		f.strides[0] = -3;
@@ -219,7 +221,7 @@ static void strides_and_offsets_are_followed(void **state)
 		d->shape = f.shape;
 		d->strides = f.strides;
 		f.shape[0] = 1;
-		f.strides[0] = INT64_MIN; /* leads nowhere */
+		f.strides[0] = INT64_MIN; /* points outside the address space */
 		assert_values(ok(tensor_from_dlpack(&f.managed)), 0, 1, 3, 5);
 		f.shape[1] = 0;
 		f.strides[1] = INT64_MAX;
@@ -230,13 +232,13 @@ static void strides_and_offsets_are_followed(void **state)
 	assert_int_equal(f.deleted, 5);
 }
 
-static void read_only_memory_stays_so(void **state)
+static void read_only_memory_stays_read_only(void **state)
 {
 	float *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct foreign f = foreign_new();
 	struct DLManagedTensorVersioned *m;
 
-	at_home(&f)->dl_tensor.data = page;
+	foreign_place(&f)->dl_tensor.data = page;
 	f.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
 	tensor_scope {
 		tensor *t = ok(tensor_from_dlpack(&f.managed));
@@ -246,17 +248,17 @@ static void read_only_memory_stays_so(void **state)
 		assert_fails(tensor_to_dlpack_unversioned(t, 0), EACCES, "read-only");
 		m = tensor_to_dlpack(t, 0);
 		assert_int_equal(m->flags, DLPACK_FLAG_BITMASK_READ_ONLY);
-		drop(m);
+		call_deleter(m);
 	}
 	assert_int_equal(f.deleted, 1);
 	munmap(page, 4096);
 }
 
-/* A lie, told by changing one thing; the structure stays with the caller. */
+/* Makes one field invalid; a refused structure stays with the caller. */
 #define LIE(errno_, words, change)                                           \
 	do {                                                                 \
 		struct foreign f = foreign_new();                            \
-		DLTensor *d = &at_home(&f)->dl_tensor;                       \
+		DLTensor *d = &foreign_place(&f)->dl_tensor;                 \
                                                                              \
 		(void)d;                                                     \
 		change;                                                      \
@@ -264,7 +266,7 @@ static void read_only_memory_stays_so(void **state)
 		assert_int_equal(f.deleted, 0);                              \
 	} while (0)
 
-static void structures_that_lie_are_refused(void **state)
+static void invalid_structures_are_refused(void **state)
 {
 	LIE(EOPNOTSUPP, "version", f.managed.version.major = 2);
 	LIE(EOPNOTSUPP, "version", f.managed.version.major = 0);
@@ -296,13 +298,13 @@ static void structures_that_lie_are_refused(void **state)
 	assert_fails(tensor_from_dlpack_unversioned(NULL), EINVAL, "NULL");
 }
 
-/* Growing takes memory of the library's; sending and saving copy. */
-static void taken_is_a_tensor_as_any_other(void **state)
+/* Resizing allocates memory of the library; sending and saving copy. */
+static void imported_tensor_works_with_all_functions(void **state)
 {
 	struct foreign f = foreign_new();
 
 	tensor_scope {
-		tensor *t = ok(tensor_from_dlpack(at_home(&f))), *w = ok(tensor_detach(t));
+		tensor *t = ok(tensor_from_dlpack(foreign_place(&f))), *w = ok(tensor_detach(t));
 
 		assert_done(tensor_set_requires_grad(w, true));
 		assert_done(tensor_backward(ok(tensor_sum(ok(tensor_mul(w, t))))));
@@ -318,16 +320,16 @@ static void taken_is_a_tensor_as_any_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(given_away_has_the_tensors_geometry),
-		cmocka_unit_test(every_dtype_goes_and_comes),
-		cmocka_unit_test(given_away_outlives_its_tensor),
-		cmocka_unit_test(other_threads_may_drop),
-		cmocka_unit_test(what_dlpack_cannot_say_is_not_given),
-		cmocka_unit_test(taken_shares_memory_until_its_last_view),
+		cmocka_unit_test(exported_tensor_keeps_its_geometry),
+		cmocka_unit_test(every_dtype_is_exported_and_imported),
+		cmocka_unit_test(exported_memory_outlives_its_tensor),
+		cmocka_unit_test(other_threads_may_release_exported_tensors),
+		cmocka_unit_test(tensors_without_dlpack_form_are_refused),
+		cmocka_unit_test(imported_memory_lives_until_its_last_view),
 		cmocka_unit_test(strides_and_offsets_are_followed),
-		cmocka_unit_test(read_only_memory_stays_so),
-		cmocka_unit_test(structures_that_lie_are_refused),
-		cmocka_unit_test(taken_is_a_tensor_as_any_other),
+		cmocka_unit_test(read_only_memory_stays_read_only),
+		cmocka_unit_test(invalid_structures_are_refused),
+		cmocka_unit_test(imported_tensor_works_with_all_functions),
 	};
 
 	return cmocka_run_group_tests_name("dlpack", tests, NULL, NULL);

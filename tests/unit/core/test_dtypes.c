@@ -18,12 +18,12 @@ static double complex element(const tensor *t, int64_t i)
 	return CMPLX(s.d, s.kind == TENSOR_SCALAR_COMPLEX ? s.imag : 0);
 }
 
-static tensor *as(tensor *t, enum tensor_dtype dtype)
+static tensor *to_dtype(tensor *t, enum tensor_dtype dtype)
 {
 	return tensor_to(t, TENSOR_OPTIONS(.dtype = dtype));
 }
 
-/* Small whole numbers survive the way through any dtype but bool. */
+/* Small integers are unchanged by conversions, except to bool. */
 static void every_pair_converts(void **state)
 {
 	tensor_scope {
@@ -32,7 +32,7 @@ static void every_pair_converts(void **state)
 
 		for (int a = TENSOR_BOOL; a < TENSOR_DTYPE_COUNT; a++) {
 			for (int b = TENSOR_BOOL; b < TENSOR_DTYPE_COUNT; b++) {
-				tensor *t = as(as(seven, a), b);
+				tensor *t = to_dtype(to_dtype(seven, a), b);
 
 				assert_non_null(t);
 				for (int i = 0; i < 7; i++) {
@@ -45,8 +45,8 @@ static void every_pair_converts(void **state)
 	}
 }
 
-/* All bit patterns of f16 go to f32 and come back; so do bf16's. NaN stays NaN. */
-static void halves_are_exact_in_f32(void **state)
+/* All bit patterns of f16 and bf16 convert to f32 and back unchanged; NaN stays NaN. */
+static void f16_and_bf16_are_exact_in_f32(void **state)
 {
 	static const enum tensor_dtype halves[] = { TENSOR_F16, TENSOR_BF16 };
 
@@ -59,8 +59,8 @@ static void halves_are_exact_in_f32(void **state)
 
 			for (int i = 0; i < 65536; i++)
 				bits[i] = (uint16_t)i;
-			f = tensor_mutable_data(as(h, TENSOR_F32));
-			back = tensor_mutable_data(as(as(h, TENSOR_F32), halves[k]));
+			f = tensor_mutable_data(to_dtype(h, TENSOR_F32));
+			back = tensor_mutable_data(to_dtype(to_dtype(h, TENSOR_F32), halves[k]));
 			for (int i = 0; i < 65536; i++) {
 				double want = k ? 0 :
 					      i & 0x7c00 ?
@@ -80,8 +80,11 @@ static void halves_are_exact_in_f32(void **state)
 	}
 }
 
-/* The nearest half, ties to even, whatever the way there: vector, strided, one element. */
-static void halves_round_to_nearest_even(void **state)
+/*
+ * Rounds to the nearest f16 or bf16, ties to even, in the vector loop, the strided loop and for one
+ * element.
+ */
+static void f16_and_bf16_round_to_nearest_even(void **state)
 {
 	static const struct {
 		float in;
@@ -98,7 +101,7 @@ static void halves_round_to_nearest_even(void **state)
 	};
 
 	tensor_scope {
-		int n = (int)(sizeof(rows) / sizeof(*rows));
+		int n = (int)(ARRAY_SIZE(rows));
 		tensor *f = tensor_empty(TENSOR_SHAPE(64, n), TENSOR_OPTIONS(0));
 		tensor *f16, *bf16;
 
@@ -106,8 +109,8 @@ static void halves_round_to_nearest_even(void **state)
 			for (int i = 0; i < n; i++)
 				((float *)tensor_mutable_data(f))[r * n + i] = rows[i].in;
 		for (int way = 0; way < 2; way++) {
-			f16 = tensor_contiguous(as(way ? tensor_t(f) : f, TENSOR_F16));
-			bf16 = tensor_contiguous(as(way ? tensor_t(f) : f, TENSOR_BF16));
+			f16 = tensor_contiguous(to_dtype(way ? tensor_t(f) : f, TENSOR_F16));
+			bf16 = tensor_contiguous(to_dtype(way ? tensor_t(f) : f, TENSOR_BF16));
 			for (int r = 0; r < 64; r++) {
 				for (int i = 0; i < n; i++) {
 					int at = way ? i * 64 + r : r * n + i;
@@ -128,8 +131,10 @@ static void halves_round_to_nearest_even(void **state)
 	}
 }
 
-/* By the definition of a float: sign, exponent and fraction bits; a code that is all ones but the sign
- * is NaN, and in e5m2 the highest exponent is infinity or NaN. */
+/*
+ * Decodes sign, exponent and fraction. In e4m3fn a code of ones except the sign is NaN; in e5m2 the
+ * highest exponent is infinity or NaN.
+ */
 static double decode_f8(int code, int exponent_bits)
 {
 	int fraction_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
@@ -163,9 +168,9 @@ static void every_f8_is_exact_in_wider_floats(void **state)
 
 			for (int i = 0; i < 256; i++)
 				((uint8_t *)tensor_mutable_data(t))[i] = (uint8_t)i;
-			for (size_t w = 0; w < sizeof(wide) / sizeof(*wide); w++) {
-				tensor *there = ok(as(t, wide[w])),
-				       *back = ok(as(there, f8[k].dtype));
+			for (size_t w = 0; w < ARRAY_SIZE(wide); w++) {
+				tensor *there = ok(to_dtype(t, wide[w])),
+				       *back = ok(to_dtype(there, f8[k].dtype));
 
 				for (int i = 0; i < 256; i++) {
 					double want = decode_f8(i, f8[k].exponent_bits);
@@ -185,8 +190,10 @@ static void every_f8_is_exact_in_wider_floats(void **state)
 	}
 }
 
-/* Between two neighbours the nearer one, the even one of two alike; above the greatest number e4m3fn,
- * which has no infinity, stays at it. */
+/*
+ * A value between two neighbours rounds to the nearer one, ties to even. e4m3fn has no infinity: it
+ * saturates.
+ */
 static void f8_rounds_to_nearest_even(void **state)
 {
 	for (int k = 0; k < 2; k++) {
@@ -205,8 +212,8 @@ static void f8_rounds_to_nearest_even(void **state)
 
 				if (!isfinite(b))
 					break;
-				t = ok(as(ok(tensor_from_data(v, TENSOR_SHAPE(4), F32)),
-					  f8[k].dtype));
+				t = ok(to_dtype(ok(tensor_from_data(v, TENSOR_SHAPE(4), F32)),
+						f8[k].dtype));
 				for (int j = 0; j < 4; j++)
 					assert_int_equal(((const uint8_t *)tensor_data(t))[j],
 							 want[j]);
@@ -221,7 +228,10 @@ static void f8_rounds_to_nearest_even(void **state)
 	}
 }
 
-/* Storage first: what moves elements takes them; what computes does so in f32 and rounds once. */
+/*
+ * 8-bit floats are storage types: operators that move elements support them; operators that compute
+ * use f32 and round once.
+ */
 static void f8_moves_and_computes_in_f32(void **state)
 {
 	for (int k = 0; k < 2; k++) {
@@ -229,11 +239,11 @@ static void f8_moves_and_computes_in_f32(void **state)
 			tensor *x =
 				ok(tensor_sub_scalar(ok(tensor_arange(tensor_scalar_int(24), F32)),
 						     tensor_scalar_int(9)));
-			tensor *t = ok(as(x, f8[k].dtype)), *list[] = { t, t }, *unused,
-			       *y = ok(as(t, TENSOR_F32));
+			tensor *t = ok(to_dtype(x, f8[k].dtype)), *list[] = { t, t }, *unused,
+			       *y = ok(to_dtype(t, TENSOR_F32));
 			tensor *seven = ok(tensor_mul_scalar(t, tensor_scalar_float(0.7)));
-			tensor *want = ok(as(ok(tensor_mul_scalar(y, tensor_scalar_float(0.7))),
-					     f8[k].dtype));
+			tensor *want = ok(to_dtype(
+				ok(tensor_mul_scalar(y, tensor_scalar_float(0.7))), f8[k].dtype));
 
 			for (int i = 0; i < 24; i++)
 				assert_true(element(seven, i) == element(want, i));
@@ -244,7 +254,7 @@ static void f8_moves_and_computes_in_f32(void **state)
 					 48);
 			assert_int_equal(tensor_numel(ok(tensor_nonzero(t))), 23);
 			assert_true(element(ok(tensor_sum(t)), 0) ==
-				    element(ok(as(ok(tensor_sum(y)), f8[k].dtype)), 0));
+				    element(ok(to_dtype(ok(tensor_sum(y)), f8[k].dtype)), 0));
 			assert_true(
 				element(ok(tensor_where(
 						ok(tensor_gt_scalar(t, tensor_scalar_int(0))), t,
@@ -256,7 +266,10 @@ static void f8_moves_and_computes_in_f32(void **state)
 	}
 }
 
-/* Each operand is read in its own dtype and the result is of the promoted one; strides included. */
+/*
+ * Operands of different dtypes and strides: each is converted, and the result has the promoted
+ * dtype.
+ */
 static void mixed_operands_promote(void **state)
 {
 	for (int a = TENSOR_BOOL; a < TENSOR_DTYPE_COUNT; a++) {
@@ -264,8 +277,9 @@ static void mixed_operands_promote(void **state)
 			tensor_scope {
 				tensor *n = tensor_arange(tensor_scalar_int(600),
 							  TENSOR_OPTIONS(.dtype = TENSOR_I64));
-				tensor *x = as(tensor_view(n, TENSOR_SHAPE(30, 20)), a);
-				tensor *y = tensor_t(as(tensor_view(n, TENSOR_SHAPE(20, 30)), b));
+				tensor *x = to_dtype(tensor_view(n, TENSOR_SHAPE(30, 20)), a);
+				tensor *y =
+					tensor_t(to_dtype(tensor_view(n, TENSOR_SHAPE(20, 30)), b));
 				tensor *sum = tensor_add(x, y), *want;
 				enum tensor_dtype d = tensor_promote_types(a, b);
 
@@ -274,12 +288,15 @@ static void mixed_operands_promote(void **state)
 					continue;
 				}
 
-				/* A half operand is rounded before the sum is. */
-				want = as(tensor_add(as(as(x, d), TENSOR_C128),
-						     as(as(y, d), TENSOR_C128)),
-					  d);
+				/*
+				 * An f16 or bf16 operand is rounded to its dtype before the
+				 * addition.
+				 */
+				want = to_dtype(tensor_add(to_dtype(to_dtype(x, d), TENSOR_C128),
+							   to_dtype(to_dtype(y, d), TENSOR_C128)),
+						d);
 				if (a == TENSOR_BOOL && b == TENSOR_BOOL)
-					want = tensor_ne_scalar(as(want, TENSOR_F64),
+					want = tensor_ne_scalar(to_dtype(want, TENSOR_F64),
 								tensor_scalar_int(0));
 				assert_int_equal(tensor_dtype(sum), d);
 				sum = tensor_contiguous(sum);
@@ -292,20 +309,20 @@ static void mixed_operands_promote(void **state)
 	}
 }
 
-/* Half inputs compute in f32 and round once; a comparison of halves is bool. */
-static void halves_compute_in_f32(void **state)
+/* f16 and bf16 are computed in f32 and rounded once; a comparison gives bool. */
+static void f16_and_bf16_compute_in_f32(void **state)
 {
 	tensor_scope {
-		tensor *x = as(tensor_arange(tensor_scalar_int(1000),
-					     TENSOR_OPTIONS(.dtype = TENSOR_F32)),
-			       TENSOR_BF16);
+		tensor *x = to_dtype(tensor_arange(tensor_scalar_int(1000),
+						   TENSOR_OPTIONS(.dtype = TENSOR_F32)),
+				     TENSOR_BF16);
 		tensor *y = tensor_exp(tensor_mul_scalar(x, tensor_scalar_float(-0.01)));
-		tensor *scaled =
-			as(tensor_mul_scalar(as(x, TENSOR_F32), tensor_scalar_float(-0.01)),
-			   TENSOR_BF16);
+		tensor *scaled = to_dtype(tensor_mul_scalar(to_dtype(x, TENSOR_F32),
+							    tensor_scalar_float(-0.01)),
+					  TENSOR_BF16);
 		uint16_t *got = tensor_mutable_data(y),
 			 *want = tensor_mutable_data(
-				 as(tensor_exp(as(scaled, TENSOR_F32)), TENSOR_BF16));
+				 to_dtype(tensor_exp(to_dtype(scaled, TENSOR_F32)), TENSOR_BF16));
 		tensor *less = tensor_lt(x, tensor_t(x));
 
 		assert_int_equal(tensor_dtype(y), TENSOR_BF16);
@@ -319,13 +336,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_converts),
-		cmocka_unit_test(halves_are_exact_in_f32),
-		cmocka_unit_test(halves_round_to_nearest_even),
+		cmocka_unit_test(f16_and_bf16_are_exact_in_f32),
+		cmocka_unit_test(f16_and_bf16_round_to_nearest_even),
 		cmocka_unit_test(every_f8_is_exact_in_wider_floats),
 		cmocka_unit_test(f8_rounds_to_nearest_even),
 		cmocka_unit_test(f8_moves_and_computes_in_f32),
 		cmocka_unit_test(mixed_operands_promote),
-		cmocka_unit_test(halves_compute_in_f32),
+		cmocka_unit_test(f16_and_bf16_compute_in_f32),
 	};
 
 	return cmocka_run_group_tests_name("dtypes", tests, NULL, NULL);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* One name takes a tensor or a number: the macros at the end of tensor/ops.h. */
+/* The type-generic macros at the end of tensor/ops.h, which take a tensor or a number. */
 #include "check.h"
 
 #include <complex.h>
 
-static void numbers_of_every_type_reach_the_scalar_function(void **state)
+static void numbers_of_every_type_call_the_scalar_function(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2), F32)),
@@ -30,7 +30,7 @@ static void numbers_of_every_type_reach_the_scalar_function(void **state)
 	}
 }
 
-static void tensors_reach_the_tensor_function(void **state)
+static void tensors_call_the_tensor_function(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_full(TENSOR_SHAPE(2), TENSOR_SCALAR(2), F32));
@@ -49,7 +49,7 @@ static void tensors_reach_the_tensor_function(void **state)
 	}
 }
 
-static void null_counts_as_a_tensor_and_passes(void **state)
+static void null_is_a_tensor_argument(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2), F32));
@@ -58,7 +58,7 @@ static void null_counts_as_a_tensor_and_passes(void **state)
 	}
 }
 
-static void number_may_stand_on_either_side(void **state)
+static void number_may_be_the_first_or_second_operand(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_arange(TENSOR_SCALAR(3), F32));
@@ -76,7 +76,7 @@ static void number_may_stand_on_either_side(void **state)
 	}
 }
 
-static void functions_stay_addressable(void **state)
+static void functions_can_be_pointed_to(void **state)
 {
 	tensor *(*add)(tensor *, tensor *) = tensor_add;
 	tensor *(*fill)(tensor *, tensor_scalar) = &tensor_fill;
@@ -92,7 +92,7 @@ static void functions_stay_addressable(void **state)
 	}
 }
 
-static void an_argument_is_evaluated_once(void **state)
+static void arguments_are_evaluated_once(void **state)
 {
 	int n = 0;
 
@@ -108,12 +108,12 @@ static void an_argument_is_evaluated_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_of_every_type_reach_the_scalar_function),
-		cmocka_unit_test(tensors_reach_the_tensor_function),
-		cmocka_unit_test(null_counts_as_a_tensor_and_passes),
-		cmocka_unit_test(number_may_stand_on_either_side),
-		cmocka_unit_test(functions_stay_addressable),
-		cmocka_unit_test(an_argument_is_evaluated_once),
+		cmocka_unit_test(numbers_of_every_type_call_the_scalar_function),
+		cmocka_unit_test(tensors_call_the_tensor_function),
+		cmocka_unit_test(null_is_a_tensor_argument),
+		cmocka_unit_test(number_may_be_the_first_or_second_operand),
+		cmocka_unit_test(functions_can_be_pointed_to),
+		cmocka_unit_test(arguments_are_evaluated_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

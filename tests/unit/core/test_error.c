@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The error record names the operator that the program called, whichever one inside of it failed. */
+/* The error record names the operator that the program called, and the failing operator that this one called. */
 #include "check.h"
 
 #include <tensor/dispatch.h>
@@ -14,7 +14,7 @@ static bool begins_with(const char *text)
 	return false;
 }
 
-static void composite_names_itself_and_what_failed(void **state)
+static void composite_names_itself_and_the_failing_operator(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2, 3), F32)),
@@ -27,7 +27,7 @@ static void composite_names_itself_and_what_failed(void **state)
 	}
 }
 
-static void composite_within_a_composite_is_left_out(void **state)
+static void composite_within_a_composite_is_not_named(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2, 3), F32)),
@@ -36,7 +36,7 @@ static void composite_within_a_composite_is_left_out(void **state)
 
 		assert_int_equal(tensor_allclose(x, i, 0, 0, false, &close), -EINVAL);
 		assert_true(begins_with("allclose: in isclose: "));
-		/* gradient of nll_loss within cross_entropy_loss, and so on: one "in" at most */
+		/* however deep the nesting, the text has at most one "in" */
 		assert_null(tensor_cross_entropy_loss(x, tensor_ones(TENSOR_SHAPE(5), I64),
 						      tensor_none, TENSOR_REDUCTION_MEAN, -100, 0));
 		assert_true(begins_with("cross_entropy_loss: in "));
@@ -44,7 +44,7 @@ static void composite_within_a_composite_is_left_out(void **state)
 	}
 }
 
-static void operator_that_names_itself_is_left_alone(void **state)
+static void text_that_names_the_operator_is_unchanged(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2, 3), F32)),
@@ -59,7 +59,7 @@ static void operator_that_names_itself_is_left_alone(void **state)
 	}
 }
 
-static void boxed_call_names_the_same(void **state)
+static void boxed_call_gives_the_same_text(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2, 3), F32)),
@@ -73,7 +73,7 @@ static void boxed_call_names_the_same(void **state)
 	}
 }
 
-static void failure_is_passed_on_unchanged(void **state)
+static void null_argument_keeps_its_error(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2, 3), F32));
@@ -83,7 +83,7 @@ static void failure_is_passed_on_unchanged(void **state)
 	}
 }
 
-static void long_text_is_cut(void **state)
+static void long_text_is_truncated(void **state)
 {
 	char equation[600];
 
@@ -100,12 +100,12 @@ static void long_text_is_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(composite_names_itself_and_what_failed),
-		cmocka_unit_test(composite_within_a_composite_is_left_out),
-		cmocka_unit_test(operator_that_names_itself_is_left_alone),
-		cmocka_unit_test(boxed_call_names_the_same),
-		cmocka_unit_test(failure_is_passed_on_unchanged),
-		cmocka_unit_test(long_text_is_cut),
+		cmocka_unit_test(composite_names_itself_and_the_failing_operator),
+		cmocka_unit_test(composite_within_a_composite_is_not_named),
+		cmocka_unit_test(text_that_names_the_operator_is_unchanged),
+		cmocka_unit_test(boxed_call_gives_the_same_text),
+		cmocka_unit_test(null_argument_keeps_its_error),
+		cmocka_unit_test(long_text_is_truncated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

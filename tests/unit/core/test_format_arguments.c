@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Memory formats that are asked for: empty, *_like, clone, contiguous and to. */
+/* The memory format arguments of empty, *_like, clone, contiguous and to. */
 #include "check.h"
 
 #include <tensor/autograd.h>
@@ -10,22 +10,12 @@ static const int64_t sizes[] = { 2, 3, 4, 5, 6 };
 #define LAST	 TENSOR_CHANNELS_LAST
 #define LAST_3D	 TENSOR_CHANNELS_LAST_3D
 
-static void assert_strides(tensor *t, const int64_t *want, int n)
-{
-	assert_int_equal(tensor_dim(ok(t)), n);
-	for (int i = 0; i < n; i++)
-		assert_int_equal(tensor_strides(t)[i], want[i]);
-}
-#define ASSERT_STRIDES(t, ...)                                \
-	assert_strides((t), (const int64_t[]){ __VA_ARGS__ }, \
-		       (int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)))
-
 static tensor *image(void)
 {
 	return ok(tensor_view(ok(tensor_arange(TENSOR_SCALAR(120), F32)), SIZES(4)));
 }
 
-static bool same(tensor *a, tensor *b)
+static bool equal_values(tensor *a, tensor *b)
 {
 	bool differ;
 
@@ -33,26 +23,26 @@ static bool same(tensor *a, tensor *b)
 	return !differ;
 }
 
-static void factories_make_the_format(void **state)
+static void factories_use_the_format(void **state)
 {
 	tensor_scope {
 		const tensor_options last = TENSOR_OPTIONS(.memory_format = LAST);
 		tensor *t = image(), *l;
 
-		ASSERT_STRIDES(tensor_empty(SIZES(4), last), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_empty(SIZES(5), TENSOR_OPTIONS(.memory_format = LAST_3D)),
+		assert_strides(tensor_empty(SIZES(4), last), 60, 1, 15, 3);
+		assert_strides(tensor_empty(SIZES(5), TENSOR_OPTIONS(.memory_format = LAST_3D)),
 			       360, 1, 90, 18, 3);
-		ASSERT_STRIDES(tensor_zeros(SIZES(4), last), 60, 1, 15, 3);
+		assert_strides(tensor_zeros(SIZES(4), last), 60, 1, 15, 3);
 		l = ok(tensor_from_data(tensor_data(t), SIZES(4), last));
-		ASSERT_STRIDES(l, 60, 1, 15, 3);
-		assert_true(same(l, t));
-		ASSERT_STRIDES(tensor_ones_like(t, last), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_rand_like(t, last), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_zeros_like(l, TENSOR_OPTIONS(0)), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_zeros_like(l, TENSOR_OPTIONS(.memory_format =
+		assert_strides(l, 60, 1, 15, 3);
+		assert_true(equal_values(l, t));
+		assert_strides(tensor_ones_like(t, last), 60, 1, 15, 3);
+		assert_strides(tensor_rand_like(t, last), 60, 1, 15, 3);
+		assert_strides(tensor_zeros_like(l, TENSOR_OPTIONS(0)), 60, 1, 15, 3);
+		assert_strides(tensor_zeros_like(l, TENSOR_OPTIONS(.memory_format =
 									   TENSOR_PRESERVE_FORMAT)),
 			       60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_zeros_like(l,
+		assert_strides(tensor_zeros_like(l,
 						 TENSOR_OPTIONS(.memory_format =
 									TENSOR_CONTIGUOUS_FORMAT)),
 			       60, 20, 5, 1);
@@ -64,28 +54,28 @@ static void copies_have_the_format(void **state)
 	tensor_scope {
 		tensor *t = image(), *l = ok(tensor_contiguous_opt(t, LAST)), *half;
 
-		ASSERT_STRIDES(l, 60, 1, 15, 3);
-		assert_true(same(l, t));
+		assert_strides(l, 60, 1, 15, 3);
+		assert_true(equal_values(l, t));
 		assert_ptr_equal(tensor_data(ok(tensor_contiguous_opt(l, LAST))), tensor_data(l));
-		ASSERT_STRIDES(tensor_contiguous(l), 60, 20, 5, 1);
-		ASSERT_STRIDES(tensor_clone(l), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_clone_opt(t, LAST), 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_clone_opt(l, TENSOR_CONTIGUOUS_FORMAT), 60, 20, 5, 1);
-		assert_true(same(ok(tensor_clone_opt(t, LAST)), t));
+		assert_strides(tensor_contiguous(l), 60, 20, 5, 1);
+		assert_strides(tensor_clone(l), 60, 1, 15, 3);
+		assert_strides(tensor_clone_opt(t, LAST), 60, 1, 15, 3);
+		assert_strides(tensor_clone_opt(l, TENSOR_CONTIGUOUS_FORMAT), 60, 20, 5, 1);
+		assert_true(equal_values(ok(tensor_clone_opt(t, LAST)), t));
 		half = ok(tensor_to(l, TENSOR_OPTIONS(.dtype = TENSOR_F16)));
-		ASSERT_STRIDES(half, 60, 1, 15, 3);
-		ASSERT_STRIDES(tensor_to(half,
+		assert_strides(half, 60, 1, 15, 3);
+		assert_strides(tensor_to(half,
 					 TENSOR_OPTIONS(.dtype = TENSOR_F32,
 							.memory_format = TENSOR_CONTIGUOUS_FORMAT)),
 			       60, 20, 5, 1);
-		ASSERT_STRIDES(tensor_to(t, TENSOR_OPTIONS(.memory_format = LAST)), 60, 1, 15, 3);
+		assert_strides(tensor_to(t, TENSOR_OPTIONS(.memory_format = LAST)), 60, 1, 15, 3);
 		assert_ptr_equal(
 			tensor_data(ok(tensor_to(l, TENSOR_OPTIONS(.memory_format = LAST)))),
 			tensor_data(l));
 	}
 }
 
-static void format_of_a_tensor_is_told(void **state)
+static void is_contiguous_as_tests_the_format(void **state)
 {
 	tensor_scope {
 		tensor *t = image(), *l = ok(tensor_contiguous_opt(t, LAST));
@@ -103,7 +93,7 @@ static void format_of_a_tensor_is_told(void **state)
 	}
 }
 
-static void formats_that_do_not_fit_are_refused(void **state)
+static void invalid_formats_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *t = image(), *m = ok(tensor_zeros(SIZES(2), F32));
@@ -134,19 +124,20 @@ static void gradients_pass_through(void **state)
 						.memory_format = TENSOR_CONTIGUOUS_FORMAT)));
 		sum = ok(tensor_sum(ok(tensor_mul(l, l))));
 		assert_done(tensor_backward(sum));
-		assert_true(same(ok(tensor_grad(t)),
-				 ok(tensor_mul_scalar(ok(tensor_detach(t)), TENSOR_SCALAR(2)))));
-		ASSERT_STRIDES(tensor_grad(t), 60, 20, 5, 1);
+		assert_true(equal_values(
+			ok(tensor_grad(t)),
+			ok(tensor_mul_scalar(ok(tensor_detach(t)), TENSOR_SCALAR(2)))));
+		assert_strides(tensor_grad(t), 60, 20, 5, 1);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(factories_make_the_format),
+		cmocka_unit_test(factories_use_the_format),
 		cmocka_unit_test(copies_have_the_format),
-		cmocka_unit_test(format_of_a_tensor_is_told),
-		cmocka_unit_test(formats_that_do_not_fit_are_refused),
+		cmocka_unit_test(is_contiguous_as_tests_the_format),
+		cmocka_unit_test(invalid_formats_are_refused),
 		cmocka_unit_test(gradients_pass_through),
 	};
 

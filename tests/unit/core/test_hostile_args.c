@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Arguments that no sensible program gives: each call ends soon, with a result or with an error that
- * names the argument, and writes nowhere else.
+ * Hostile arguments: each call returns soon, with a result or with an error that names the
+ * argument, and never writes out of bounds.
  */
 #include "check.h"
 
@@ -16,7 +16,7 @@ static tensor *x34(void)
 	return ok(tensor_rand(TENSOR_INTS(3, 4), F32));
 }
 
-/* ---- lists and tensors that are none ---- */
+/* ---- invalid lists and tensors ---- */
 
 static void list_of_negative_length_is_refused(void **state)
 {
@@ -40,16 +40,16 @@ static void tensor_none_is_refused_by_name(void **state)
 	}
 }
 
-static void tensor_none_is_released_as_often_as_one_likes(void **state)
+static void tensor_none_may_be_released_repeatedly(void **state)
 {
 	for (int i = 0; i < 3; i++)
 		tensor_release(tensor_none);
 	tensor_release(tensor_retain(tensor_none));
 }
 
-/* ---- sizes that wrap ---- */
+/* ---- sizes that overflow ---- */
 
-static void device_that_cannot_be_is_refused(void **state)
+static void invalid_device_is_refused(void **state)
 {
 	static const int8_t index[] = { 4, 63, INT8_MAX, -1, INT8_MIN };
 
@@ -59,7 +59,7 @@ static void device_that_cannot_be_is_refused(void **state)
 			     EINVAL, "device");
 }
 
-static void padding_that_wraps_is_refused(void **state)
+static void padding_that_overflows_is_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = x34(), *batch = ok(tensor_rand(TENSOR_INTS(1, 2, 3), F32));
@@ -75,7 +75,7 @@ static void padding_that_wraps_is_refused(void **state)
 			     EINVAL, "pads");
 		assert_fails(tensor_replication_pad1d(batch, TENSOR_INTS(INT64_MAX, 5)), EOVERFLOW,
 			     "padding");
-		/* one column less, and each of them a copy of the last */
+		/* a last dimension of stride 0 */
 		ok(tensor_copy_(batch,
 				tensor_reshape(iota(0, TENSOR_INTS(6)), TENSOR_INTS(1, 2, 3))));
 		assert_values(tensor_replication_pad1d(batch, TENSOR_INTS(INT64_MIN, INT64_MAX)), 0,
@@ -86,8 +86,10 @@ static void padding_that_wraps_is_refused(void **state)
 	}
 }
 
-/* What is cut off behind reaches into what is added in front. */
-static void padding_that_cuts_more_than_there_is(void **state)
+/*
+ * Negative padding at the end removes more than the tensor has, including padding from the front.
+ */
+static void negative_padding_may_exceed_the_size(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_arange(TENSOR_SCALAR(6), F32));
@@ -126,9 +128,9 @@ static void group_norm_of_impossible_sizes(void **state)
 	}
 }
 
-/* ---- numbers that lead far ---- */
+/* ---- extreme values ---- */
 
-static void transform_of_nothing_is_refused(void **state)
+static void transform_of_no_elements_is_refused(void **state)
 {
 	tensor_scope {
 		assert_fails(tensor_fft_r2c(ok(tensor_empty(TENSOR_INTS(2, 0), F32)),
@@ -137,11 +139,11 @@ static void transform_of_nothing_is_refused(void **state)
 	}
 }
 
-static void scale_that_is_tiny_stays_within_the_input(void **state)
+static void tiny_scale_reads_within_the_input(void **state)
 {
 	static const double scales[] = { 1e-300, 1e-38, 5e-324, 1e300, INFINITY };
 
-	for (size_t i = 0; i < sizeof(scales) / sizeof(*scales); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(scales); i++)
 		tensor_scope {
 			tensor *x = ok(tensor_ones(TENSOR_INTS(1, 1, 5), F32));
 			tensor *y = ok(tensor_ones(TENSOR_INTS(1, 1, 5, 5), F32));
@@ -153,7 +155,7 @@ static void scale_that_is_tiny_stays_within_the_input(void **state)
 		}
 }
 
-static void polygamma_far_from_zero_ends(void **state)
+static void polygamma_of_large_negative_values_terminates(void **state)
 {
 	tensor_scope {
 		const double at[] = { -1e8 - 0.5, -1000.25, -64.5, -63.5, -2e8 };
@@ -166,12 +168,12 @@ static void polygamma_far_from_zero_ends(void **state)
 	}
 }
 
-/* The least number has no opposite. */
-static void diagonals_far_away_are_empty(void **state)
+/* -INT64_MIN overflows. */
+static void diagonals_out_of_range_are_empty(void **state)
 {
 	static const int64_t offsets[] = { INT64_MIN, INT64_MIN + 1, INT64_MAX, 3, -2 };
 
-	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(offsets); i++) {
 		tensor_scope {
 			tensor *t = ok(tensor_zeros(TENSOR_INTS(2, 3), F32));
 			tensor *d = ok(tensor_diagonal(t, offsets[i], 0, 1)), *s;
@@ -186,7 +188,7 @@ static void diagonals_far_away_are_empty(void **state)
 	}
 }
 
-static void triangle_of_very_many_rows_ends(void **state)
+static void tril_of_many_rows_terminates(void **state)
 {
 	int64_t many = 1ll << 40;
 
@@ -215,7 +217,7 @@ static void unary_operators_in_place_on_sparse_tensors(void **state)
 		tensor_expm1_, tensor_log1p_, tensor_trunc_, tensor_ceil_,
 	};
 
-	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 		tensor_scope {
 			tensor *x = ok(tensor_to_sparse(ok(tensor_eye(3, F32))));
 			tensor *before = ok(tensor_clone(ok(tensor_values(x))));
@@ -253,7 +255,7 @@ static void out_of_another_layout_is_refused_or_filled(void **state)
 	}
 }
 
-/* What was checked stays as it was. */
+/* The indices cannot be changed after they were checked. */
 static void indices_of_a_sparse_tensor_do_not_change(void **state)
 {
 	tensor_scope {
@@ -280,14 +282,14 @@ static void indices_of_a_sparse_tensor_do_not_change(void **state)
 	}
 }
 
-static void queries_of_tensor_none_are_answered(void **state)
+static void tensor_none_can_be_queried(void **state)
 {
 	assert_false(tensor_is_writable(tensor_none));
 	assert_int_equal(tensor_version(tensor_none), 0);
 	assert_int_equal(tensor_set_label(tensor_none, "label"), -EINVAL);
 }
 
-/* A write to it ends the process with a signal. */
+/* Read-only memory: a write to it ends the process with a signal. */
 static tensor *sealed(int64_t n)
 {
 	tensor *t = ok(tensor_ones(TENSOR_INTS(n), SHAREABLE(TENSOR_F32))), *r;
@@ -318,9 +320,9 @@ static void running_statistics_that_are_read_only_are_refused(void **state)
 	}
 }
 
-/* ---- what is left ---- */
+/* ---- leaks ---- */
 
-static void pseudo_inverses_leave_nothing_behind(void **state)
+static void failing_pinv_leaks_nothing(void **state)
 {
 	struct tensor_live_counts before, after;
 
@@ -330,7 +332,7 @@ static void pseudo_inverses_leave_nothing_behind(void **state)
 		       *tolerance = ok(tensor_full(TENSOR_INTS(), TENSOR_SCALAR(1e-3), F32));
 
 		if (!tensor_linalg_pinv(a, 1e-3, false) && tensor_last_error()->code == ENOSYS)
-			skip(); /* no LAPACK */
+			skip(); /* LAPACK is not installed */
 		ok(tensor_linalg_pinv_atol_opt(a, 1e-3, 1e-3, false));
 		ok(tensor_linalg_pinv_rcond_tensor(a, tolerance, false));
 		ok(tensor_pinverse(a, 1e-3));
@@ -344,25 +346,25 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(list_of_negative_length_is_refused),
-		cmocka_unit_test(device_that_cannot_be_is_refused),
+		cmocka_unit_test(invalid_device_is_refused),
 		cmocka_unit_test(tensor_none_is_refused_by_name),
-		cmocka_unit_test(tensor_none_is_released_as_often_as_one_likes),
-		cmocka_unit_test(padding_that_wraps_is_refused),
-		cmocka_unit_test(padding_that_cuts_more_than_there_is),
+		cmocka_unit_test(tensor_none_may_be_released_repeatedly),
+		cmocka_unit_test(padding_that_overflows_is_refused),
+		cmocka_unit_test(negative_padding_may_exceed_the_size),
 		cmocka_unit_test(group_norm_of_impossible_sizes),
-		cmocka_unit_test(transform_of_nothing_is_refused),
-		cmocka_unit_test(scale_that_is_tiny_stays_within_the_input),
-		cmocka_unit_test(polygamma_far_from_zero_ends),
-		cmocka_unit_test(diagonals_far_away_are_empty),
-		cmocka_unit_test(triangle_of_very_many_rows_ends),
+		cmocka_unit_test(transform_of_no_elements_is_refused),
+		cmocka_unit_test(tiny_scale_reads_within_the_input),
+		cmocka_unit_test(polygamma_of_large_negative_values_terminates),
+		cmocka_unit_test(diagonals_out_of_range_are_empty),
+		cmocka_unit_test(tril_of_many_rows_terminates),
 		cmocka_unit_test(unary_operators_in_place_on_sparse_tensors),
 		cmocka_unit_test(out_of_another_layout_is_refused_or_filled),
 		cmocka_unit_test(indices_of_a_sparse_tensor_do_not_change),
-		cmocka_unit_test(queries_of_tensor_none_are_answered),
+		cmocka_unit_test(tensor_none_can_be_queried),
 		cmocka_unit_test(running_statistics_that_are_read_only_are_refused),
-		cmocka_unit_test(pseudo_inverses_leave_nothing_behind),
+		cmocka_unit_test(failing_pinv_leaks_nothing),
 	};
 
-	alarm(300); /* a call that does not end */
+	alarm(300); /* a call that hangs */
 	return cmocka_run_group_tests_name("hostile_args", tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Operands that elementwise loops do not read as they lie: every layout must give, to the bit,
- * what the same values side by side give. Shapes are larger than a block of iter_run_packed(),
- * have rows that are shorter than worth a loop, and dimensions that cannot be merged.
+ * Operands that elementwise loops cannot read directly: every layout gives the same bits as the
+ * same values in contiguous memory. The shapes are larger than a block of iter_run_packed(), have
+ * rows that are too short for a loop each, and have dimensions that cannot be coalesced.
  */
 #include "check.h"
 
-/* The elements in row-major order, taken out one by one. */
+/* Copies the elements in row-major order, one by one. */
 static char *elements(const tensor *t)
 {
 	size_t size = tensor_itemsize(tensor_dtype(t));
@@ -24,7 +24,7 @@ static char *elements(const tensor *t)
 	return to;
 }
 
-static tensor *side_by_side(tensor *t)
+static tensor *contiguous_copy(tensor *t)
 {
 	char *values = elements(t);
 	tensor *c =
@@ -48,7 +48,7 @@ enum layout {
 	LAYOUTS
 };
 
-/* Other values for each seed, small so that they fit every dtype. */
+/* Different values for each seed, small enough for every dtype. */
 static tensor *values(tensor_ints shape, enum tensor_dtype dtype, int seed)
 {
 	int64_t n = 1;
@@ -65,7 +65,7 @@ static tensor *values(tensor_ints shape, enum tensor_dtype dtype, int seed)
 }
 
 /* Every step-th element of longer rows. */
-static tensor *stepped(tensor_ints shape, enum tensor_dtype dtype, int seed, int64_t step)
+static tensor *with_step(tensor_ints shape, enum tensor_dtype dtype, int seed, int64_t step)
 {
 	int64_t wide[4], last = shape.len - 1;
 
@@ -75,8 +75,8 @@ static tensor *stepped(tensor_ints shape, enum tensor_dtype dtype, int seed, int
 			       TENSOR_NONE, step));
 }
 
-/* A tensor of this shape whose dimension `from` is the last one in memory. */
-static tensor *turned(tensor_ints shape, enum tensor_dtype dtype, int seed, int from)
+/* A tensor of this shape whose dimension `from` is the innermost one in memory. */
+static tensor *with_innermost(tensor_ints shape, enum tensor_dtype dtype, int seed, int from)
 {
 	int64_t other[4], n = 0;
 
@@ -88,17 +88,17 @@ static tensor *turned(tensor_ints shape, enum tensor_dtype dtype, int seed, int 
 				     from));
 }
 
-static tensor *laid_out(enum layout layout, tensor_ints shape, enum tensor_dtype dtype, int seed)
+static tensor *in_layout(enum layout layout, tensor_ints shape, enum tensor_dtype dtype, int seed)
 {
 	switch (layout) {
 	case STEP_2:
-		return stepped(shape, dtype, seed, 2);
+		return with_step(shape, dtype, seed, 2);
 	case STEP_3:
-		return stepped(shape, dtype, seed, 3);
+		return with_step(shape, dtype, seed, 3);
 	case STEP_4:
-		return stepped(shape, dtype, seed, 4);
+		return with_step(shape, dtype, seed, 4);
 	case STEP_7:
-		return stepped(shape, dtype, seed, 7);
+		return with_step(shape, dtype, seed, 7);
 	case CUT: {
 		int64_t wide[4], last = shape.len - 1;
 
@@ -108,9 +108,9 @@ static tensor *laid_out(enum layout layout, tensor_ints shape, enum tensor_dtype
 					(int)last, 3, shape.data[last]));
 	}
 	case TURNED:
-		return turned(shape, dtype, seed, 0);
+		return with_innermost(shape, dtype, seed, 0);
 	case ROTATED:
-		return turned(shape, dtype, seed, (int)shape.len - 2);
+		return with_innermost(shape, dtype, seed, (int)shape.len - 2);
 	case SAME_ROW:
 		return ok(tensor_expand(values((tensor_ints){ shape.data + shape.len - 1, 1 },
 					       dtype, seed),
@@ -134,17 +134,17 @@ static const tensor_ints shapes[] = {
 };
 static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_BF16, TENSOR_F16,
 					    TENSOR_F32, TENSOR_I64,  TENSOR_C128 };
-#define COUNT(a)   (int)(sizeof(a) / sizeof(*(a)))
 #define EACH(i, n) for (int i = 0; i < (n); i++)
-/* Every pair of layouts meets every dtype, and one of the shapes. */
-#define SHAPE(d, k) shapes[((d) + (k) / 3) % COUNT(shapes)]
+/* All pairs of layouts are combined with all dtypes, each with one of the shapes. */
+#define SHAPE(d, k) shapes[((d) + (k) / 3) % (int)ARRAY_SIZE(shapes)]
 
-static void layouts_are_copied(void **state)
+static void copies_agree_for_all_layouts(void **state)
 {
-	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope
+	EACH(s, (int)ARRAY_SIZE(shapes))
+	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS) tensor_scope
 	{
-		tensor *x = laid_out(k, shapes[s], dtypes[d], 0), *plain = side_by_side(x);
-		tensor *to = laid_out(k < SAME_ROW ? k : PLAIN, shapes[s], dtypes[d], 1);
+		tensor *x = in_layout(k, shapes[s], dtypes[d], 0), *plain = contiguous_copy(x);
+		tensor *to = in_layout(k < SAME_ROW ? k : PLAIN, shapes[s], dtypes[d], 1);
 
 		assert_same(tensor_contiguous(x), plain);
 		assert_same(tensor_copy_(to, plain), plain);
@@ -154,11 +154,12 @@ static void layouts_are_copied(void **state)
 	}
 }
 
-static void one_input_of_any_layout(void **state)
+static void unary_operators_agree_for_all_layouts(void **state)
 {
-	EACH(s, COUNT(shapes)) EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS) tensor_scope
+	EACH(s, (int)ARRAY_SIZE(shapes))
+	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS) tensor_scope
 	{
-		tensor *x = laid_out(k, shapes[s], dtypes[d], 0), *plain = side_by_side(x);
+		tensor *x = in_layout(k, shapes[s], dtypes[d], 0), *plain = contiguous_copy(x);
 
 		assert_same(tensor_neg(x), tensor_neg(plain));
 		assert_same(tensor_sqrt(x), tensor_sqrt(plain));
@@ -168,15 +169,15 @@ static void one_input_of_any_layout(void **state)
 	}
 }
 
-static void two_inputs_of_any_layout(void **state)
+static void binary_operators_agree_for_all_layouts(void **state)
 {
-	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
+	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
 	{
 		tensor_ints shape = SHAPE(d, k);
-		tensor *x = laid_out(k % LAYOUTS, shape, dtypes[d], 0);
-		tensor *y =
-			laid_out(k / LAYOUTS, shape, dtypes[(d + (k % 3 == 2)) % COUNT(dtypes)], 1);
-		tensor *plain_x = side_by_side(x), *plain_y = side_by_side(y);
+		tensor *x = in_layout(k % LAYOUTS, shape, dtypes[d], 0);
+		tensor *y = in_layout(k / LAYOUTS, shape,
+				      dtypes[(d + (k % 3 == 2)) % (int)ARRAY_SIZE(dtypes)], 1);
+		tensor *plain_x = contiguous_copy(x), *plain_y = contiguous_copy(y);
 
 		assert_same(tensor_sub(x, y), tensor_sub(plain_x, plain_y));
 		assert_same(tensor_eq(x, y), tensor_eq(plain_x, plain_y));
@@ -187,17 +188,18 @@ static void two_inputs_of_any_layout(void **state)
 	}
 }
 
-static void three_inputs_of_any_layout(void **state)
+static void ternary_operators_agree_for_all_layouts(void **state)
 {
-	EACH(d, COUNT(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
+	EACH(d, (int)ARRAY_SIZE(dtypes)) EACH(k, LAYOUTS * LAYOUTS) tensor_scope
 	{
 		tensor_ints shape = SHAPE(d, k);
-		tensor *c = laid_out(k % LAYOUTS, shape, TENSOR_BOOL, 2);
-		tensor *x = laid_out(k / LAYOUTS, shape, dtypes[d], 0);
-		tensor *y = laid_out(k % 7, shape, dtypes[d], 1);
-		tensor *plain = side_by_side(c), *plain_x = side_by_side(x);
+		tensor *c = in_layout(k % LAYOUTS, shape, TENSOR_BOOL, 2);
+		tensor *x = in_layout(k / LAYOUTS, shape, dtypes[d], 0);
+		tensor *y = in_layout(k % 7, shape, dtypes[d], 1);
+		tensor *plain = contiguous_copy(c), *plain_x = contiguous_copy(x);
 
-		assert_same(tensor_where(c, x, y), tensor_where(plain, plain_x, side_by_side(y)));
+		assert_same(tensor_where(c, x, y),
+			    tensor_where(plain, plain_x, contiguous_copy(y)));
 		assert_same(tensor_where_scalarother(c, x, TENSOR_SCALAR(1)),
 			    tensor_where_scalarother(plain, plain_x, TENSOR_SCALAR(1)));
 	}
@@ -206,10 +208,10 @@ static void three_inputs_of_any_layout(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(layouts_are_copied),
-		cmocka_unit_test(one_input_of_any_layout),
-		cmocka_unit_test(two_inputs_of_any_layout),
-		cmocka_unit_test(three_inputs_of_any_layout),
+		cmocka_unit_test(copies_agree_for_all_layouts),
+		cmocka_unit_test(unary_operators_agree_for_all_layouts),
+		cmocka_unit_test(binary_operators_agree_for_all_layouts),
+		cmocka_unit_test(ternary_operators_agree_for_all_layouts),
 	};
 
 	return cmocka_run_group_tests_name("blocks", tests, NULL, NULL);

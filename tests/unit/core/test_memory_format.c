@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Where the elements of results lie: channels that are the innermost dimension of an input are that
- * of the result, and elementwise results have their dimensions in the order of the inputs'. Values
- * are those of contiguous inputs.
+ * Memory formats of results: if the channels of an input are innermost, so are those of the result;
+ * elementwise results have the order of dimensions of the inputs. Values equal those of contiguous
+ * inputs.
  */
 #include "autograd.h"
 
@@ -59,7 +59,7 @@ static bool tensor_equal_values(tensor *a, tensor *b)
 
 typedef tensor *(*operator)(tensor *x);
 
-/* ---- the families ---- */
+/* ---- operators with channels ---- */
 
 static tensor *conv(tensor *x)
 {
@@ -177,7 +177,7 @@ static tensor *lerp(tensor *x)
 	return tensor_lerp_scalar(x, ok(tensor_contiguous(x)), S(0.5));
 }
 
-static tensor *squares(tensor *x)
+static tensor *squared_error(tensor *x)
 {
 	return tensor_mse_loss(x, ok(tensor_ones_like(x, TENSOR_OPTIONS(0))), 0);
 }
@@ -187,7 +187,7 @@ static tensor *prelu(tensor *x)
 	return tensor_prelu(x, iota(1, TENSOR_INTS(3)));
 }
 
-static tensor *half(tensor *x)
+static tensor *to_f16(tensor *x)
 {
 	return tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_F16));
 }
@@ -243,7 +243,7 @@ static tensor *dropout(tensor *x)
 static const struct {
 	const char *name;
 	operator op;
-	bool volumes; /* also in three dimensions */
+	bool volumes; /* also tested with three spatial dimensions */
 } operators[] = {
 	{ "conv", conv, true },
 	{ "conv_transpose", conv_transposed, false },
@@ -269,9 +269,9 @@ static const struct {
 	{ "gt", greater, true },
 	{ "where", choose, true },
 	{ "lerp", lerp, true },
-	{ "mse_loss", squares, true },
+	{ "mse_loss", squared_error, true },
 	{ "prelu", prelu, true },
-	{ "to f16", half, true },
+	{ "to f16", to_f16, true },
 	{ "zeros_like", zeros, true },
 	{ "cat", cat, true },
 	{ "flip", flip, true },
@@ -293,9 +293,9 @@ static void check_operator(const char *name, operator op, tensor *x)
 	assert_same_values(y, plain);
 }
 
-static void channels_stay_last(void **state)
+static void results_keep_channels_last(void **state)
 {
-	for (size_t i = 0; i < sizeof(operators) / sizeof(*operators); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(operators); i++)
 		tensor_scope {
 			check_operator(operators[i].name, operators[i].op, image());
 			if (operators[i].volumes)
@@ -303,16 +303,9 @@ static void channels_stay_last(void **state)
 		}
 }
 
-/* ---- the rule of elementwise operators
- * ------------------------------------------------------------ */
+/* ---- elementwise operators ---- */
 
-#define assert_strides(t, ...)                                                    \
-	do {                                                                      \
-		const int64_t want_[] = { __VA_ARGS__ };                          \
-		assert_memory_equal(tensor_strides(ok(t)), want_, sizeof(want_)); \
-	} while (0)
-
-static void first_input_that_tells_decides(void **state)
+static void first_unambiguous_input_determines_the_format(void **state)
 {
 	tensor_scope {
 		tensor *x = image(), *plain = ok(tensor_contiguous(x)),
@@ -339,8 +332,10 @@ static void first_input_that_tells_decides(void **state)
 	}
 }
 
-/* Without an element that tells, the strides of a single channel do. */
-static void one_channel_has_a_format(void **state)
+/*
+ * The format of a single channel follows from its strides, since all orders of elements are equal.
+ */
+static void format_of_one_channel_follows_its_strides(void **state)
 {
 	tensor_scope {
 		tensor *last =
@@ -359,7 +354,7 @@ static void one_channel_has_a_format(void **state)
 	}
 }
 
-static void empty_images_have_results(void **state)
+static void empty_images_have_the_right_shape(void **state)
 {
 	tensor_scope {
 		tensor *x = channels_last(ok(tensor_zeros(TENSOR_INTS(0, 4, 6, 3), F32)));
@@ -372,10 +367,9 @@ static void empty_images_have_results(void **state)
 	}
 }
 
-/* ---- gradients
- * --------------------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
-static void gradient_lies_as_its_leaf(void **state)
+static void gradient_has_the_strides_of_its_leaf(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf(ok(tensor_clone(image()))), *x = ok(tensor_contiguous(image()));
@@ -383,14 +377,14 @@ static void gradient_lies_as_its_leaf(void **state)
 		assert_done(tensor_backward(ok(tensor_sum(ok(tensor_mul(x, w))))));
 		assert_true(is_channels_last(tensor_grad(w)));
 		assert_same_values(tensor_grad(w), x);
-		/* added to, it stays so */
+		/* the accumulated gradient keeps its format */
 		assert_done(tensor_backward(ok(tensor_sum(ok(tensor_mul(x, w))))));
 		assert_true(is_channels_last(tensor_grad(w)));
 		assert_same_values(tensor_grad(w), ok(tensor_add(x, x)));
 	}
 }
 
-static void contiguous_and_reshape_have_a_history(void **state)
+static void contiguous_and_reshape_are_recorded(void **state)
 {
 	tensor_scope {
 		tensor *w = leaf(iota(0, TENSOR_INTS(2, 3))), *t = ok(tensor_t(w));
@@ -407,12 +401,12 @@ static void contiguous_and_reshape_have_a_history(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(channels_stay_last),
-		cmocka_unit_test(first_input_that_tells_decides),
-		cmocka_unit_test(one_channel_has_a_format),
-		cmocka_unit_test(empty_images_have_results),
-		cmocka_unit_test(gradient_lies_as_its_leaf),
-		cmocka_unit_test(contiguous_and_reshape_have_a_history),
+		cmocka_unit_test(results_keep_channels_last),
+		cmocka_unit_test(first_unambiguous_input_determines_the_format),
+		cmocka_unit_test(format_of_one_channel_follows_its_strides),
+		cmocka_unit_test(empty_images_have_the_right_shape),
+		cmocka_unit_test(gradient_has_the_strides_of_its_leaf),
+		cmocka_unit_test(contiguous_and_reshape_are_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Scopes that end in unusual ways, and references that go round in a circle.
- * tests/unit/core/test_tensor.c has the others. */
+/*
+ * Scopes that are left by longjmp() or without memory, and reference cycles.
+ * tests/unit/core/test_tensor.c has the other tests of scopes.
+ */
 #include "autograd.h"
 
 #include <pthread.h>
@@ -22,8 +24,7 @@ static void assert_nothing_left(void)
 	assert_int_equal(now.storages, before.storages);
 }
 
-/* ---- longjmp()
- * --------------------------------------------------------------------------------------- */
+/* ---- longjmp() ---- */
 
 static jmp_buf back;
 
@@ -66,7 +67,7 @@ static void *own_a_result_after_a_jump(void *arg)
 	return mine ? NULL : arg;
 }
 
-/* Otherwise the end of the thread releases it again, and says so. */
+/* Otherwise the end of the thread would release the scope a second time and print a warning. */
 static void no_scope_is_open_after_the_one_around_a_jump(void **state)
 {
 	pthread_t thread;
@@ -78,8 +79,7 @@ static void no_scope_is_open_after_the_one_around_a_jump(void **state)
 	assert_nothing_left();
 }
 
-/* A scope that was opened before the jump, and is left in the usual way, does not end those around
- * it. */
+/* A scope that was opened before setjmp() and ends normally does not end the enclosing ones. */
 static void scope_inside_a_jump_ends_alone(void **state)
 {
 	tensor_scope {
@@ -100,7 +100,7 @@ static void *jump_and_end(void *arg)
 {
 	if (!setjmp(back))
 		jump_out(2);
-	/* Of the scope that was left. */
+	/* Belongs to the scope that was left. */
 	return tensor_ones(TENSOR_INTS(3), F32) ? NULL : arg;
 }
 
@@ -127,7 +127,7 @@ static bool no_more;
 #endif
 void *real_realloc(void *p, size_t size);
 
-/* The program's own, which the library calls as well. */
+/* Replaces the C library's realloc(), also for the library. */
 void *realloc(void *p, size_t size)
 {
 	return no_more ? NULL : real_realloc(p, size);
@@ -152,7 +152,7 @@ static void fill_scope(tensor *x)
 	ok(tensor_neg(x));
 }
 
-static void result_that_cannot_be_noted_is_released(void **state)
+static void result_without_room_in_the_scope_is_released(void **state)
 {
 #if defined(__SANITIZE_THREAD__)
 	skip();
@@ -163,8 +163,7 @@ static void result_that_cannot_be_noted_is_released(void **state)
 	assert_nothing_left();
 }
 
-/* ---- gradients with a graph
- * ----------------------------------------------------------------------------- */
+/* ---- gradients with create_graph ---- */
 
 static void gradient_with_a_graph(tensor *x)
 {
@@ -184,8 +183,8 @@ static tensor *new_leaf(void)
 	return x;
 }
 
-/* The gradient's graph leads to the leaf that holds the gradient. */
-static void gradient_that_is_taken_away_lets_its_leaf_go(void **state)
+/* The graph of the gradient refers to the leaf, which holds the gradient: a cycle. */
+static void removed_gradient_releases_its_leaf(void **state)
 {
 	tensor *x = new_leaf();
 
@@ -195,7 +194,7 @@ static void gradient_that_is_taken_away_lets_its_leaf_go(void **state)
 	assert_nothing_left();
 }
 
-static void gradient_without_its_graph_lets_its_leaf_go(void **state)
+static void detached_gradient_releases_its_leaf(void **state)
 {
 	tensor *x = new_leaf();
 
@@ -207,8 +206,11 @@ static void gradient_without_its_graph_lets_its_leaf_go(void **state)
 	assert_nothing_left();
 }
 
-/* PyTorch's advice, too: gradients that are asked for close no circle. */
-static void gradients_asked_for_close_no_circle(void **state)
+/*
+ * PyTorch recommends this as well: tensor_gradients() stores nothing in leaves, so no cycle is
+ * made.
+ */
+static void returned_gradients_make_no_cycle(void **state)
 {
 	tensor *x = new_leaf(), *g;
 
@@ -232,10 +234,10 @@ int main(void)
 		cmocka_unit_test_setup(no_scope_is_open_after_the_one_around_a_jump, count),
 		cmocka_unit_test_setup(scope_inside_a_jump_ends_alone, count),
 		cmocka_unit_test_setup(end_of_the_thread_releases_what_a_jump_left, count),
-		cmocka_unit_test_setup(result_that_cannot_be_noted_is_released, count),
-		cmocka_unit_test_setup(gradient_that_is_taken_away_lets_its_leaf_go, count),
-		cmocka_unit_test_setup(gradient_without_its_graph_lets_its_leaf_go, count),
-		cmocka_unit_test_setup(gradients_asked_for_close_no_circle, count),
+		cmocka_unit_test_setup(result_without_room_in_the_scope_is_released, count),
+		cmocka_unit_test_setup(removed_gradient_releases_its_leaf, count),
+		cmocka_unit_test_setup(detached_gradient_releases_its_leaf, count),
+		cmocka_unit_test_setup(returned_gradients_make_no_cycle, count),
 	};
 
 	return cmocka_run_group_tests_name("scope", tests, NULL, NULL);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Arguments that another process may write to, given to operators that read them twice (`reads:` in the
- * declarations). tests/fuzz/calls --writer does so with every operator.
+ * Arguments that another process may write to, passed to operators that read them twice (`reads:`
+ * in the declarations). tests/fuzz/calls --round writer does so with every operator.
  */
 #include "check.h"
 
 #include <pthread.h>
-
-#define S(x) TENSOR_SCALAR(x)
 
 /* ---- same results ---- */
 
@@ -19,12 +17,12 @@ static tensor *shared_copy(tensor *t)
 	return copy;
 }
 
-static tensor *embedded_in(tensor *weight, tensor *index)
+static tensor *embedding_of(tensor *weight, tensor *index)
 {
 	return tensor_embedding(weight, index, -1, false, false);
 }
 
-static void shared_positions_give_what_private_ones_give(void **state)
+static void shared_indices_give_the_same_results(void **state)
 {
 	tensor_scope {
 		tensor *self = iota(0, TENSOR_INTS(4, 5)), *index = ok(tensor_arange(S(3), I64));
@@ -36,12 +34,12 @@ static void shared_positions_give_what_private_ones_give(void **state)
 		assert_same(tensor_nonzero(shared_copy(self)), tensor_nonzero(self));
 		assert_same(tensor_index_list(self, TENSOR_LIST(where)),
 			    tensor_index_list(self, TENSOR_LIST(mask)));
-		assert_same(embedded_in(self, at), embedded_in(self, index));
+		assert_same(embedding_of(self, at), embedding_of(self, index));
 		assert_same(tensor_to_dense(tensor_to_sparse(shared_copy(self))), self);
 	}
 }
 
-static void shared_views_give_what_private_ones_give(void **state)
+static void shared_views_give_the_same_results(void **state)
 {
 	tensor_scope {
 		tensor *self = iota(0, TENSOR_INTS(4, 6)), *index = ok(tensor_arange(S(4), I64));
@@ -65,12 +63,12 @@ static void shared_views_give_what_private_ones_give(void **state)
 enum { COUNT = 1 << 15, CHANGED = 512, CALLS = 1500 };
 
 static struct {
-	uint8_t *at; /* the last elements */
+	uint8_t *at; /* address of the last elements */
 	size_t size;
 	_Atomic bool stop;
 } peer;
 
-/* Zeros for about as long as ones: as positions, valid and far outside. */
+/* Alternates between zeros and ones: as indices they are valid and far out of range. */
 __attribute__((no_sanitize("thread"))) static void *write_on(void *unused)
 {
 	while (!peer.stop) {
@@ -82,8 +80,8 @@ __attribute__((no_sanitize("thread"))) static void *write_on(void *unused)
 	return unused;
 }
 
-/* Calls fn while the last elements of what it gets change. */
-static void beside_a_writer(tensor *(*fn)(tensor *arg), enum tensor_dtype dtype)
+/* Calls fn while another thread changes the last elements of its argument. */
+static void call_with_writer(tensor *(*fn)(tensor *arg), enum tensor_dtype dtype)
 {
 	tensor *arg = ok(tensor_zeros(TENSOR_INTS(COUNT), TENSOR_OPTIONS(.dtype = dtype)));
 	size_t size = tensor_itemsize(dtype);
@@ -117,11 +115,11 @@ static tensor *gradient_of_embedding(tensor *index)
 	return tensor_embedding_dense_backward(iota(0, TENSOR_INTS(COUNT, 1)), index, 8, -1, true);
 }
 
-static void positions_are_used_as_they_were_checked(void **state)
+static void indices_are_used_as_they_were_checked(void **state)
 {
-	beside_a_writer(gathered, TENSOR_I64);
-	beside_a_writer(scattered, TENSOR_I64);
-	beside_a_writer(gradient_of_embedding, TENSOR_I64);
+	call_with_writer(gathered, TENSOR_I64);
+	call_with_writer(scattered, TENSOR_I64);
+	call_with_writer(gradient_of_embedding, TENSOR_I64);
 }
 
 static tensor *nonzeros(tensor *mask)
@@ -144,20 +142,20 @@ static tensor *sparse(tensor *t)
 	return ok(tensor_to_dense(ok(tensor_to_sparse(t))));
 }
 
-static void what_was_counted_is_filled(void **state)
+static void nonzero_writes_as_many_as_it_counted(void **state)
 {
-	beside_a_writer(nonzeros, TENSOR_BOOL);
-	beside_a_writer(selected, TENSOR_BOOL);
-	beside_a_writer(sparse, TENSOR_F32);
+	call_with_writer(nonzeros, TENSOR_BOOL);
+	call_with_writer(selected, TENSOR_BOOL);
+	call_with_writer(sparse, TENSOR_F32);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shared_positions_give_what_private_ones_give),
-		cmocka_unit_test(shared_views_give_what_private_ones_give),
-		cmocka_unit_test(positions_are_used_as_they_were_checked),
-		cmocka_unit_test(what_was_counted_is_filled),
+		cmocka_unit_test(shared_indices_give_the_same_results),
+		cmocka_unit_test(shared_views_give_the_same_results),
+		cmocka_unit_test(indices_are_used_as_they_were_checked),
+		cmocka_unit_test(nonzero_writes_as_many_as_it_counted),
 	};
 
 	return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);

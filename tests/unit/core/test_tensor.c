@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The data model: ownership, errors, dtypes, data in and out, printing. */
+/* The data model: ownership, errors, dtypes, copying data in and out, printing. */
 #include "check.h"
 
 #include <pthread.h>
@@ -46,7 +46,7 @@ static void leaving_a_scope_early_releases_too(void **state)
 	tensor_release(b);
 }
 
-static void null_passes_and_keeps_the_first_error(void **state)
+static void null_argument_returns_null_and_keeps_the_error(void **state)
 {
 	tensor_scope {
 		tensor *a = ok(tensor_ones(TENSOR_INTS(2, 3), F32));
@@ -55,11 +55,11 @@ static void null_passes_and_keeps_the_first_error(void **state)
 		tensor_clear_error();
 		assert_null(tensor_neg(tensor_exp(tensor_add(a, b))));
 		assert_int_equal(tensor_last_error()->code, EINVAL);
-		assert_non_null(strstr(tensor_last_error()->text,
-				       "add.Tensor: shapes [2, 3] and [2] do not broadcast"));
+		assert_contains(tensor_last_error()->text,
+				"add.Tensor: shapes [2, 3] and [2] do not broadcast");
 		tensor_clear_error();
 		assert_null(tensor_neg(NULL));
-		assert_non_null(strstr(tensor_last_error()->text, "NULL"));
+		assert_contains(tensor_last_error()->text, "NULL");
 	}
 }
 
@@ -68,7 +68,7 @@ static void *another_thread(void *arg)
 	tensor *t = tensor_add(arg, arg);
 
 	assert_int_equal(tensor_last_error()->code, 0);
-	return t; /* no scope is open here: ours */
+	return t; /* no scope is open here: the caller owns the result */
 }
 
 static void scope_and_error_belong_to_the_thread(void **state)
@@ -98,13 +98,13 @@ static void promotion_follows_categories(void **state)
 		{ TENSOR_F32, TENSOR_C64, TENSOR_C64 },	 { TENSOR_U8, TENSOR_I32, TENSOR_I32 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(tensor_promote_types(rows[i].a, rows[i].b), rows[i].want);
 		assert_int_equal(tensor_promote_types(rows[i].b, rows[i].a), rows[i].want);
 	}
 }
 
-static void zero_dim_tensors_and_numbers_rank_below(void **state)
+static void zero_dim_tensors_and_scalars_have_lower_priority(void **state)
 {
 	tensor_scope {
 		tensor *v = ok(tensor_ones(TENSOR_INTS(2), TENSOR_OPTIONS(.dtype = TENSOR_I32)));
@@ -121,7 +121,7 @@ static void zero_dim_tensors_and_numbers_rank_below(void **state)
 	}
 }
 
-static void data_goes_in_and_out(void **state)
+static void data_is_copied_in_and_out(void **state)
 {
 	static const float in[] = { 1, 2, 3, 4, 5, 6 };
 	float out[6];
@@ -165,12 +165,12 @@ static void impossible_sizes_are_refused(void **state)
 		assert_fails(!tensor_arange_step(TENSOR_SCALAR(0), TENSOR_SCALAR(1),
 						 TENSOR_SCALAR(0), F32),
 			     EINVAL, "arange");
-		/* Zero elements are fine, whatever the other sizes. */
+		/* An empty tensor is valid with any other sizes. */
 		assert_int_equal(tensor_numel(ok(tensor_zeros(TENSOR_INTS(0, INT64_MAX), F32))), 0);
 	}
 }
 
-static void factories_fill(void **state)
+static void factories_fill_tensors(void **state)
 {
 	tensor_scope {
 		tensor *a = ok(tensor_arange_step(TENSOR_SCALAR(5), TENSOR_SCALAR(0),
@@ -197,12 +197,12 @@ static void text_of(tensor *t, const char *want)
 
 	assert_string_equal(text, want);
 	assert_int_equal(n, strlen(want));
-	/* A small buffer is filled as far as it goes. */
+	/* The text is truncated to the size of the buffer. */
 	assert_int_equal(tensor_format(t, text, 5), n);
 	assert_int_equal(strlen(text), n < 4 ? n : 4);
 }
 
-static void printing_looks_familiar(void **state)
+static void printing_equals_pytorch(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3));
@@ -235,14 +235,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scope_releases_what_was_made_inside),
 		cmocka_unit_test(leaving_a_scope_early_releases_too),
-		cmocka_unit_test(null_passes_and_keeps_the_first_error),
+		cmocka_unit_test(null_argument_returns_null_and_keeps_the_error),
 		cmocka_unit_test(scope_and_error_belong_to_the_thread),
 		cmocka_unit_test(promotion_follows_categories),
-		cmocka_unit_test(zero_dim_tensors_and_numbers_rank_below),
-		cmocka_unit_test(data_goes_in_and_out),
+		cmocka_unit_test(zero_dim_tensors_and_scalars_have_lower_priority),
+		cmocka_unit_test(data_is_copied_in_and_out),
 		cmocka_unit_test(impossible_sizes_are_refused),
-		cmocka_unit_test(factories_fill),
-		cmocka_unit_test(printing_looks_familiar),
+		cmocka_unit_test(factories_fill_tensors),
+		cmocka_unit_test(printing_equals_pytorch),
 	};
 
 	return cmocka_run_group_tests_name("tensor", tests, NULL, NULL);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Several threads at once in what they share: the allocator, channels, registries, generators, the
- * pool of workers.
+ * State that threads share: the allocator, channels, registries, generators, the pool of workers.
  */
 #include "peer.h"
 #include "threads.h"
@@ -9,22 +8,19 @@
 #include <stdatomic.h>
 #include <tensor/cuda.h>
 
-#define S(x) TENSOR_SCALAR(x)
-
-/* ---- the allocator
- * ------------------------------------------------------------------------------------- */
+/* ---- the allocator ---- */
 
 enum { SLOTS = 64 };
 
 static _Atomic(tensor *) exchanged[SLOTS];
 
-/* From every class of blocks, and mappings of their own. */
+/* A size of any block class, or of a mapping of its own. */
 static int64_t any_size(unsigned *seed)
 {
 	return (int64_t)1 << rand_r(seed) % (rand_r(seed) % 16 ? 14 : 20);
 }
 
-/* What one thread made another frees. */
+/* Each thread frees what another one made. */
 static void *make_and_free(struct worker *w)
 {
 	unsigned seed = (unsigned)w->id;
@@ -54,7 +50,7 @@ static void trim_and_count(void)
 	}
 }
 
-static void forget_exchanged(void)
+static void release_exchanged(void)
 {
 	for (int i = 0; i < SLOTS; i++)
 		tensor_release(atomic_exchange(&exchanged[i], NULL));
@@ -63,27 +59,30 @@ static void forget_exchanged(void)
 static void memory_is_trimmed_while_threads_allocate(void **state)
 {
 	with_threads(make_and_free, trim_and_count);
-	forget_exchanged();
+	release_exchanged();
 }
 
-/* A thread's magazines go to the heap at its end. */
-static void blocks_of_ended_threads_are_used_again(void **state)
+/* A thread's magazines are returned to the heap at its end. */
+static void blocks_of_ended_threads_are_reused(void **state)
 {
 	struct tensor_cache_stats before, after;
 
 	with_threads(make_and_free, NULL);
-	forget_exchanged();
+	release_exchanged();
 	tensor_cache_trim();
 	tensor_cache_stats(&before);
 	for (int i = 0; i < 5; i++)
 		with_threads(make_and_free, NULL);
-	forget_exchanged();
+	release_exchanged();
 	tensor_cache_trim();
 	tensor_cache_stats(&after);
 	assert_true(after.blocks <= before.blocks + (1 << 20));
 }
 
-/* Moves that look for the tensors of their storage, while other tensors come and go. */
+/*
+ * Sharing small and large tensors searches for the tensors of their storage while other threads
+ * make and release tensors.
+ */
 static void share_small_and_large(void)
 {
 	for (int i = 0; i < 100; i++)
@@ -101,7 +100,7 @@ static void share_small_and_large(void)
 static void tensors_move_to_buffers_while_threads_allocate(void **state)
 {
 	with_threads(make_and_free, share_small_and_large);
-	forget_exchanged();
+	release_exchanged();
 }
 
 static tensor *moving;
@@ -125,7 +124,7 @@ static void threads_share_one_tensor(void **state)
 		}
 }
 
-/* Its address stays, and its bytes. */
+/* The address and the bytes stay the same while the storage is moved. */
 static void *read_while_it_moves(struct worker *w)
 {
 	for (int i = 0; i < 50; i++)
@@ -148,15 +147,14 @@ static void large_tensor_is_read_while_it_moves(void **state)
 		}
 }
 
-/* ---- channels
- * ------------------------------------------------------------------------------------------- */
+/* ---- channels ---- */
 
 enum { MESSAGES = 100 };
 
 static struct pair forth;
 static _Atomic int arrived;
 
-/* Even threads send, odd ones receive. */
+/* Threads of even number send, those of odd number receive. */
 static void *send_or_receive(struct worker *w)
 {
 	for (int i = 0; i < MESSAGES; i++)
@@ -189,7 +187,7 @@ static void threads_send_and_receive_on_one_channel(void **state)
 	pair_close(&forth);
 }
 
-/* Channels come and go while buffers that they have sent are freed. */
+/* Channels are opened and closed while buffers that they sent are freed. */
 static void *open_send_and_close(struct worker *w)
 {
 	for (int i = 0; i < 20; i++) {
@@ -213,8 +211,7 @@ static void threads_open_and_close_channels(void **state)
 	with_threads(open_send_and_close, NULL);
 }
 
-/* ---- registries
- * ------------------------------------------------------------------------------------------ */
+/* ---- registries ---- */
 
 static int set_up_alloc(const struct tensor_allocator *self, tensor_device d, size_t n, void **p)
 {
@@ -280,7 +277,7 @@ static void backend_is_registered_while_operators_are_called(void **state)
 	with_threads(call_operators, register_backend);
 }
 
-/* The first call loads it: in all threads at once. */
+/* All threads make the first call at once, which loads the plugin. */
 static void *use_plugins(struct worker *w)
 {
 	tensor_scope {
@@ -319,17 +316,16 @@ static void *fail_in_its_own_way(struct worker *w)
 	return NULL;
 }
 
-static void errors_belong_to_their_threads(void **state)
+static void error_records_are_per_thread(void **state)
 {
 	with_threads(fail_in_its_own_way, NULL);
 }
 
-/* ---- generators
- * --------------------------------------------------------------------------------------------- */
+/* ---- generators ---- */
 
 static tensor_generator *generator;
 
-static void *draw(struct worker *w)
+static void *draw_numbers(struct worker *w)
 {
 	struct tensor_generator_state now;
 
@@ -361,15 +357,14 @@ static void threads_draw_from_one_generator(void **state)
 	tensor_release(ok(tensor_rand_generator(TENSOR_INTS(4), generator, F32)));
 	tensor_generator_get_state(generator, &one);
 	tensor_generator_manual_seed(generator, 7);
-	with_threads(draw, NULL);
+	with_threads(draw_numbers, NULL);
 	tensor_generator_get_state(generator, &now);
 	assert_int_equal(now.offset, THREADS * 200 * one.offset);
-	with_threads(draw, reseed);
+	with_threads(draw_numbers, reseed);
 	tensor_generator_release(generator);
 }
 
-/* ---- the pool of workers
- * --------------------------------------------------------------------------------------- */
+/* ---- the pool of workers ---- */
 
 enum { MANY = 1 << 17 };
 
@@ -403,13 +398,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(libraries_are_loaded_by_several_threads),
 		cmocka_unit_test(memory_is_trimmed_while_threads_allocate),
-		cmocka_unit_test(blocks_of_ended_threads_are_used_again),
+		cmocka_unit_test(blocks_of_ended_threads_are_reused),
 		cmocka_unit_test(tensors_move_to_buffers_while_threads_allocate),
 		cmocka_unit_test(threads_share_one_tensor),
 		cmocka_unit_test(large_tensor_is_read_while_it_moves),
 		cmocka_unit_test(threads_send_and_receive_on_one_channel),
 		cmocka_unit_test(threads_open_and_close_channels),
-		cmocka_unit_test(errors_belong_to_their_threads),
+		cmocka_unit_test(error_records_are_per_thread),
 		cmocka_unit_test(threads_draw_from_one_generator),
 		cmocka_unit_test(threads_share_the_workers_while_their_number_changes),
 		cmocka_unit_test(backend_is_registered_while_operators_are_called),

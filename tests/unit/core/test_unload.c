@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* A program that opens the library with dlopen() and closes it again. It is not linked with it. */
+/* A program that opens the library with dlopen() and closes it again; it is not linked with it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,10 @@ static void *compute_and_stay(void *ctx)
 	return NULL;
 }
 
-/* The library has something to do when a thread ends, so its code must be there then. */
+/*
+ * The destructor of a thread key is in the library: its code must still be mapped when the thread
+ * ends.
+ */
 static void thread_ends_after_the_library_was_closed(void **state)
 {
 	for (int i = 0; i < 3; i++) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* u16, u32 and u64: promotion, arithmetic and order up to their ends, and the same as i64 below. */
+/*
+ * u16, u32 and u64: promotion, arithmetic and order up to their limits, and agreement with i64 in
+ * its range.
+ */
 #include "check.h"
 
 #include <string.h>
 
 static const enum tensor_dtype unsigneds[] = { TENSOR_U16, TENSOR_U32, TENSOR_U64 };
 
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
 #define EACH(d)                                                                        \
 	for (const enum tensor_dtype *p_ = unsigneds, *end_ = p_ + 3; p_ < end_; p_++) \
 		for (enum tensor_dtype d = *p_, once_ = 1; once_; once_ = 0)
@@ -20,7 +22,7 @@ static tensor *u64(const uint64_t *v, int64_t n)
 	u64((const uint64_t[]){ __VA_ARGS__ }, \
 	    (int64_t)(sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t)))
 
-static tensor *as(tensor *t, enum tensor_dtype dtype)
+static tensor *to_dtype(tensor *t, enum tensor_dtype dtype)
 {
 	return ok(tensor_to(t, OF(dtype)));
 }
@@ -34,7 +36,7 @@ static void assert_u64(tensor *t, const uint64_t *want, int64_t n, int line)
 	assert_done(tensor_copy_to(t, got, n * sizeof(*got)));
 	for (int64_t i = 0; i < n; i++)
 		if (got[i] != want[i])
-			fail_msg("line %d: element %lld is %llu, not %llu", line, (long long)i,
+			fail_msg("line %d: element %lld is %llu, expected %llu", line, (long long)i,
 				 (unsigned long long)got[i], (unsigned long long)want[i]);
 }
 #define ASSERT_U64(t, ...)                                                                  \
@@ -52,7 +54,7 @@ static void assert_bools(tensor *t, const char *want)
 		assert_int_equal(got[i], want[i] == '1');
 }
 
-static void promotion_holds_both_ranges(void **state)
+static void promoted_dtype_holds_both_ranges(void **state)
 {
 	static const struct {
 		enum tensor_dtype a, b, want;
@@ -79,20 +81,19 @@ static void promotion_holds_both_ranges(void **state)
 		{ TENSOR_F8_E5M2, TENSOR_F8_E5M2, TENSOR_F8_E5M2 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(tensor_promote_types(rows[i].a, rows[i].b), rows[i].want);
 		assert_int_equal(tensor_promote_types(rows[i].b, rows[i].a), rows[i].want);
 		if (!rows[i].want)
-			assert_non_null(strstr(tensor_last_error()->text, "no common dtype"));
+			assert_contains(tensor_last_error()->text, "no common dtype");
 	}
 }
 
-/* Where there is no common dtype every kind of operator says so; a 0-d tensor or a number is fine.
- */
+/* Operators fail if the operands have no common dtype; a 0-d tensor or a scalar is accepted. */
 static void no_common_dtype_is_refused(void **state)
 {
 	tensor_scope {
-		tensor *u = U64(1, 2), *i = as(u, TENSOR_I64), *m[] = { u, i },
+		tensor *u = U64(1, 2), *i = to_dtype(u, TENSOR_I64), *m[] = { u, i },
 		       *out = ok(tensor_empty_like(u, (tensor_options){ 0 }));
 
 		assert_null(tensor_add(u, i));
@@ -105,7 +106,7 @@ static void no_common_dtype_is_refused(void **state)
 		assert_null(tensor_add_out(out, u, i));
 		assert_null(tensor_addcmul(u, i, i));
 		assert_null(tensor_isin_tensor_tensor(u, i));
-		assert_non_null(strstr(tensor_last_error()->text, "no common dtype"));
+		assert_contains(tensor_last_error()->text, "no common dtype");
 		ASSERT_U64(tensor_add(u, ok(tensor_select(i, 0, 1))), 3, 4);
 		ASSERT_U64(tensor_add_scalar(u, TENSOR_SCALAR(-1)), 0, 1);
 	}
@@ -156,8 +157,8 @@ static void arithmetic_wraps_and_order_is_unsigned(void **state)
 	}
 }
 
-/* Beyond the greatest i64 too: exact in memory and text, a float as a number. */
-static void values_above_i64_come_through(void **state)
+/* Values above INT64_MAX: exact in memory and text, a float as a scalar. */
+static void values_above_int64_max_are_exact(void **state)
 {
 	char text[64];
 	tensor_scalar s;
@@ -167,28 +168,33 @@ static void values_above_i64_come_through(void **state)
 		tensor *x = U64(TOP), *f;
 
 		tensor_format(x, text, sizeof(text));
-		assert_non_null(strstr(text, "18446744073709551615"));
+		assert_contains(text, "18446744073709551615");
 		assert_done(tensor_item(x, &d));
 		assert_true(d == 0x1p64);
 		assert_done(tensor_item_scalar(x, &s));
 		assert_true(s.kind == TENSOR_SCALAR_FLOAT && s.d == 0x1p64);
-		f = as(U64(1ull << 63, 0xfffffffffffff800), TENSOR_F64);
-		ASSERT_U64(as(f, TENSOR_U64), 1ull << 63, 0xfffffffffffff800);
-		ASSERT_U64(as(as(f, TENSOR_F32), TENSOR_U64), 1ull << 63, TOP);
+		f = to_dtype(U64(1ull << 63, 0xfffffffffffff800), TENSOR_F64);
+		ASSERT_U64(to_dtype(f, TENSOR_U64), 1ull << 63, 0xfffffffffffff800);
+		ASSERT_U64(to_dtype(to_dtype(f, TENSOR_F32), TENSOR_U64), 1ull << 63, TOP);
 		f = ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(-1.0), OF(TENSOR_F32)));
-		ASSERT_U64(as(f, TENSOR_U64), TOP);
-		ASSERT_U64(as(ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(-1), OF(TENSOR_I8))),
-			      TENSOR_U64),
-			   TOP);
+		ASSERT_U64(to_dtype(f, TENSOR_U64), TOP);
+		ASSERT_U64(
+			to_dtype(ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(-1), OF(TENSOR_I8))),
+				 TENSOR_U64),
+			TOP);
 		ASSERT_U64(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(0x1.8p63), OF(TENSOR_U64)),
 			   3ull << 62);
 	}
 }
 
-/* Every operator that takes integers, on small ones: the i64 result, in the unsigned dtype. */
-static tensor *chain(tensor *x, tensor *y, int step)
+/*
+ * Every operator on integers, with small values: the result equals that of i64, in the unsigned
+ * dtype.
+ */
+static tensor *operator_step(tensor *x, tensor *y, int step)
 {
-	tensor *v, *at, *index = as(ok(tensor_remainder_scalar(x, TENSOR_SCALAR(5))), TENSOR_I64);
+	tensor *v, *at,
+		*index = to_dtype(ok(tensor_remainder_scalar(x, TENSOR_SCALAR(5))), TENSOR_I64);
 
 	switch (step) {
 	case 0:
@@ -236,11 +242,11 @@ static tensor *chain(tensor *x, tensor *y, int step)
 	case 19:
 		return tensor_nonzero(x);
 	case 20:
-		return tensor_repeat_interleave_self_tensor(y, as(x, TENSOR_I64), 0);
+		return tensor_repeat_interleave_self_tensor(y, to_dtype(x, TENSOR_I64), 0);
 	case 21:
 		return tensor_linspace(TENSOR_SCALAR(0), TENSOR_SCALAR(9), 7, OF(tensor_dtype(x)));
 	case 22:
-		return tensor_one_hot(as(x, TENSOR_I64), 40);
+		return tensor_one_hot(to_dtype(x, TENSOR_I64), 40);
 	case 23:
 		return tensor_sqrt(x);
 	case 24:
@@ -261,8 +267,8 @@ static bool same_values(tensor *a, tensor *b)
 
 	if (tensor_numel(a) != tensor_numel(b))
 		return false;
-	assert_done(tensor_item(ok(tensor_max(ok(tensor_abs(
-					ok(tensor_sub(as(a, TENSOR_F64), as(b, TENSOR_F64))))))),
+	assert_done(tensor_item(ok(tensor_max(ok(tensor_abs(ok(tensor_sub(
+					to_dtype(a, TENSOR_F64), to_dtype(b, TENSOR_F64))))))),
 				&most));
 	return most == 0;
 }
@@ -283,8 +289,8 @@ static void small_values_agree_with_i64(void **state)
 					ok(tensor_from_data(v, TENSOR_INTS(24), OF(TENSOR_I64)));
 				tensor *y =
 					ok(tensor_from_data(w, TENSOR_INTS(24), OF(TENSOR_I64)));
-				tensor *want = chain(x, y, step),
-				       *got = chain(as(x, d), as(y, d), step);
+				tensor *want = operator_step(x, y, step),
+				       *got = operator_step(to_dtype(x, d), to_dtype(y, d), step);
 
 				if (!got || !want)
 					fail_msg("%s, step %d: %s", tensor_dtype_name(d), step,
@@ -308,7 +314,7 @@ static void random_stays_in_range(void **state)
 							 0x1p63;
 
 			ok(tensor_random_(t));
-			f = as(t, TENSOR_F64);
+			f = to_dtype(t, TENSOR_F64);
 			assert_done(tensor_item(ok(tensor_min(f)), &low));
 			assert_done(tensor_item(ok(tensor_max(f)), &high));
 			assert_true(low >= 0 && low < most / 16 && high > most / 16 * 15 &&
@@ -320,10 +326,10 @@ static void random_stays_in_range(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(promotion_holds_both_ranges),
+		cmocka_unit_test(promoted_dtype_holds_both_ranges),
 		cmocka_unit_test(no_common_dtype_is_refused),
 		cmocka_unit_test(arithmetic_wraps_and_order_is_unsigned),
-		cmocka_unit_test(values_above_i64_come_through),
+		cmocka_unit_test(values_above_int64_max_are_exact),
 		cmocka_unit_test(small_values_agree_with_i64),
 		cmocka_unit_test(random_stays_in_range),
 	};

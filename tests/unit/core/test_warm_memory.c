@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Warm memory: once a program has done its work a few times, doing it again touches no page that
- * the kernel must still find. Counted are all page faults of the process.
+ * Steady state: once a program has repeated its work a few times, further repetitions cause no page
+ * fault. All page faults of the process are counted.
  *
- * A fault that is not the library's may come at any time (a page that was swapped out, moved or
- * collapsed into a huge one), but not in every round: what the library does in its steady state
- * repeats. So there are some rounds, and one without a fault is enough.
+ * Other page faults may occur at any time (a page that was swapped out, moved or collapsed into a
+ * huge one), but not in every round, while those of the library would repeat. So there are several
+ * rounds, and one without a fault is sufficient.
  */
 #include "check.h"
 
 #include <sys/resource.h>
 
 #ifdef __SANITIZE_ADDRESS__
-/* By itself it keeps what was freed from being used again, in fresh pages. */
+/* AddressSanitizer's quarantine would keep freed memory from being reused. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -21,8 +21,8 @@ const char *__asan_default_options(void)
 #endif
 
 #define ROUNDS 6
-#define MANY   25 /* steps of a round, and before the first */
-#define FEW    4  /* of large tensors */
+#define MANY   25 /* steps of a round, and of the warm-up */
+#define FEW    4  /* the same for large tensors */
 
 static long faults(void)
 {
@@ -32,7 +32,7 @@ static long faults(void)
 	return u.ru_minflt + u.ru_majflt;
 }
 
-/* Stack that deep recursion has touched once. */
+/* Deep recursion touches the pages of the stack in advance. */
 static void __attribute__((noinline)) touch_stack(void)
 {
 	volatile char page[1 << 19];
@@ -43,7 +43,7 @@ static void __attribute__((noinline)) touch_stack(void)
 
 typedef void (*step_fn)(void *ctx);
 
-/* The fewest faults that a round of steps had. */
+/* The smallest number of page faults of a round. */
 static long fewest_faults(step_fn step, void *ctx, int steps)
 {
 	long fewest = -1;
@@ -138,22 +138,22 @@ static void operators_of(int64_t rows, int64_t n, int steps)
 	}
 }
 
-static void operators_of_4_kib_fault_no_page(void **state)
+static void operators_on_4_kib_cause_no_page_fault(void **state)
 {
 	operators_of(32, 32, MANY);
 }
 
-static void operators_of_256_kib_fault_no_page(void **state)
+static void operators_on_256_kib_cause_no_page_fault(void **state)
 {
 	operators_of(256, 256, MANY);
 }
 
-static void operators_of_4_mib_fault_no_page(void **state)
+static void operators_on_4_mib_cause_no_page_fault(void **state)
 {
 	operators_of(1024, 1024, FEW);
 }
 
-/* The largest results: a few operators, as time matters. */
+/* The largest results: few operators, to save time. */
 static void fill_64_mib(void *ctx)
 {
 	tensor *x = ctx;
@@ -164,7 +164,7 @@ static void fill_64_mib(void *ctx)
 	}
 }
 
-static void operators_of_64_mib_fault_no_page(void **state)
+static void operators_on_64_mib_cause_no_page_fault(void **state)
 {
 	NOT_WATCHED();
 	tensor_scope
@@ -224,7 +224,7 @@ static void train(void *ctx)
 	}
 }
 
-static void training_step_faults_no_page(void **state)
+static void training_step_causes_no_page_fault(void **state)
 {
 	NOT_WATCHED();
 	tensor_scope {
@@ -237,11 +237,11 @@ static void training_step_faults_no_page(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(operators_of_4_kib_fault_no_page),
-		cmocka_unit_test(operators_of_256_kib_fault_no_page),
-		cmocka_unit_test(operators_of_4_mib_fault_no_page),
-		cmocka_unit_test(operators_of_64_mib_fault_no_page),
-		cmocka_unit_test(training_step_faults_no_page),
+		cmocka_unit_test(operators_on_4_kib_cause_no_page_fault),
+		cmocka_unit_test(operators_on_256_kib_cause_no_page_fault),
+		cmocka_unit_test(operators_on_4_mib_cause_no_page_fault),
+		cmocka_unit_test(operators_on_64_mib_cause_no_page_fault),
+		cmocka_unit_test(training_step_causes_no_page_fault),
 	};
 
 	return cmocka_run_group_tests_name("warm_memory", tests, NULL, NULL);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Operators whose n-th allocation fails, for each n: they fail with ENOMEM, leave nothing behind,
- * and succeed when there is memory again. `make torture` does the same to all operators.
+ * Operators whose n-th allocation fails, for each n: they fail with ENOMEM, leave no tensor, and
+ * succeed when memory is available. `make torture` does the same with all operators.
  */
 #include "autograd.h"
 
 #include <unistd.h>
 
-#include "tests/fuzz/calls/fail.c" /* its malloc is the program's */
+#include "tests/fuzz/calls/fail.c" /* replaces malloc() in this program */
 
 enum { MOST = 2000 };
 
-static tensor *x, *square; /* of the test, made with memory */
+static tensor *x, *square; /* inputs, made before allocations fail */
 
-static void fails_without_memory(void **state)
+static void operator_without_memory_gives_enomem(void **state)
 {
 	tensor *(*call)(void) = *state;
 	struct tensor_live_counts before, after;
@@ -30,7 +30,7 @@ static void fails_without_memory(void **state)
 			available = call() || tensor_last_error()->code != ENOSYS;
 		}
 		if (!available)
-			skip(); /* no LAPACK */
+			skip(); /* LAPACK is not installed */
 		fail_spare_others();
 		tensor_set_grad(x, NULL);
 		tensor_set_grad(square, NULL);
@@ -56,15 +56,15 @@ static void fails_without_memory(void **state)
 	}
 }
 
-/* NULL, or the result after a backward from it. */
-static tensor *and_back(tensor *t)
+/* Runs backward from the result; returns the result or NULL. */
+static tensor *with_backward(tensor *t)
 {
 	return t && tensor_backward(tensor_sum(t)) == 0 ? t : NULL;
 }
 
 static tensor *linear(void)
 {
-	return and_back(tensor_linear(x, x, tensor_none));
+	return with_backward(tensor_linear(x, x, tensor_none));
 }
 
 static tensor *matrix_exp(void)
@@ -89,12 +89,12 @@ static tensor *bincount(void)
 
 static tensor *norm(void)
 {
-	return and_back(tensor_norm(x, S(3)));
+	return with_backward(tensor_norm(x, S(3)));
 }
 
 static tensor *prod(void)
 {
-	return and_back(tensor_prod(tensor_mul(x, tensor_gt_scalar(x, S(0.5)))));
+	return with_backward(tensor_prod(tensor_mul(x, tensor_gt_scalar(x, S(0.5)))));
 }
 
 static tensor *det_with_graph(void)
@@ -119,7 +119,7 @@ static tensor *batch_norm(void)
 {
 	tensor *mean = tensor_zeros(TENSOR_INTS(4), F64), *var = tensor_ones(TENSOR_INTS(4), F64);
 
-	return and_back(
+	return with_backward(
 		tensor_batch_norm(x, tensor_none, tensor_none, mean, var, true, 0.1, 1e-5, false));
 }
 
@@ -138,22 +138,31 @@ static tensor *batch_norm_with_graph(void)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		{ "linear_without_memory_fails", fails_without_memory, NULL, NULL, linear },
-		{ "matrix_exp_without_memory_fails", fails_without_memory, NULL, NULL, matrix_exp },
-		{ "vander_without_memory_fails", fails_without_memory, NULL, NULL, vander },
-		{ "cond_without_memory_fails", fails_without_memory, NULL, NULL, cond },
-		{ "bincount_without_memory_fails", fails_without_memory, NULL, NULL, bincount },
-		{ "norm_without_memory_fails", fails_without_memory, NULL, NULL, norm },
-		{ "prod_without_memory_fails", fails_without_memory, NULL, NULL, prod },
-		{ "det_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
-		  det_with_graph },
-		{ "batch_norm_with_graph_without_memory_fails", fails_without_memory, NULL, NULL,
-		  batch_norm_with_graph },
-		{ "attention_without_memory_fails", fails_without_memory, NULL, NULL, attention },
-		{ "batch_norm_without_memory_fails", fails_without_memory, NULL, NULL, batch_norm },
+		{ "linear_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  linear },
+		{ "matrix_exp_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, matrix_exp },
+		{ "vander_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  vander },
+		{ "cond_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  cond },
+		{ "bincount_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  bincount },
+		{ "norm_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  norm },
+		{ "prod_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  prod },
+		{ "det_with_graph_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, det_with_graph },
+		{ "batch_norm_with_graph_without_memory_fails",
+		  operator_without_memory_gives_enomem, NULL, NULL, batch_norm_with_graph },
+		{ "attention_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, attention },
+		{ "batch_norm_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, batch_norm },
 	};
 
-	/* Otherwise tensors take what the thread has kept, and nothing is allocated. */
+	/* Otherwise tensors would use blocks that the thread has cached, without an allocation. */
 	if (!getenv("TENSOR_DEBUG")) {
 		setenv("TENSOR_DEBUG", "1", 1);
 		execv("/proc/self/exe", argv);

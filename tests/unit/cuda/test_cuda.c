@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * CUDA: every operator against the CPU's result on the same numbers, copies, and what happens to
- * bad input. Where no device can be had the tests are skipped and say why; the first one runs
- * everywhere. Over 500 lines, because one set of comparisons serves all of them.
+ * CUDA: every operator against the CPU's result for the same values, copies, and errors. Tests are
+ * skipped with a reason where there is no device; the first one runs everywhere. Over 500 lines,
+ * because all tests use one set of comparisons.
  */
 #include "check.h"
 
@@ -36,8 +36,8 @@ static tensor *on_cuda(tensor *t)
 	return g;
 }
 
-/* Small numbers of both signs, repeatable; whole ones for integers. */
-static tensor *numbers(tensor_ints shape, enum tensor_dtype dtype)
+/* Small repeatable values of both signs; integers for integer dtypes. */
+static tensor *pseudo_random(tensor_ints shape, enum tensor_dtype dtype)
 {
 	static uint32_t state = 1;
 	tensor *t = ok(tensor_empty(shape, TENSOR_OPTIONS(.dtype = TENSOR_F64)));
@@ -53,13 +53,13 @@ static tensor *numbers(tensor_ints shape, enum tensor_dtype dtype)
 	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
 
-static tensor *whole(tensor_ints shape, const int64_t *values)
+static tensor *integers(tensor_ints shape, const int64_t *values)
 {
 	return ok(tensor_from_data(values, shape, I64));
 }
 
-/* The device's result is the CPU's: dtype, shape, and each element within tol. */
-#define same(gpu, cpu, tol) check_near_((gpu), (cpu), (tol), __FILE__, __LINE__)
+/* The results of the device and the CPU have the same dtype and shape, and elements within tol. */
+#define assert_near(gpu, cpu, tol) check_near_((gpu), (cpu), (tol), __FILE__, __LINE__)
 static void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, int line)
 {
 	tensor *got = check_ok_(tensor_to(check_ok_(gpu, file, line), CPU), file, line);
@@ -86,9 +86,9 @@ static void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, 
 	free(y);
 }
 
-/* ---- everywhere ---- */
+/* ---- without a device ---- */
 
-static void device_that_is_not_there_is_refused_with_the_reason(void **state)
+static void missing_device_is_refused_with_a_reason(void **state)
 {
 	int n = tensor_cuda_is_available() ? tensor_cuda_device_count() : 0;
 	tensor_device none = TENSOR_DEVICE_CUDA(n);
@@ -104,7 +104,7 @@ static void device_that_is_not_there_is_refused_with_the_reason(void **state)
 		assert_int_equal(tensor_cuda_synchronize(0), -ENODEV);
 		assert_int_equal(tensor_cuda_set_stream(0, NULL), -ENODEV);
 		assert_null(tensor_cuda_current_stream(0));
-		/* More than that there is none; and never that the plugin misses an operator. */
+		/* The text states a reason; it never says that the plugin lacks an operator. */
 		assert_true(strlen(tensor_last_error()->text) > 20);
 		assert_null(strstr(tensor_last_error()->text, "another build"));
 	} else {
@@ -123,33 +123,33 @@ static void copies_keep_every_element(void **state)
 	NEED_DEVICE();
 	for (size_t i = 0; i < 6; i++) {
 		tensor_scope {
-			tensor *a = numbers(TENSOR_SHAPE(5, 6, 7), dtypes[i]);
+			tensor *a = pseudo_random(TENSOR_SHAPE(5, 6, 7), dtypes[i]);
 			tensor *p = tensor_permute(a, TENSOR_INTS(2, 0, 1));
 			tensor *s = tensor_slice(a, 2, 1, 7, 2);
 
-			same(on_cuda(a), a, 0);
-			same(on_cuda(p), p, 0);
-			same(on_cuda(s), s, 0);
-			same(tensor_permute(on_cuda(a), TENSOR_INTS(2, 0, 1)), p, 0);
-			same(tensor_slice(on_cuda(a), 2, 1, 7, 2), s, 0);
-			same(tensor_clone(tensor_slice(on_cuda(a), 2, 1, 7, 2)), s, 0);
+			assert_near(on_cuda(a), a, 0);
+			assert_near(on_cuda(p), p, 0);
+			assert_near(on_cuda(s), s, 0);
+			assert_near(tensor_permute(on_cuda(a), TENSOR_INTS(2, 0, 1)), p, 0);
+			assert_near(tensor_slice(on_cuda(a), 2, 1, 7, 2), s, 0);
+			assert_near(tensor_clone(tensor_slice(on_cuda(a), 2, 1, 7, 2)), s, 0);
 		}
 	}
 }
 
-static void copies_convert_on_the_way(void **state)
+static void copies_convert_dtypes(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
-		tensor *a = numbers(TENSOR_SHAPE(4, 9), TENSOR_F64), *g = on_cuda(a);
+		tensor *a = pseudo_random(TENSOR_SHAPE(4, 9), TENSOR_F64), *g = on_cuda(a);
 
 		for (int to = TENSOR_BOOL; to <= TENSOR_F64; to++) {
 			if (to == TENSOR_F16 || to == TENSOR_BF16 || to == TENSOR_U8)
 				continue;
-			same(tensor_to(g, CUDA_OF(to)), tensor_to(a, TENSOR_OPTIONS(.dtype = to)),
-			     0);
-			same(tensor_to(a, CUDA_OF(to)), tensor_to(a, TENSOR_OPTIONS(.dtype = to)),
-			     0);
+			assert_near(tensor_to(g, CUDA_OF(to)),
+				    tensor_to(a, TENSOR_OPTIONS(.dtype = to)), 0);
+			assert_near(tensor_to(a, CUDA_OF(to)),
+				    tensor_to(a, TENSOR_OPTIONS(.dtype = to)), 0);
 		}
 		assert_values(tensor_to(on_cuda(iota(-1, TENSOR_SHAPE(3))),
 					TENSOR_OPTIONS(.dtype = TENSOR_BOOL,
@@ -158,23 +158,23 @@ static void copies_convert_on_the_way(void **state)
 	}
 }
 
-static void copies_fill_strided_places(void **state)
+static void copies_write_strided_tensors(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
 		tensor *a = ok(tensor_zeros(TENSOR_SHAPE(6, 8), F32)), *g = on_cuda(a);
-		tensor *row = numbers(TENSOR_SHAPE(4), TENSOR_F32);
+		tensor *row = pseudo_random(TENSOR_SHAPE(4), TENSOR_F32);
 		tensor *back = ok(tensor_zeros(TENSOR_SHAPE(8, 6), F32));
 
 		ok(tensor_copy_(tensor_slice(a, 1, 0, 8, 2), row)); /* broadcast */
 		ok(tensor_copy_(tensor_slice(g, 1, 0, 8, 2), row));
-		same(g, a, 0);
+		assert_near(g, a, 0);
 		ok(tensor_copy_(tensor_t(back), g));
-		same(g, tensor_t(back), 0);
+		assert_near(g, tensor_t(back), 0);
 	}
 }
 
-static void numbers_come_back_one_by_one(void **state)
+static void item_reads_single_elements(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
@@ -189,13 +189,13 @@ static void numbers_come_back_one_by_one(void **state)
 	}
 }
 
-/* A buffer of its own, which is pinned at the first copy and again after reuse. */
+/* A buffer that is pinned at the first copy, and again after it was reused. */
 static void large_copies_go_through_pinned_memory(void **state)
 {
 	NEED_DEVICE();
 	for (int round = 0; round < 3; round++) {
 		tensor_scope {
-			tensor *a = numbers(TENSOR_SHAPE(512, 1024), TENSOR_F32);
+			tensor *a = pseudo_random(TENSOR_SHAPE(512, 1024), TENSOR_F32);
 			tensor *g = on_cuda(a), *back;
 			bool before = tensor_cuda_set_nonblocking(true);
 
@@ -206,10 +206,10 @@ static void large_copies_go_through_pinned_memory(void **state)
 			assert_done(tensor_cuda_synchronize(0));
 			assert_true(tensor_cuda_set_nonblocking(false));
 			assert_memory_equal(tensor_data(back), tensor_data(a), 512 * 1024 * 4);
-			same(g, a, 0);
+			assert_near(g, a, 0);
 		}
 		if (round == 1)
-			tensor_cache_trim(); /* mappings go, and their pins before them */
+			tensor_cache_trim(); /* unmaps the cached buffers, after unpinning them */
 	}
 }
 
@@ -224,44 +224,48 @@ static void fill_writes_every_element(void **state)
 		tensor *a = ok(tensor_full(TENSOR_SHAPE(3, 5), TENSOR_SCALAR(7),
 					   TENSOR_OPTIONS(.dtype = TENSOR_I32)));
 
-		same(g, a, 0);
+		assert_near(g, a, 0);
 		ok(tensor_fill_(tensor_slice(g, 1, 1, 5, 2), TENSOR_SCALAR(-2.0)));
 		ok(tensor_fill_(tensor_slice(a, 1, 1, 5, 2), TENSOR_SCALAR(-2.0)));
-		same(g, a, 0);
-		same(tensor_zeros_like(g, TENSOR_OPTIONS(0)),
-		     tensor_zeros_like(a, TENSOR_OPTIONS(0)), 0);
+		assert_near(g, a, 0);
+		assert_near(tensor_zeros_like(g, TENSOR_OPTIONS(0)),
+			    tensor_zeros_like(a, TENSOR_OPTIONS(0)), 0);
 	}
 }
 
 static void elementwise_equals_the_cpu_in(enum tensor_dtype d)
 {
 	tensor_scope {
-		tensor *a = numbers(TENSOR_SHAPE(6, 10), d), *b = numbers(TENSOR_SHAPE(6, 10), d);
-		tensor *row = numbers(TENSOR_SHAPE(10), d), *col = numbers(TENSOR_SHAPE(6, 1), d);
-		tensor *c = numbers(TENSOR_SHAPE(3, 10, 6), d);
+		tensor *a = pseudo_random(TENSOR_SHAPE(6, 10), d),
+		       *b = pseudo_random(TENSOR_SHAPE(6, 10), d);
+		tensor *row = pseudo_random(TENSOR_SHAPE(10), d),
+		       *col = pseudo_random(TENSOR_SHAPE(6, 1), d);
+		tensor *c = pseudo_random(TENSOR_SHAPE(3, 10, 6), d);
 		tensor *ga = on_cuda(a), *gb = on_cuda(b), *gc = on_cuda(c);
 
-		same(tensor_add(ga, gb), tensor_add(a, b), 0);
-		same(tensor_mul(ga, gb), tensor_mul(a, b), 0);
-		same(tensor_add(ga, on_cuda(row)), tensor_add(a, row), 0);
-		same(tensor_mul(on_cuda(col), ga), tensor_mul(col, a), 0);
-		same(tensor_add(gc, tensor_t(ga)), tensor_add(c, tensor_t(a)), 0);
-		same(tensor_mul(tensor_permute(gc, TENSOR_INTS(1, 0, 2)), on_cuda(tensor_t(col))),
-		     tensor_mul(tensor_permute(c, TENSOR_INTS(1, 0, 2)), tensor_t(col)), 0);
-		same(tensor_add(tensor_slice(ga, 1, 0, 10, 3), tensor_slice(gb, 1, 0, 10, 3)),
-		     tensor_add(tensor_slice(a, 1, 0, 10, 3), tensor_slice(b, 1, 0, 10, 3)), 0);
+		assert_near(tensor_add(ga, gb), tensor_add(a, b), 0);
+		assert_near(tensor_mul(ga, gb), tensor_mul(a, b), 0);
+		assert_near(tensor_add(ga, on_cuda(row)), tensor_add(a, row), 0);
+		assert_near(tensor_mul(on_cuda(col), ga), tensor_mul(col, a), 0);
+		assert_near(tensor_add(gc, tensor_t(ga)), tensor_add(c, tensor_t(a)), 0);
+		assert_near(tensor_mul(tensor_permute(gc, TENSOR_INTS(1, 0, 2)),
+				       on_cuda(tensor_t(col))),
+			    tensor_mul(tensor_permute(c, TENSOR_INTS(1, 0, 2)), tensor_t(col)), 0);
+		assert_near(
+			tensor_add(tensor_slice(ga, 1, 0, 10, 3), tensor_slice(gb, 1, 0, 10, 3)),
+			tensor_add(tensor_slice(a, 1, 0, 10, 3), tensor_slice(b, 1, 0, 10, 3)), 0);
 		if (d == TENSOR_BOOL)
 			continue;
-		same(tensor_relu(ga), tensor_relu(a), 0);
-		same(tensor_relu(tensor_t(ga)), tensor_relu(tensor_t(a)), 0);
-		same(tensor_add_opt(ga, gb, TENSOR_SCALAR(3)),
-		     tensor_add_opt(a, b, TENSOR_SCALAR(3)), 0);
-		same(tensor_sub(ga, gb), tensor_sub_opt(a, b, TENSOR_SCALAR(1)), 0);
-		same(tensor_mul_scalar(ga, TENSOR_SCALAR(2)),
-		     tensor_mul_scalar(a, TENSOR_SCALAR(2)), 0);
+		assert_near(tensor_relu(ga), tensor_relu(a), 0);
+		assert_near(tensor_relu(tensor_t(ga)), tensor_relu(tensor_t(a)), 0);
+		assert_near(tensor_add_opt(ga, gb, TENSOR_SCALAR(3)),
+			    tensor_add_opt(a, b, TENSOR_SCALAR(3)), 0);
+		assert_near(tensor_sub(ga, gb), tensor_sub_opt(a, b, TENSOR_SCALAR(1)), 0);
+		assert_near(tensor_mul_scalar(ga, TENSOR_SCALAR(2)),
+			    tensor_mul_scalar(a, TENSOR_SCALAR(2)), 0);
 		ok(tensor_add_(tensor_t(ga), tensor_t(gb)));
 		ok(tensor_add_(tensor_t(a), tensor_t(b)));
-		same(ga, a, 0);
+		assert_near(ga, a, 0);
 	}
 }
 
@@ -276,18 +280,18 @@ static void elementwise_equals_the_cpu(void **state)
 	elementwise_equals_the_cpu_in(TENSOR_F64);
 }
 
-static void number_on_the_cpu_stands_next_to_cuda(void **state)
+static void zero_dim_cpu_tensor_combines_with_cuda(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
-		tensor *a = numbers(TENSOR_SHAPE(4, 5), TENSOR_F32), *g = on_cuda(a);
+		tensor *a = pseudo_random(TENSOR_SHAPE(4, 5), TENSOR_F32), *g = on_cuda(a);
 		tensor *f = ok(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(1.5), F64));
 		tensor *i = ok(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(3), F32));
 
-		same(tensor_mul(g, f), tensor_mul(a, f), 0);
-		same(tensor_mul(f, g), tensor_mul(f, a), 0);
-		same(tensor_add(i, tensor_t(g)), tensor_add(i, tensor_t(a)), 0);
-		/* With dimensions it is no number. */
+		assert_near(tensor_mul(g, f), tensor_mul(a, f), 0);
+		assert_near(tensor_mul(f, g), tensor_mul(f, a), 0);
+		assert_near(tensor_add(i, tensor_t(g)), tensor_add(i, tensor_t(a)), 0);
+		/* Only 0-d CPU tensors may be combined with CUDA tensors. */
 		assert_fails(tensor_add(g, a), EINVAL, "one device");
 		assert_fails(tensor_add_(i, g), EINVAL, "device");
 	}
@@ -301,35 +305,35 @@ static void sum_equals_the_cpu(void **state)
 			continue;
 		tensor_scope {
 			double tol = d == TENSOR_F32 ? 1e-5 : 1e-12;
-			tensor *a = numbers(TENSOR_SHAPE(7, 33, 20), d), *g = on_cuda(a);
+			tensor *a = pseudo_random(TENSOR_SHAPE(7, 33, 20), d), *g = on_cuda(a);
 			tensor *ta = tensor_permute(a, TENSOR_INTS(2, 0, 1));
 			tensor *tg = tensor_permute(g, TENSOR_INTS(2, 0, 1));
-			tensor *large = numbers(TENSOR_SHAPE(2, 40000), d);
+			tensor *large = pseudo_random(TENSOR_SHAPE(2, 40000), d);
 
-			same(tensor_sum(g), tensor_sum(a), tol);
-			same(tensor_sum(tg), tensor_sum(ta), tol);
+			assert_near(tensor_sum(g), tensor_sum(a), tol);
+			assert_near(tensor_sum(tg), tensor_sum(ta), tol);
 			for (int k = 0; k < 3; k++) {
-				same(tensor_sum_dim(g, TENSOR_INTS(k), false),
-				     tensor_sum_dim(a, TENSOR_INTS(k), false), tol);
-				same(tensor_sum_dim(tg, TENSOR_INTS(k), true),
-				     tensor_sum_dim(ta, TENSOR_INTS(k), true), tol);
+				assert_near(tensor_sum_dim(g, TENSOR_INTS(k), false),
+					    tensor_sum_dim(a, TENSOR_INTS(k), false), tol);
+				assert_near(tensor_sum_dim(tg, TENSOR_INTS(k), true),
+					    tensor_sum_dim(ta, TENSOR_INTS(k), true), tol);
 			}
-			same(tensor_sum_dim(tg, TENSOR_INTS(0, 2), false),
-			     tensor_sum_dim(ta, TENSOR_INTS(0, 2), false), tol);
-			/* Long rows are summed in pieces. */
-			same(tensor_sum(on_cuda(large)), tensor_sum(large), 100 * tol);
-			same(tensor_sum_dim(on_cuda(large), TENSOR_INTS(1), false),
-			     tensor_sum_dim(large, TENSOR_INTS(1), false), 100 * tol);
-			same(tensor_sum(tensor_slice(g, 0, 0, 0, 1)),
-			     tensor_sum(tensor_slice(a, 0, 0, 0, 1)), 0);
+			assert_near(tensor_sum_dim(tg, TENSOR_INTS(0, 2), false),
+				    tensor_sum_dim(ta, TENSOR_INTS(0, 2), false), tol);
+			/* Long rows are summed in parts. */
+			assert_near(tensor_sum(on_cuda(large)), tensor_sum(large), 100 * tol);
+			assert_near(tensor_sum_dim(on_cuda(large), TENSOR_INTS(1), false),
+				    tensor_sum_dim(large, TENSOR_INTS(1), false), 100 * tol);
+			assert_near(tensor_sum(tensor_slice(g, 0, 0, 0, 1)),
+				    tensor_sum(tensor_slice(a, 0, 0, 0, 1)), 0);
 		}
 	}
 	tensor_scope {
-		tensor *b = numbers(TENSOR_SHAPE(50), TENSOR_BOOL);
-		tensor *a = numbers(TENSOR_SHAPE(5, 6), TENSOR_F32);
+		tensor *b = pseudo_random(TENSOR_SHAPE(50), TENSOR_BOOL);
+		tensor *a = pseudo_random(TENSOR_SHAPE(5, 6), TENSOR_F32);
 
-		same(tensor_sum(on_cuda(b)), tensor_sum(b), 0);
-		same(tensor_mean(on_cuda(a)), tensor_mean(a), 1e-6);
+		assert_near(tensor_sum(on_cuda(b)), tensor_sum(b), 0);
+		assert_near(tensor_mean(on_cuda(a)), tensor_mean(a), 1e-6);
 	}
 }
 
@@ -340,8 +344,9 @@ static void softmax_equals_the_cpu(void **state)
 		double tol = d == TENSOR_F32 ? 1e-6 : 1e-13;
 
 		tensor_scope {
-			tensor *a = numbers(TENSOR_SHAPE(5, 300, 6), d), *g = on_cuda(a);
-			tensor *grad = numbers(TENSOR_SHAPE(5, 300, 6), d), *gg = on_cuda(grad);
+			tensor *a = pseudo_random(TENSOR_SHAPE(5, 300, 6), d), *g = on_cuda(a);
+			tensor *grad = pseudo_random(TENSOR_SHAPE(5, 300, 6), d),
+			       *gg = on_cuda(grad);
 
 			for (int k = 0; k < 3; k++) {
 				tensor *y = ok(tensor_softmax(a, k)),
@@ -349,15 +354,16 @@ static void softmax_equals_the_cpu(void **state)
 				tensor *l = ok(tensor_log_softmax(a, k));
 				tensor *gl = ok(tensor_log_softmax(g, k));
 
-				same(gy, y, tol);
-				same(gl, l, tol);
-				same(tensor_softmax_backward(gg, gy, k),
-				     tensor_softmax_backward(grad, y, k), 10 * tol);
-				same(tensor_log_softmax_backward(gg, gl, k),
-				     tensor_log_softmax_backward(grad, l, k), 100 * tol);
+				assert_near(gy, y, tol);
+				assert_near(gl, l, tol);
+				assert_near(tensor_softmax_backward(gg, gy, k),
+					    tensor_softmax_backward(grad, y, k), 10 * tol);
+				assert_near(tensor_log_softmax_backward(gg, gl, k),
+					    tensor_log_softmax_backward(grad, l, k), 100 * tol);
 			}
-			same(tensor_softmax(tensor_permute(g, TENSOR_INTS(1, 2, 0)), 0),
-			     tensor_softmax(tensor_permute(a, TENSOR_INTS(1, 2, 0)), 0), tol);
+			assert_near(tensor_softmax(tensor_permute(g, TENSOR_INTS(1, 2, 0)), 0),
+				    tensor_softmax(tensor_permute(a, TENSOR_INTS(1, 2, 0)), 0),
+				    tol);
 		}
 	}
 }
@@ -369,43 +375,49 @@ static void products_equal_the_cpu(void **state)
 		double tol = d == TENSOR_F32 ? 1e-5 : 1e-13;
 
 		tensor_scope {
-			tensor *a = numbers(TENSOR_SHAPE(9, 14), d),
-			       *b = numbers(TENSOR_SHAPE(14, 5), d);
-			tensor *at = numbers(TENSOR_SHAPE(14, 9), d);
-			tensor *bt = numbers(TENSOR_SHAPE(5, 14), d),
-			       *bias = numbers(TENSOR_SHAPE(5), d);
-			tensor *wide = numbers(TENSOR_SHAPE(9, 28), d);
+			tensor *a = pseudo_random(TENSOR_SHAPE(9, 14), d),
+			       *b = pseudo_random(TENSOR_SHAPE(14, 5), d);
+			tensor *at = pseudo_random(TENSOR_SHAPE(14, 9), d);
+			tensor *bt = pseudo_random(TENSOR_SHAPE(5, 14), d),
+			       *bias = pseudo_random(TENSOR_SHAPE(5), d);
+			tensor *wide = pseudo_random(TENSOR_SHAPE(9, 28), d);
 			tensor *ga = on_cuda(a), *gb = on_cuda(b), *gw = on_cuda(wide);
 			tensor *out = ok(tensor_zeros(TENSOR_SHAPE(5, 9), CUDA_OF(d)));
 
-			same(tensor_mm(ga, gb), tensor_mm(a, b), tol);
-			same(tensor_mm(tensor_t(on_cuda(at)), gb), tensor_mm(tensor_t(at), b), tol);
-			same(tensor_mm(ga, tensor_t(on_cuda(bt))), tensor_mm(a, tensor_t(bt)), tol);
-			same(tensor_mm(tensor_t(on_cuda(at)), tensor_t(on_cuda(bt))),
-			     tensor_mm(tensor_t(at), tensor_t(bt)), tol);
-			/* Rows apart, elements apart, a vector, nothing to add. */
-			same(tensor_mm(tensor_slice(gw, 1, 3, 17, 1), gb),
-			     tensor_mm(tensor_slice(wide, 1, 3, 17, 1), b), tol);
-			same(tensor_mm(tensor_slice(gw, 1, 0, 28, 2), gb),
-			     tensor_mm(tensor_slice(wide, 1, 0, 28, 2), b), tol);
-			same(tensor_mm(tensor_slice(ga, 0, 2, 3, 1), gb),
-			     tensor_mm(tensor_slice(a, 0, 2, 3, 1), b), tol);
-			same(tensor_mm(ga, tensor_slice(gb, 1, 1, 2, 1)),
-			     tensor_mm(a, tensor_slice(b, 1, 1, 2, 1)), tol);
-			same(tensor_mm(tensor_slice(ga, 1, 0, 0, 1), tensor_slice(gb, 0, 0, 0, 1)),
-			     tensor_mm(tensor_slice(a, 1, 0, 0, 1), tensor_slice(b, 0, 0, 0, 1)),
-			     0);
-			same(tensor_addmm(on_cuda(bias), ga, gb), tensor_addmm(bias, a, b), tol);
-			same(tensor_addmm_opt(on_cuda(bias), ga, gb, TENSOR_SCALAR(0.5),
-					      TENSOR_SCALAR(-2.0)),
-			     tensor_addmm_opt(bias, a, b, TENSOR_SCALAR(0.5), TENSOR_SCALAR(-2.0)),
-			     tol);
+			assert_near(tensor_mm(ga, gb), tensor_mm(a, b), tol);
+			assert_near(tensor_mm(tensor_t(on_cuda(at)), gb),
+				    tensor_mm(tensor_t(at), b), tol);
+			assert_near(tensor_mm(ga, tensor_t(on_cuda(bt))),
+				    tensor_mm(a, tensor_t(bt)), tol);
+			assert_near(tensor_mm(tensor_t(on_cuda(at)), tensor_t(on_cuda(bt))),
+				    tensor_mm(tensor_t(at), tensor_t(bt)), tol);
+			/* Gaps between rows, gaps between elements, a vector, an empty sum. */
+			assert_near(tensor_mm(tensor_slice(gw, 1, 3, 17, 1), gb),
+				    tensor_mm(tensor_slice(wide, 1, 3, 17, 1), b), tol);
+			assert_near(tensor_mm(tensor_slice(gw, 1, 0, 28, 2), gb),
+				    tensor_mm(tensor_slice(wide, 1, 0, 28, 2), b), tol);
+			assert_near(tensor_mm(tensor_slice(ga, 0, 2, 3, 1), gb),
+				    tensor_mm(tensor_slice(a, 0, 2, 3, 1), b), tol);
+			assert_near(tensor_mm(ga, tensor_slice(gb, 1, 1, 2, 1)),
+				    tensor_mm(a, tensor_slice(b, 1, 1, 2, 1)), tol);
+			assert_near(tensor_mm(tensor_slice(ga, 1, 0, 0, 1),
+					      tensor_slice(gb, 0, 0, 0, 1)),
+				    tensor_mm(tensor_slice(a, 1, 0, 0, 1),
+					      tensor_slice(b, 0, 0, 0, 1)),
+				    0);
+			assert_near(tensor_addmm(on_cuda(bias), ga, gb), tensor_addmm(bias, a, b),
+				    tol);
+			assert_near(tensor_addmm_opt(on_cuda(bias), ga, gb, TENSOR_SCALAR(0.5),
+						     TENSOR_SCALAR(-2.0)),
+				    tensor_addmm_opt(bias, a, b, TENSOR_SCALAR(0.5),
+						     TENSOR_SCALAR(-2.0)),
+				    tol);
 			ok(tensor_mm_out(tensor_t(out), ga, gb));
-			same(tensor_t(out), tensor_mm(a, b), tol);
+			assert_near(tensor_t(out), tensor_mm(a, b), tol);
 		}
 	}
 	tensor_scope {
-		tensor *i = on_cuda(numbers(TENSOR_SHAPE(3, 3), TENSOR_I32));
+		tensor *i = on_cuda(pseudo_random(TENSOR_SHAPE(3, 3), TENSOR_I32));
 
 		assert_fails(tensor_mm(i, i), EOPNOTSUPP, "i32");
 		assert_fails(tensor_tanh(on_cuda(iota(0, TENSOR_SHAPE(2)))), EOPNOTSUPP, "CUDA");
@@ -416,39 +428,41 @@ static void indexing_equals_the_cpu(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
-		tensor *a = numbers(TENSOR_SHAPE(6, 7, 5), TENSOR_F32), *g = on_cuda(a);
-		tensor *i = whole(TENSOR_SHAPE(6), (int64_t[]){ 3, 0, 3, 4, 1, 3 }),
+		tensor *a = pseudo_random(TENSOR_SHAPE(6, 7, 5), TENSOR_F32), *g = on_cuda(a);
+		tensor *i = integers(TENSOR_SHAPE(6), (int64_t[]){ 3, 0, 3, 4, 1, 3 }),
 		       *gi = on_cuda(i);
 		tensor *i32 = tensor_to(i, TENSOR_OPTIONS(.dtype = TENSOR_I32));
-		tensor *pick = whole(TENSOR_SHAPE(2, 3, 2),
-				     (int64_t[]){ 0, 4, 1, 1, 2, 2, 3, 0, 4, 4, 1, 0 });
+		tensor *pick = integers(TENSOR_SHAPE(2, 3, 2),
+					(int64_t[]){ 0, 4, 1, 1, 2, 2, 3, 0, 4, 4, 1, 0 });
 
 		for (int d = 0; d < 3; d++) {
 			tensor *s = tensor_index_select(a, d, i);
-			tensor *src = numbers(tensor_shape(s), TENSOR_F32);
+			tensor *src = pseudo_random(tensor_shape(s), TENSOR_F32);
 
-			same(tensor_index_select(g, d, gi), s, 0);
-			same(tensor_index_select(g, d, on_cuda(i32)), s, 0);
-			same(tensor_index_add(g, d, gi, on_cuda(src)),
-			     tensor_index_add(a, d, i, src), 0);
-			same(tensor_gather(g, d, on_cuda(pick)), tensor_gather(a, d, pick), 0);
-			same(tensor_scatter_add(g, d, on_cuda(pick), g),
-			     tensor_scatter_add(a, d, pick, a), 0);
+			assert_near(tensor_index_select(g, d, gi), s, 0);
+			assert_near(tensor_index_select(g, d, on_cuda(i32)), s, 0);
+			assert_near(tensor_index_add(g, d, gi, on_cuda(src)),
+				    tensor_index_add(a, d, i, src), 0);
+			assert_near(tensor_gather(g, d, on_cuda(pick)), tensor_gather(a, d, pick),
+				    0);
+			assert_near(tensor_scatter_add(g, d, on_cuda(pick), g),
+				    tensor_scatter_add(a, d, pick, a), 0);
 		}
-		same(tensor_index_select(tensor_permute(g, TENSOR_INTS(2, 0, 1)), 0, gi),
-		     tensor_index_select(tensor_permute(a, TENSOR_INTS(2, 0, 1)), 0, i), 0);
+		assert_near(tensor_index_select(tensor_permute(g, TENSOR_INTS(2, 0, 1)), 0, gi),
+			    tensor_index_select(tensor_permute(a, TENSOR_INTS(2, 0, 1)), 0, i), 0);
 	}
 }
 
-static void index_out_of_range_is_an_error_and_the_device_lives_on(void **state)
+static void index_out_of_range_fails_and_the_device_stays_usable(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
-		tensor *a = numbers(TENSOR_SHAPE(4, 3), TENSOR_F32), *g = on_cuda(a);
-		tensor *past = on_cuda(whole(TENSOR_SHAPE(3), (int64_t[]){ 0, 4, 1 }));
-		tensor *below = on_cuda(whole(TENSOR_SHAPE(1), (int64_t[]){ -1 }));
-		tensor *square = on_cuda(whole(TENSOR_SHAPE(1, 3), (int64_t[]){ 0, 1, 1 << 30 }));
-		tensor *rows = on_cuda(numbers(TENSOR_SHAPE(3, 3), TENSOR_F32));
+		tensor *a = pseudo_random(TENSOR_SHAPE(4, 3), TENSOR_F32), *g = on_cuda(a);
+		tensor *past = on_cuda(integers(TENSOR_SHAPE(3), (int64_t[]){ 0, 4, 1 }));
+		tensor *below = on_cuda(integers(TENSOR_SHAPE(1), (int64_t[]){ -1 }));
+		tensor *square =
+			on_cuda(integers(TENSOR_SHAPE(1, 3), (int64_t[]){ 0, 1, 1 << 30 }));
+		tensor *rows = on_cuda(pseudo_random(TENSOR_SHAPE(3, 3), TENSOR_F32));
 
 		assert_fails(tensor_index_select(g, 0, past), EINVAL, "index 4 is out of range");
 		assert_fails(tensor_index_select(g, 0, below), EINVAL, "index -1");
@@ -456,19 +470,19 @@ static void index_out_of_range_is_an_error_and_the_device_lives_on(void **state)
 		assert_fails(tensor_index_add_(g, 0, past, rows), EINVAL, "index 4");
 		assert_fails(tensor_scatter_add_(g, 0, square, rows), EINVAL, "out of range");
 		assert_done(tensor_cuda_synchronize(0));
-		same(g, a, 0);
-		same(tensor_add(g, g), tensor_add(a, a), 0);
+		assert_near(g, a, 0);
+		assert_near(tensor_add(g, g), tensor_add(a, a), 0);
 	}
 }
 
-static void wide_walks_take_64_bits(void **state)
+static void elements_past_2_gib_are_reached(void **state)
 {
 	int64_t n = (int64_t)1 << 31;
 	double v;
 
 	NEED_DEVICE();
 	tensor_scope {
-		/* u8, and a step that puts the last element past 2^31 bytes. */
+		/* u8, with a stride that puts the last element past 2^31 bytes. */
 		tensor *g = tensor_zeros(TENSOR_SHAPE(n + 16), CUDA_OF(TENSOR_U8));
 		tensor *ends;
 
@@ -494,7 +508,7 @@ static void stream_belongs_to_the_thread(void **state)
 	assert_fails(tensor_cuda_set_stream(127, NULL), ENODEV, "cuda:127");
 }
 
-static void child_of_a_fork_is_refused(void **state)
+static void forked_child_is_refused(void **state)
 {
 	int status;
 	pid_t pid;
@@ -518,7 +532,7 @@ static void child_of_a_fork_is_refused(void **state)
 	}
 }
 
-static void memory_is_used_again(void **state)
+static void device_memory_is_reused(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
@@ -544,24 +558,24 @@ static void memory_is_used_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(device_that_is_not_there_is_refused_with_the_reason),
+		cmocka_unit_test(missing_device_is_refused_with_a_reason),
 		cmocka_unit_test(copies_keep_every_element),
-		cmocka_unit_test(copies_convert_on_the_way),
-		cmocka_unit_test(copies_fill_strided_places),
-		cmocka_unit_test(numbers_come_back_one_by_one),
+		cmocka_unit_test(copies_convert_dtypes),
+		cmocka_unit_test(copies_write_strided_tensors),
+		cmocka_unit_test(item_reads_single_elements),
 		cmocka_unit_test(large_copies_go_through_pinned_memory),
 		cmocka_unit_test(fill_writes_every_element),
 		cmocka_unit_test(elementwise_equals_the_cpu),
-		cmocka_unit_test(number_on_the_cpu_stands_next_to_cuda),
+		cmocka_unit_test(zero_dim_cpu_tensor_combines_with_cuda),
 		cmocka_unit_test(sum_equals_the_cpu),
 		cmocka_unit_test(softmax_equals_the_cpu),
 		cmocka_unit_test(products_equal_the_cpu),
 		cmocka_unit_test(indexing_equals_the_cpu),
-		cmocka_unit_test(index_out_of_range_is_an_error_and_the_device_lives_on),
-		cmocka_unit_test(wide_walks_take_64_bits),
+		cmocka_unit_test(index_out_of_range_fails_and_the_device_stays_usable),
+		cmocka_unit_test(elements_past_2_gib_are_reached),
 		cmocka_unit_test(stream_belongs_to_the_thread),
-		cmocka_unit_test(child_of_a_fork_is_refused),
-		cmocka_unit_test(memory_is_used_again),
+		cmocka_unit_test(forked_child_is_refused),
+		cmocka_unit_test(device_memory_is_reused),
 	};
 
 	return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);

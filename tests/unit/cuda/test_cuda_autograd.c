@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Training on CUDA: the same graph and formulas give the CPU's gradients. */
+/* Training on CUDA: gradients equal those of the CPU. */
 #include "check.h"
 
 #include <tensor/cuda.h>
@@ -10,7 +10,7 @@ struct mlp {
 	tensor *x, *target, *w1, *b1, *w2;
 };
 
-/* Values between -1 and 1, the same for every call with these arguments. */
+/* Values between -1 and 1, repeatable for a seed. */
 static tensor *wave(tensor_ints shape, double seed)
 {
 	tensor *t = iota(0, shape);
@@ -29,7 +29,7 @@ static tensor *leaf(tensor *t, tensor_options device)
 	return l;
 }
 
-static struct mlp make(tensor_options device)
+static struct mlp make_mlp(tensor_options device)
 {
 	return (struct mlp){
 		.x = tensor_to(wave(TENSOR_SHAPE(8, 6), 1), device),
@@ -40,7 +40,7 @@ static struct mlp make(tensor_options device)
 	};
 }
 
-static tensor *step(struct mlp *m)
+static tensor *training_step(struct mlp *m)
 {
 	tensor *hidden = tensor_relu(tensor_addmm(m->b1, m->x, m->w1));
 	tensor *p = tensor_softmax(tensor_mm(hidden, tensor_t(m->w2)), 1);
@@ -55,7 +55,7 @@ static tensor *step(struct mlp *m)
 	return loss;
 }
 
-static void close_to(tensor *gpu, tensor *cpu)
+static void assert_near(tensor *gpu, tensor *cpu)
 {
 	tensor *back = ok(tensor_to(ok(gpu), TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)));
 	const float *a = tensor_data(back), *b = tensor_data(ok(cpu));
@@ -82,14 +82,14 @@ static void step_of_an_mlp_equals_the_cpu(void **state)
 	if (no_device())
 		skip();
 	tensor_scope {
-		struct mlp c = make(TENSOR_OPTIONS(0)), g = make(CUDA);
+		struct mlp c = make_mlp(TENSOR_OPTIONS(0)), g = make_mlp(CUDA);
 
-		close_to(step(&g), step(&c));
-		close_to(tensor_grad(g.w1), tensor_contiguous(tensor_grad(c.w1)));
-		close_to(tensor_grad(g.b1), tensor_contiguous(tensor_grad(c.b1)));
-		close_to(tensor_grad(g.w2), tensor_contiguous(tensor_grad(c.w2)));
-		close_to(g.w1, c.w1);
-		close_to(g.w2, c.w2);
+		assert_near(training_step(&g), training_step(&c));
+		assert_near(tensor_grad(g.w1), tensor_contiguous(tensor_grad(c.w1)));
+		assert_near(tensor_grad(g.b1), tensor_contiguous(tensor_grad(c.b1)));
+		assert_near(tensor_grad(g.w2), tensor_contiguous(tensor_grad(c.w2)));
+		assert_near(g.w1, c.w1);
+		assert_near(g.w2, c.w2);
 	}
 }
 
@@ -110,11 +110,11 @@ static void gradients_of_indexing_equal_the_cpu(void **state)
 			tensor_backward(tensor_sum(tensor_mul(tensor_index_select(c, 0, i), w))));
 		assert_done(tensor_backward(tensor_sum(tensor_mul(
 			tensor_index_select(g, 0, tensor_to(i, CUDA)), tensor_to(w, CUDA)))));
-		close_to(tensor_grad(g), tensor_grad(c));
+		assert_near(tensor_grad(g), tensor_grad(c));
 		assert_done(tensor_backward(tensor_sum(tensor_gather(c, 0, pick))));
 		assert_done(
 			tensor_backward(tensor_sum(tensor_gather(g, 0, tensor_to(pick, CUDA)))));
-		close_to(tensor_grad(g), tensor_grad(c));
+		assert_near(tensor_grad(g), tensor_grad(c));
 	}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* index_select, index_add, gather, scatter_add against walks by tensor_at(). */
+/* index_select, index_add, gather, scatter_add against loops over tensor_at(). */
 #include "check.h"
 
 #define I32 TENSOR_OPTIONS(.dtype = TENSOR_I32)
@@ -8,19 +8,19 @@ static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	
 					    TENSOR_I32,	 TENSOR_I64, TENSOR_F32, TENSOR_F64 };
 static uint32_t seed = 1;
 
-static uint32_t next(void)
+static uint32_t random_next(void)
 {
 	seed = seed * 1664525u + 1013904223u;
 	return seed >> 8;
 }
 
-/* Whole numbers below limit, of one of several layouts in memory. */
+/* Integers below limit, in one of several layouts. */
 static tensor *numbers(enum tensor_dtype dtype, tensor_ints shape, uint32_t limit)
 {
 	int64_t n = 1, double_sizes[TENSOR_MAX_DIMS];
 	tensor *t, *wide;
 	double *v;
-	int way = next() % 3;
+	int way = random_next() % 3;
 
 	for (int64_t i = 0; i < shape.len; i++) {
 		double_sizes[i] = way ? 2 * shape.data[i] : shape.data[i];
@@ -28,7 +28,7 @@ static tensor *numbers(enum tensor_dtype dtype, tensor_ints shape, uint32_t limi
 	}
 	v = calloc(n + 1, sizeof(*v));
 	for (int64_t i = 0; i < n; i++)
-		v[i] = next() % limit;
+		v[i] = random_next() % limit;
 	wide = ok(tensor_from_data(v, (tensor_ints){ double_sizes, shape.len }, F64));
 	free(v);
 	t = ok(tensor_to(wide, TENSOR_OPTIONS(.dtype = dtype)));
@@ -40,7 +40,7 @@ static tensor *numbers(enum tensor_dtype dtype, tensor_ints shape, uint32_t limi
 	return t;
 }
 
-static double at(tensor *t, const int64_t *pos)
+static double element_at(tensor *t, const int64_t *pos)
 {
 	double x;
 
@@ -60,10 +60,10 @@ static bool advance(int64_t *pos, const int64_t *sizes, int ndim)
 
 static void random_shape(int64_t *sizes, int *ndim, int *dim)
 {
-	*ndim = 1 + next() % 3;
-	*dim = next() % *ndim;
+	*ndim = 1 + random_next() % 3;
+	*dim = random_next() % *ndim;
 	for (int i = 0; i < *ndim; i++)
-		sizes[i] = 1 + next() % 9;
+		sizes[i] = 1 + random_next() % 9;
 }
 
 static void index_select_takes_positions_of_any_dimension(void **state)
@@ -77,7 +77,7 @@ static void index_select_takes_positions_of_any_dimension(void **state)
 			random_shape(sizes, &ndim, &dim);
 			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 100);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
-					TENSOR_INTS(1 + next() % 12), sizes[dim]);
+					TENSOR_INTS(1 + random_next() % 12), sizes[dim]);
 			got = ok(tensor_index_select(self, round & 16 ? dim : dim - ndim, index));
 			sizes[dim] = tensor_numel(index);
 			assert_memory_equal(tensor_sizes(got), sizes, ndim * sizeof(*sizes));
@@ -87,8 +87,8 @@ static void index_select_takes_positions_of_any_dimension(void **state)
 					self, dim, index));
 			do {
 				memcpy(from, pos, sizeof(from));
-				from[dim] = (int64_t)at(index, pos + dim);
-				assert_true(at(got, pos) == at(self, from));
+				from[dim] = (int64_t)element_at(index, pos + dim);
+				assert_true(element_at(got, pos) == element_at(self, from));
 			} while (advance(pos, sizes, ndim));
 		}
 }
@@ -103,7 +103,7 @@ static void gather_takes_a_position_for_each_element(void **state)
 
 			random_shape(sizes, &ndim, &dim);
 			for (int i = 0; i < ndim; i++)
-				isizes[i] = 1 + next() % (i == dim ? 12 : sizes[i]);
+				isizes[i] = 1 + random_next() % (i == dim ? 12 : sizes[i]);
 			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 100);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
 					(tensor_ints){ isizes, ndim }, sizes[dim]);
@@ -111,13 +111,13 @@ static void gather_takes_a_position_for_each_element(void **state)
 			assert_memory_equal(tensor_sizes(got), isizes, ndim * sizeof(*isizes));
 			do {
 				memcpy(from, pos, sizeof(from));
-				from[dim] = (int64_t)at(index, pos);
-				assert_true(at(got, pos) == at(self, from));
+				from[dim] = (int64_t)element_at(index, pos);
+				assert_true(element_at(got, pos) == element_at(self, from));
 			} while (advance(pos, isizes, ndim));
 		}
 }
 
-static double wrapped(enum tensor_dtype dtype, double x)
+static double wrap_to(enum tensor_dtype dtype, double x)
 {
 	switch (dtype) {
 	case TENSOR_BOOL:
@@ -131,7 +131,7 @@ static double wrapped(enum tensor_dtype dtype, double x)
 	}
 }
 
-/* Adds by hand into an f64 copy, as often as the walk of `walked` sizes says. */
+/* Adds src to an f64 copy in a plain loop over the sizes of `walked`. */
 static void check_added(tensor *got, tensor *self, int dim, tensor *index, tensor *source,
 			const int64_t *walked, double alpha, bool vector)
 {
@@ -143,14 +143,15 @@ static void check_added(tensor *got, tensor *self, int dim, tensor *index, tenso
 		int64_t offset = 0;
 
 		memcpy(to, pos, sizeof(to));
-		to[dim] = (int64_t)at(index, vector ? pos + dim : pos);
+		to[dim] = (int64_t)element_at(index, vector ? pos + dim : pos);
 		for (int i = 0; i < ndim; i++)
 			offset += to[i] * tensor_stride(want, i);
-		((double *)tensor_mutable_data(want))[offset] += alpha * at(source, pos);
+		((double *)tensor_mutable_data(want))[offset] += alpha * element_at(source, pos);
 	} while (advance(pos, walked, ndim));
 	memset(pos, 0, sizeof(pos));
 	do
-		assert_true(at(got, pos) == wrapped(tensor_dtype(self), at(want, pos)));
+		assert_true(element_at(got, pos) ==
+			    wrap_to(tensor_dtype(self), element_at(want, pos)));
 	while (advance(pos, tensor_sizes(self), ndim));
 }
 
@@ -164,7 +165,7 @@ static void index_add_adds_repeated_positions(void **state)
 
 			random_shape(sizes, &ndim, &dim);
 			memcpy(ssizes, sizes, sizeof(sizes));
-			ssizes[dim] = 1 + next() % 12;
+			ssizes[dim] = 1 + random_next() % 12;
 			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 50);
 			source = numbers(dtypes[round % 8], (tensor_ints){ ssizes, ndim }, 50);
 			index = numbers(round & 8 ? TENSOR_I32 : TENSOR_I64,
@@ -192,8 +193,8 @@ static void scatter_add_adds_every_element(void **state)
 
 			random_shape(sizes, &ndim, &dim);
 			for (int i = 0; i < ndim; i++) {
-				isizes[i] = 1 + next() % (i == dim ? 12 : sizes[i]);
-				ssizes[i] = isizes[i] + next() % 3;
+				isizes[i] = 1 + random_next() % (i == dim ? 12 : sizes[i]);
+				ssizes[i] = isizes[i] + random_next() % 3;
 			}
 			self = numbers(dtypes[round % 8], (tensor_ints){ sizes, ndim }, 50);
 			source = numbers(dtypes[round % 8], (tensor_ints){ ssizes, ndim }, 50);
@@ -204,7 +205,7 @@ static void scatter_add_adds_every_element(void **state)
 		}
 }
 
-static void known_values_are_met(void **state)
+static void indexing_equals_known_values(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 2));
@@ -218,7 +219,7 @@ static void known_values_are_met(void **state)
 			      0, 4, 6);
 		assert_values(tensor_scatter_add(ok(tensor_zeros_like(a, F32)), 0, m, a), 0, 2, 1,
 			      0, 3, 0, 0);
-		/* in order: (1e8 + -1e8) + 1, and not otherwise */
+		/* in order: (1e8 + -1e8) + 1; another order gives 0 */
 		assert_values(tensor_index_add(ok(tensor_zeros(TENSOR_INTS(1), F32)), 0,
 					       ok(tensor_zeros(TENSOR_INTS(3), I64)),
 					       ok(tensor_from_data((float[]){ 1e8f, -1e8f, 1 },
@@ -227,7 +228,7 @@ static void known_values_are_met(void **state)
 	}
 }
 
-static void numbers_without_dimensions_are_vectors_of_one(void **state)
+static void zero_dim_tensors_are_vectors_of_one(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(7.0), F32));
@@ -266,7 +267,7 @@ static void empty_indices_take_and_add_nothing(void **state)
 	}
 }
 
-static void index_out_of_range_is_named_and_nothing_is_written(void **state)
+static void index_out_of_range_is_named_and_writes_nothing(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 2)), *before = ok(tensor_clone(a));
@@ -295,7 +296,7 @@ static void index_out_of_range_is_named_and_nothing_is_written(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 2)), *i = ok(tensor_zeros(TENSOR_INTS(2), I64));
@@ -356,7 +357,7 @@ static void threads_do_not_change_the_bits(void **state)
 	tensor_set_num_threads(before);
 }
 
-static void positions_of_a_number_may_repeat(void **state)
+static void indices_into_a_zero_dim_tensor_may_repeat(void **state)
 {
 	tensor_scope {
 		tensor *number = ok(tensor_zeros(TENSOR_SCALAR_SHAPE, F32));
@@ -374,14 +375,14 @@ int main(void)
 		cmocka_unit_test(gather_takes_a_position_for_each_element),
 		cmocka_unit_test(index_add_adds_repeated_positions),
 		cmocka_unit_test(scatter_add_adds_every_element),
-		cmocka_unit_test(known_values_are_met),
-		cmocka_unit_test(numbers_without_dimensions_are_vectors_of_one),
+		cmocka_unit_test(indexing_equals_known_values),
+		cmocka_unit_test(zero_dim_tensors_are_vectors_of_one),
 		cmocka_unit_test(empty_indices_take_and_add_nothing),
-		cmocka_unit_test(index_out_of_range_is_named_and_nothing_is_written),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(index_out_of_range_is_named_and_writes_nothing),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(out_may_share_memory_with_an_input),
 		cmocka_unit_test(threads_do_not_change_the_bits),
-		cmocka_unit_test(positions_of_a_number_may_repeat),
+		cmocka_unit_test(indices_into_a_zero_dim_tensor_may_repeat),
 	};
 
 	return cmocka_run_group_tests_name("index", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* x[...] in C: what of tensor/index.h selects and writes, where dimensions go, what is refused. */
+/* x[...] in C: selection and assignment with tensor/index.h, the order of dimensions, errors. */
 #include "check.h"
 
 static tensor *longs(int64_t n, const int64_t *v)
@@ -23,7 +23,10 @@ static void numbers_slices_and_axes_are_views(void **state)
 	}
 }
 
-/* As in Python: the end is before the start, and left out it is before the first. */
+/*
+ * As in Python, an end before the start gives no elements; without an end the slice extends to the
+ * first element.
+ */
 static void steps_below_zero_count_down(void **state)
 {
 	const int64_t low = INT64_MIN + 1, high = INT64_MAX;
@@ -69,7 +72,7 @@ static void steps_below_zero_have_a_gradient(void **state)
 	}
 }
 
-/* The example of the header. */
+/* The example of tensor/index.h. */
 static void three_tensors_of_integers_select_elements(void **state)
 {
 	tensor_scope {
@@ -93,9 +96,11 @@ static void integer_tensors_broadcast_and_count_from_the_end(void **state)
 	}
 }
 
-/* Neighbours keep their place; with something between them they go to the front. A number is a
- * view, made first: it is nobody's neighbour. */
-static void dimensions_of_the_indices_stand_where_the_indexed_stood(void **state)
+/*
+ * Adjacent index tensors keep their position; otherwise their dimensions come first. A number is a
+ * select() that is done before, and does not count as an index tensor between them.
+ */
+static void adjacent_index_tensors_keep_their_position(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3, 4, 5)), *i = LONGS(0, 1, 1, 0, 1, 0);
@@ -110,7 +115,7 @@ static void dimensions_of_the_indices_stand_where_the_indexed_stood(void **state
 	}
 }
 
-static void masks_stand_for_their_positions(void **state)
+static void masks_equal_their_nonzero_indices(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3, 2)), *t;
@@ -131,7 +136,9 @@ static void masks_stand_for_their_positions(void **state)
 	}
 }
 
-/* Where a dimension of a mask has no elements, whatever the tensor's has. PyTorch refuses them. */
+/*
+ * A mask with an empty dimension, whatever the size of the tensor's dimension. PyTorch refuses it.
+ */
 static void masks_without_elements_select_nothing(void **state)
 {
 	const tensor_options bools = TENSOR_OPTIONS(.dtype = TENSOR_BOOL);
@@ -156,7 +163,7 @@ static void masks_without_elements_select_nothing(void **state)
 	}
 }
 
-static void writing_follows_the_same_rules(void **state)
+static void assignment_follows_the_same_rules(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_zeros(TENSOR_INTS(3, 4), F32)), *one,
@@ -172,7 +179,7 @@ static void writing_follows_the_same_rules(void **state)
 	}
 }
 
-/* Duplicates: the last value stays, sums are complete. */
+/* With duplicate indices the last value is stored, and sums contain all of them. */
 static void duplicates_are_taken_in_order(void **state)
 {
 	for (int threads = 1; threads <= 4; threads += 3)
@@ -196,7 +203,7 @@ static void duplicates_are_taken_in_order(void **state)
 	assert_done(tensor_set_num_threads(2));
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3)), *f = iota(0, TENSOR_INTS(2));
@@ -238,12 +245,12 @@ int main(void)
 		cmocka_unit_test(steps_below_zero_have_a_gradient),
 		cmocka_unit_test(three_tensors_of_integers_select_elements),
 		cmocka_unit_test(integer_tensors_broadcast_and_count_from_the_end),
-		cmocka_unit_test(dimensions_of_the_indices_stand_where_the_indexed_stood),
-		cmocka_unit_test(masks_stand_for_their_positions),
+		cmocka_unit_test(adjacent_index_tensors_keep_their_position),
+		cmocka_unit_test(masks_equal_their_nonzero_indices),
 		cmocka_unit_test(masks_without_elements_select_nothing),
-		cmocka_unit_test(writing_follows_the_same_rules),
+		cmocka_unit_test(assignment_follows_the_same_rules),
 		cmocka_unit_test(duplicates_are_taken_in_order),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("subscript", tests, NULL, NULL);

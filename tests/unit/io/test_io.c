@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Tensors in files: bytes that NumPy and others wrote, the bytes that we write, and the way there
- * and back for every dtype, shape and stride.
+ * Tensors in files: bytes that NumPy and other programs wrote, the bytes that the library writes,
+ * and round trips for every dtype, shape and stride.
  */
 #include "files.h"
-
-#define S(x)  TENSOR_SCALAR(x)
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
 
 static const struct tensor_load_options readonly = { .map = TENSOR_MAP_READONLY };
 static const struct tensor_load_options private = { .map = TENSOR_MAP_PRIVATE };
 
-/* What numpy.save() of NumPy 2 writes for arange(6, dtype='<f4').reshape(2, 3). */
+/* The output of numpy.save() of NumPy 2 for arange(6, dtype='<f4').reshape(2, 3). */
 #define NPY_2X3                                                                                \
 	"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" \
 	"                                                          \n"
 static const float six[] = { 0, 1, 2, 3, 4, 5 };
 
-static void numpys_bytes_are_read_and_written(void **state)
+static void npy_bytes_equal_those_of_numpy(void **state)
 {
 	unsigned char golden[128 + sizeof(six)], *ours;
 	size_t n;
@@ -39,8 +36,11 @@ static void numpys_bytes_are_read_and_written(void **state)
 	free(ours);
 }
 
-/* Every writer's habits: version 2 and 3, double quotes, other orders, no last comma, 2L. */
-static void other_headers_are_read_too(void **state)
+/*
+ * Variants that other programs write: versions 2 and 3, double quotes, other orders, no trailing
+ * comma, 2L.
+ */
+static void header_variants_of_other_writers_are_read(void **state)
 {
 	static const struct {
 		const char *head;
@@ -55,7 +55,7 @@ static void other_headers_are_read_too(void **state)
 		     "'=f4', }\n"),
 	};
 
-	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
 		unsigned char file[256];
 		size_t n = join(file, heads[i].head, heads[i].n, six, sizeof(six));
 
@@ -70,7 +70,7 @@ static void other_headers_are_read_too(void **state)
 	}
 }
 
-static void the_other_byte_order_is_swapped(void **state)
+static void big_endian_files_are_swapped(void **state)
 {
 	static const unsigned char data[] = { 0x40, 0x49, 0x0f, 0xdb, 0xc0, 0, 0, 0 };
 	unsigned char file[256];
@@ -107,9 +107,9 @@ static void fortrans_order_becomes_strides(void **state)
 	}
 }
 
-/* ---- there and back ---- */
+/* ---- round trips ---- */
 
-static bool same(tensor *a, tensor *b)
+static bool same_tensor(tensor *a, tensor *b)
 {
 	size_t n = tensor_numel(a) * tensor_itemsize(tensor_dtype(a));
 	char *x = malloc(n + 1), *y = malloc(n + 1);
@@ -129,7 +129,7 @@ static bool same(tensor *a, tensor *b)
 
 #define KINDS 7
 
-/* A tensor of a dtype in one of several shapes and strides. */
+/* A tensor of this dtype in one of several shapes and strides. */
 static tensor *sample(enum tensor_dtype dtype, int kind)
 {
 	tensor *t = ok(tensor_to_copy(iota(kind, TENSOR_INTS(6, 8)), OF(dtype)));
@@ -144,15 +144,15 @@ static tensor *sample(enum tensor_dtype dtype, int kind)
 	case 3:
 		return tensor_expand(tensor_select(t, 0, 2), TENSOR_INTS(3, 8));
 	case 4:
-		return tensor_select(tensor_select(t, 0, 1), 0, 1); /* no dimension */
+		return tensor_select(tensor_select(t, 0, 1), 0, 1); /* 0-d */
 	case 5:
-		return tensor_narrow(t, 0, 2, 0); /* no element */
+		return tensor_narrow(t, 0, 2, 0); /* empty */
 	default:
 		return tensor_view(t, TENSOR_INTS(1, 2, 1, 3, 2, 2, 2, 1));
 	}
 }
 
-/* NumPy has no bf16 and no floats of 8 bits. */
+/* .npy has no bf16 and no 8-bit floats. */
 static bool in_npy(enum tensor_dtype d)
 {
 	return d != TENSOR_BF16 && d < TENSOR_F8_E4M3FN;
@@ -163,7 +163,7 @@ static bool in_safetensors(enum tensor_dtype d)
 	return d != TENSOR_C128;
 }
 
-static void every_dtype_and_stride_comes_back_from_npy(void **state)
+static void npy_round_trip_keeps_every_dtype_and_stride(void **state)
 {
 	for (int d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++) {
 		for (int kind = 0; kind < KINDS && in_npy(d); kind++) {
@@ -171,9 +171,10 @@ static void every_dtype_and_stride_comes_back_from_npy(void **state)
 				tensor *t = ok(sample(d, kind));
 
 				assert_done(tensor_save_npy("t.npy", t));
-				assert_true(same(t, ok(tensor_load_npy("t.npy", NULL))));
-				assert_true(same(t, ok(tensor_load_npy("t.npy", &readonly))));
-				assert_true(same(t, ok(tensor_load_npy("t.npy", &private))));
+				assert_true(same_tensor(t, ok(tensor_load_npy("t.npy", NULL))));
+				assert_true(
+					same_tensor(t, ok(tensor_load_npy("t.npy", &readonly))));
+				assert_true(same_tensor(t, ok(tensor_load_npy("t.npy", &private))));
 			}
 		}
 	}
@@ -193,14 +194,15 @@ static void check_archive(tensor_archive *a, const struct tensor_named *named, i
 
 			assert_true(at >= 0);
 			assert_string_equal(tensor_archive_name(a, at), named[i].name);
-			assert_true(same(named[i].t, ok(tensor_archive_get(a, named[i].name))));
-			assert_true(same(named[i].t, ok(tensor_archive_at(a, at))));
+			assert_true(
+				same_tensor(named[i].t, ok(tensor_archive_get(a, named[i].name))));
+			assert_true(same_tensor(named[i].t, ok(tensor_archive_at(a, at))));
 		}
 	}
 	tensor_archive_close(a);
 }
 
-/* Names that need quoting, too. */
+/* Named samples of all dtypes; some names need to be quoted. */
 static int64_t all_samples(struct tensor_named *named, bool (*has)(enum tensor_dtype))
 {
 	static char names[(TENSOR_DTYPE_COUNT - 1) * KINDS][48];
@@ -217,7 +219,7 @@ static int64_t all_samples(struct tensor_named *named, bool (*has)(enum tensor_d
 	return n;
 }
 
-static void everything_comes_back_from_npz(void **state)
+static void npz_round_trip_keeps_tensors(void **state)
 {
 	struct tensor_named named[(TENSOR_DTYPE_COUNT - 1) * KINDS];
 
@@ -235,7 +237,7 @@ static void everything_comes_back_from_npz(void **state)
 	}
 }
 
-static void everything_comes_back_from_safetensors(void **state)
+static void safetensors_round_trip_keeps_tensors(void **state)
 {
 	const struct tensor_metadata texts[] = { { "format", "pt" }, { "", "\t\"quoted\"\\" } };
 	struct tensor_named named[(TENSOR_DTYPE_COUNT - 1) * KINDS];
@@ -264,7 +266,7 @@ static void everything_comes_back_from_safetensors(void **state)
 	}
 }
 
-/* A compressed member much larger than what is inflated at once. */
+/* A compressed member that is larger than the buffer for inflated data. */
 static void large_members_are_inflated_whole(void **state)
 {
 	tensor_scope {
@@ -276,7 +278,7 @@ static void large_members_are_inflated_whole(void **state)
 	}
 }
 
-/* The example of the format's documentation, by bytes. */
+/* The example of the format's documentation, as bytes. */
 static void safetensors_bytes_are_read(void **state)
 {
 	const char head[] =
@@ -346,7 +348,7 @@ static void a_private_map_never_changes_the_file(void **state)
 	}
 }
 
-/* Only a tensor in a buffer of its own can have a label. */
+/* Only a shareable tensor can have a label. */
 static void a_shareable_load_has_a_buffer(void **state)
 {
 	const struct tensor_load_options shareable = { .shareable = true };
@@ -359,7 +361,7 @@ static void a_shareable_load_has_a_buffer(void **state)
 	}
 }
 
-static void the_limit_is_the_callers(void **state)
+static void limit_of_the_caller_is_enforced(void **state)
 {
 	const struct tensor_load_options limits[] = { { .max_bytes = 16 }, { .max_bytes = 15 } };
 
@@ -370,7 +372,7 @@ static void the_limit_is_the_callers(void **state)
 	}
 }
 
-static void what_is_no_file_is_refused(void **state)
+static void only_regular_files_are_accepted(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2));
@@ -391,7 +393,7 @@ static void what_is_no_file_is_refused(void **state)
 	}
 }
 
-static void names_must_be_names(void **state)
+static void invalid_names_are_refused(void **state)
 {
 	static const char *const bad[] = { "", "\xff", "\xc0\x80", "\xed\xa0\x80", NULL };
 
@@ -402,7 +404,7 @@ static void names_must_be_names(void **state)
 		struct tensor_named meta = { "__metadata__", t };
 		struct tensor_metadata texts[] = { { "k", "1" }, { "k", "2" } };
 
-		for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 			struct tensor_named named = { bad[i], t };
 
 			assert_fails(tensor_save_npz("n", &named, 1, 0), EINVAL, "UTF-8");
@@ -422,7 +424,7 @@ static void names_must_be_names(void **state)
 	}
 }
 
-static void a_gradient_does_not_matter(void **state)
+static void tensors_that_require_grad_are_saved(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2));
@@ -436,22 +438,22 @@ static void a_gradient_does_not_matter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numpys_bytes_are_read_and_written),
-		cmocka_unit_test(other_headers_are_read_too),
-		cmocka_unit_test(the_other_byte_order_is_swapped),
+		cmocka_unit_test(npy_bytes_equal_those_of_numpy),
+		cmocka_unit_test(header_variants_of_other_writers_are_read),
+		cmocka_unit_test(big_endian_files_are_swapped),
 		cmocka_unit_test(fortrans_order_becomes_strides),
-		cmocka_unit_test(every_dtype_and_stride_comes_back_from_npy),
-		cmocka_unit_test(everything_comes_back_from_npz),
-		cmocka_unit_test(everything_comes_back_from_safetensors),
+		cmocka_unit_test(npy_round_trip_keeps_every_dtype_and_stride),
+		cmocka_unit_test(npz_round_trip_keeps_tensors),
+		cmocka_unit_test(safetensors_round_trip_keeps_tensors),
 		cmocka_unit_test(large_members_are_inflated_whole),
 		cmocka_unit_test(safetensors_bytes_are_read),
 		cmocka_unit_test(a_map_outlives_file_and_archive),
 		cmocka_unit_test(a_private_map_never_changes_the_file),
 		cmocka_unit_test(a_shareable_load_has_a_buffer),
-		cmocka_unit_test(the_limit_is_the_callers),
-		cmocka_unit_test(what_is_no_file_is_refused),
-		cmocka_unit_test(names_must_be_names),
-		cmocka_unit_test(a_gradient_does_not_matter),
+		cmocka_unit_test(limit_of_the_caller_is_enforced),
+		cmocka_unit_test(only_regular_files_are_accepted),
+		cmocka_unit_test(invalid_names_are_refused),
+		cmocka_unit_test(tensors_that_require_grad_are_saved),
 	};
 
 	return cmocka_run_group_tests_name("io", tests, make_folder, remove_folder);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Saving over a file: it is replaced whole or not at all, and who may read it stays. */
+/* Saving to an existing file: it is replaced completely or not at all, and keeps its mode. */
 #include "files.h"
 
 #include <dlfcn.h>
@@ -8,11 +8,11 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
-
 static mode_t mode_at_birth;
 
-/* What the library calls once it has made the new file. */
+/*
+ * Records the state at the time of fchmod(), which the library calls after creating the new file.
+ */
 int fchmod(int fd, mode_t mode)
 {
 	static int (*real)(int, mode_t);
@@ -27,7 +27,7 @@ int fchmod(int fd, mode_t mode)
 
 static int writes_of_nothing;
 
-/* A file system that takes no byte and names no error. */
+/* Simulates a file system whose pwrite() writes no byte and sets no error. */
 ssize_t pwrite(int fd, const void *data, size_t n, off_t offset)
 {
 	static ssize_t (*real)(int, const void *, size_t, off_t);
@@ -67,7 +67,7 @@ static void a_failed_save_leaves_the_old_file(void **state)
 	}
 }
 
-static void a_link_stays_and_a_mode_too(void **state)
+static void save_keeps_a_link_and_the_mode(void **state)
 {
 	struct stat st;
 
@@ -85,13 +85,13 @@ static void a_link_stays_and_a_mode_too(void **state)
 	}
 }
 
-/* Who may not read the old file does not read the new one before it has its mode. */
+/* A user who may not read the old file cannot open the new one before it has its mode. */
 static void new_file_is_never_open_to_more(void **state)
 {
 	static const mode_t modes[] = { 0600, 0400, 0640, 0 };
 	struct stat st;
 
-	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
 		write_file("secret.npy", "x", 1);
 		assert_int_equal(chmod("secret.npy", modes[i]), 0);
 		mode_at_birth = 07777;
@@ -104,7 +104,10 @@ static void new_file_is_never_open_to_more(void **state)
 	}
 }
 
-/* Names of 1 to 255 bytes, the longest there are; some end inside a character when they are cut. */
+/*
+ * Names of 1 to 255 bytes, the limit; truncation for the temporary name splits some in a UTF-8
+ * character.
+ */
 static void name_of_any_length_is_saved_to(void **state)
 {
 	char name[300];
@@ -125,7 +128,7 @@ static void name_of_any_length_is_saved_to(void **state)
 		assert_fails(tensor_save_npy(name, iota(0, TENSOR_INTS(2))), ENAMETOOLONG, "xxx");
 }
 
-/* Whatever path open() takes, with a name of any length at its end. */
+/* Every path that open() accepts, with a name of any length at its end. */
 static void path_of_any_length_is_saved_to(void **state)
 {
 	char path[PATH_MAX + 1];
@@ -147,8 +150,8 @@ static void path_of_any_length_is_saved_to(void **state)
 	}
 }
 
-/* As fopen(path, "w"): the file to which the last link points is made. */
-static void link_to_no_file_makes_one(void **state)
+/* As fopen(path, "w"): creates the file to which the last link points. */
+static void dangling_link_creates_its_target(void **state)
 {
 	struct stat st;
 
@@ -182,8 +185,8 @@ static void link_to_no_file_makes_one(void **state)
 	assert_int_equal(rmdir("folder"), 0);
 }
 
-/* The name that /proc has for such a file is not one to make. */
-static void file_without_a_name_is_not_replaced(void **state)
+/* The name in /proc of a deleted file is not created. */
+static void deleted_file_is_not_replaced(void **state)
 {
 	char path[64];
 	int files, fd = open("gone", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -198,7 +201,7 @@ static void file_without_a_name_is_not_replaced(void **state)
 	close(fd);
 }
 
-static void file_that_takes_nothing_is_an_error(void **state)
+static void write_of_zero_bytes_is_an_error(void **state)
 {
 	writes_of_nothing = 1;
 	tensor_scope
@@ -207,8 +210,11 @@ static void file_that_takes_nothing_is_an_error(void **state)
 	assert_int_not_equal(access("nothing", F_OK), 0);
 }
 
-/* The signal that says so would end the process, and the caller's own stays pending. */
-static void limit_of_a_file_is_an_error_and_no_signal(void **state)
+/*
+ * SIGXFSZ would end the process; the library blocks it, and a SIGXFSZ that was pending before stays
+ * pending.
+ */
+static void file_size_limit_is_an_error_and_no_signal(void **state)
 {
 	struct rlimit before, small = { 4096, RLIM_INFINITY };
 	sigset_t signal, pending;
@@ -238,14 +244,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_failed_save_leaves_the_old_file),
-		cmocka_unit_test(a_link_stays_and_a_mode_too),
+		cmocka_unit_test(save_keeps_a_link_and_the_mode),
 		cmocka_unit_test(new_file_is_never_open_to_more),
 		cmocka_unit_test(name_of_any_length_is_saved_to),
 		cmocka_unit_test(path_of_any_length_is_saved_to),
-		cmocka_unit_test(link_to_no_file_makes_one),
-		cmocka_unit_test(file_without_a_name_is_not_replaced),
-		cmocka_unit_test(file_that_takes_nothing_is_an_error),
-		cmocka_unit_test(limit_of_a_file_is_an_error_and_no_signal),
+		cmocka_unit_test(dangling_link_creates_its_target),
+		cmocka_unit_test(deleted_file_is_not_replaced),
+		cmocka_unit_test(write_of_zero_bytes_is_an_error),
+		cmocka_unit_test(file_size_limit_is_an_error_and_no_signal),
 	};
 
 	return cmocka_run_group_tests_name("io_save", tests, make_folder, remove_folder);

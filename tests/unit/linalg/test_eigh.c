@@ -28,7 +28,7 @@ static double greatest(tensor *t)
 	return v;
 }
 
-static void vectors_and_values_make_the_matrix_again(void **state)
+static void product_of_vectors_and_values_is_the_matrix(void **state)
 {
 	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_C64,
 						    TENSOR_C128 };
@@ -82,7 +82,7 @@ static void only_one_triangle_is_read(void **state)
 	}
 }
 
-/* Of a symmetric matrix made of any one; vectors up to their sign. */
+/* Eigenvalues or eigenvectors of a + a^H; vectors without their sign. */
 static tensor *value_part(tensor *a, bool values, bool vectors)
 {
 	tensor *w, *v, *sum = NULL;
@@ -112,7 +112,7 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-/* Matrices stay symmetric when they move along it. */
+/* The matrix stays symmetric after a gradient step. */
 static void gradient_is_symmetric(void **state)
 {
 	tensor *w, *v, *g;
@@ -134,16 +134,16 @@ static void gradient_is_symmetric(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors_and_values_make_the_matrix_again),
+		cmocka_unit_test(product_of_vectors_and_values_is_the_matrix),
 		cmocka_unit_test(only_one_triangle_is_read),
 		cmocka_unit_test(gradient_is_symmetric),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 	};
 
-	/* Exit status 77 says that it could not be tested here. */
+	/* Exit status 77 means skipped: LAPACK is not installed. */
 	if (!dlopen("liblapack.so.3", RTLD_NOW)) {
-		fprintf(stderr, "there is no LAPACK: %s\n", dlerror());
+		fprintf(stderr, "LAPACK is not installed: %s\n", dlerror());
 		return 77;
 	}
 	return cmocka_run_group_tests_name("eigh", tests, NULL, NULL);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* einsum beside the operators that it stands for. */
+/* einsum against the operators that compute the same. */
 #include "check.h"
 #include "autograd.h"
 
 #define L(...) TENSOR_LIST(__VA_ARGS__)
 
-static void same(tensor *got, tensor *want)
+static void assert_einsum(tensor *got, tensor *want)
 {
 	double v[256];
 
@@ -21,55 +21,57 @@ static void same(tensor *got, tensor *want)
 		assert_true(((const double *)tensor_data(got))[i] == v[i]);
 }
 
-static void products_are_what_they_are_named(void **state)
+static void einsum_equals_the_named_operator(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3)), *b = iota(1, TENSOR_INTS(3, 4));
 		tensor *x = iota(2, TENSOR_INTS(3)), *batch = iota(0, TENSOR_INTS(2, 2, 3));
 
-		same(tensor_einsum("ij,jk->ik", L(a, b)), tensor_mm(a, b));
-		same(tensor_einsum("ij,jk", L(a, b)), tensor_mm(a, b));
-		same(tensor_einsum(" i j , j k -> k i ", L(a, b)), tensor_t(tensor_mm(a, b)));
-		same(tensor_einsum("i,i->", L(x, x)), tensor_dot(x, x));
-		same(tensor_einsum("i,j->ij", L(x, x)), tensor_outer(x, x));
-		same(tensor_einsum("ij,j->i", L(a, x)), tensor_mv(a, x));
-		same(tensor_einsum("bij,jk->bik", L(batch, b)), tensor_matmul(batch, b));
-		same(tensor_einsum("...j,jk->...k", L(batch, b)), tensor_matmul(batch, b));
-		same(tensor_einsum("ij,ij->ij", L(a, a)), tensor_mul(a, a));
-		same(tensor_einsum("ij,jk,k->i", L(a, b, iota(0, TENSOR_INTS(4)))),
-		     tensor_mv(tensor_mm(a, b), iota(0, TENSOR_INTS(4))));
+		assert_einsum(tensor_einsum("ij,jk->ik", L(a, b)), tensor_mm(a, b));
+		assert_einsum(tensor_einsum("ij,jk", L(a, b)), tensor_mm(a, b));
+		assert_einsum(tensor_einsum(" i j , j k -> k i ", L(a, b)),
+			      tensor_t(tensor_mm(a, b)));
+		assert_einsum(tensor_einsum("i,i->", L(x, x)), tensor_dot(x, x));
+		assert_einsum(tensor_einsum("i,j->ij", L(x, x)), tensor_outer(x, x));
+		assert_einsum(tensor_einsum("ij,j->i", L(a, x)), tensor_mv(a, x));
+		assert_einsum(tensor_einsum("bij,jk->bik", L(batch, b)), tensor_matmul(batch, b));
+		assert_einsum(tensor_einsum("...j,jk->...k", L(batch, b)), tensor_matmul(batch, b));
+		assert_einsum(tensor_einsum("ij,ij->ij", L(a, a)), tensor_mul(a, a));
+		assert_einsum(tensor_einsum("ij,jk,k->i", L(a, b, iota(0, TENSOR_INTS(4)))),
+			      tensor_mv(tensor_mm(a, b), iota(0, TENSOR_INTS(4))));
 	}
 }
 
-static void one_operand_is_moved_and_summed(void **state)
+static void einsum_of_one_operand_permutes_and_sums(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 3)), *c = iota(0, TENSOR_INTS(2, 3, 3));
 
-		same(tensor_einsum("ij->ji", L(a)), tensor_t(a));
-		same(tensor_einsum("ba", L(a)), tensor_t(a));
-		same(tensor_einsum("ii->i", L(a)), tensor_diagonal(a, 0, 0, 1));
-		same(tensor_einsum("ii", L(a)), tensor_sum(tensor_diagonal(a, 0, 0, 1)));
-		same(tensor_einsum("ij->j", L(a)), tensor_sum_dim(a, TENSOR_INTS(0), false));
-		same(tensor_einsum("...ii->...i", L(c)), tensor_diagonal(c, 0, 1, 2));
-		same(tensor_einsum("...->", L(c)), tensor_sum(c));
+		assert_einsum(tensor_einsum("ij->ji", L(a)), tensor_t(a));
+		assert_einsum(tensor_einsum("ba", L(a)), tensor_t(a));
+		assert_einsum(tensor_einsum("ii->i", L(a)), tensor_diagonal(a, 0, 0, 1));
+		assert_einsum(tensor_einsum("ii", L(a)), tensor_sum(tensor_diagonal(a, 0, 0, 1)));
+		assert_einsum(tensor_einsum("ij->j", L(a)),
+			      tensor_sum_dim(a, TENSOR_INTS(0), false));
+		assert_einsum(tensor_einsum("...ii->...i", L(c)), tensor_diagonal(c, 0, 1, 2));
+		assert_einsum(tensor_einsum("...->", L(c)), tensor_sum(c));
 	}
 }
 
-/* A size of 1 stands for any. */
+/* A dimension of size 1 broadcasts. */
 static void ones_broadcast(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 1)), *b = iota(1, TENSOR_INTS(3, 4));
 
-		same(tensor_einsum("ij,jk->ik", L(a, b)),
-		     tensor_mm(tensor_expand(a, TENSOR_INTS(2, 3)), b));
-		same(tensor_einsum("...,...->...", L(iota(1, TENSOR_INTS(4)), b)),
-		     tensor_mul(iota(1, TENSOR_INTS(4)), b));
+		assert_einsum(tensor_einsum("ij,jk->ik", L(a, b)),
+			      tensor_mm(tensor_expand(a, TENSOR_INTS(2, 3)), b));
+		assert_einsum(tensor_einsum("...,...->...", L(iota(1, TENSOR_INTS(4)), b)),
+			      tensor_mul(iota(1, TENSOR_INTS(4)), b));
 	}
 }
 
-static void wrong_equations_are_refused(void **state)
+static void invalid_equations_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3));
@@ -90,7 +92,7 @@ static void wrong_equations_are_refused(void **state)
 	}
 }
 
-static void gradients_follow(void **state)
+static void einsum_has_gradients(void **state)
 {
 	tensor_scope {
 		tensor *a = tensor_to(iota(0, TENSOR_INTS(2, 3)), F64),
@@ -106,11 +108,11 @@ static void gradients_follow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(products_are_what_they_are_named),
-		cmocka_unit_test(one_operand_is_moved_and_summed),
+		cmocka_unit_test(einsum_equals_the_named_operator),
+		cmocka_unit_test(einsum_of_one_operand_permutes_and_sums),
 		cmocka_unit_test(ones_broadcast),
-		cmocka_unit_test(wrong_equations_are_refused),
-		cmocka_unit_test(gradients_follow),
+		cmocka_unit_test(invalid_equations_are_refused),
+		cmocka_unit_test(einsum_has_gradients),
 	};
 
 	return cmocka_run_group_tests_name("einsum", tests, NULL, NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fourier transforms against the sums that they are, there and back, and their derivatives. */
+/* Fourier transforms against their defining sums, inverse transforms, and derivatives. */
 #include "formulas.h"
 
-/* The transform of x as a sum over all positions. */
+/* The discrete Fourier transform of x by its definition. */
 static void check_line(const double *x, const double *got, int64_t n, int64_t kept)
 {
 	for (int64_t k = 0; k < kept; k++) {
@@ -18,12 +18,12 @@ static void check_line(const double *x, const double *got, int64_t n, int64_t ke
 	}
 }
 
-static void every_length_is_the_sum(void **state)
+static void transform_of_every_length_equals_its_definition(void **state)
 {
 	static const int64_t lengths[] = { 1, 2, 3, 4, 5, 8, 12, 31, 35, 37, 64, 74, 101, 128, 210 };
 	double x[210], got[2 * 210];
 
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
 		tensor_scope {
 			int64_t n = lengths[i];
 			tensor *t, *f;
@@ -41,7 +41,7 @@ static void every_length_is_the_sum(void **state)
 		}
 }
 
-static void backward_undoes_forward(void **state)
+static void inverse_transform_restores_the_input(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_to(iota(0, TENSOR_INTS(3, 10, 7)), F64)), *f, *y;
@@ -56,7 +56,7 @@ static void backward_undoes_forward(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(4, 4)),
@@ -93,9 +93,9 @@ FORMULA_TESTS
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_length_is_the_sum),
-		cmocka_unit_test(backward_undoes_forward),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(transform_of_every_length_equals_its_definition),
+		cmocka_unit_test(inverse_transform_restores_the_input),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 	};

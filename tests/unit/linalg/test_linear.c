@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* mm and addmm against plain loops: every shape near a tile's edge, every way to hold a matrix. */
+/*
+ * mm and addmm against plain loops: shapes around the size of a tile, and all layouts of the
+ * operands.
+ */
 #include "check.h"
 
 #include "lib/base/reduced_float.h"
@@ -10,13 +13,13 @@
 
 static uint32_t seed = 1;
 
-static uint32_t next(void)
+static uint32_t random_next(void)
 {
 	seed = seed * 1664525u + 1013904223u;
 	return seed >> 8;
 }
 
-/* How a matrix lies in memory. */
+/* The layout of a matrix. */
 enum held { PLAIN, TRANSPOSED, ROWS_APART, STEPPED, REVERSED, HELD_COUNT };
 
 static tensor *view_of(tensor *base, enum held held, int64_t r, int64_t c)
@@ -36,7 +39,7 @@ static tensor *view_of(tensor *base, enum held held, int64_t r, int64_t c)
 	}
 }
 
-/* Small whole numbers, so that every order of summation gives the same. */
+/* Small integers, so that every order of summation gives the same result. */
 static tensor *matrix(enum tensor_dtype dtype, enum held held, int64_t r, int64_t c)
 {
 	int64_t n = (r + 1) * (2 * c + 6) + 8;
@@ -44,34 +47,27 @@ static tensor *matrix(enum tensor_dtype dtype, enum held held, int64_t r, int64_
 	tensor *base;
 
 	for (int64_t i = 0; i < n; i++)
-		v[i] = (double)(next() % 15) - (dtype == TENSOR_U8 ? 0 : 7);
+		v[i] = (double)(random_next() % 15) - (dtype == TENSOR_U8 ? 0 : 7);
 	base = ok(tensor_to(ok(tensor_from_data(v, TENSOR_INTS(n), F64)),
 			    TENSOR_OPTIONS(.dtype = dtype)));
 	free(v);
 	return view_of(base, held, r, c);
 }
 
-static double *values(tensor *t)
-{
-	double *v = malloc((tensor_numel(t) + 1) * sizeof(*v));
-
-	assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, tensor_numel(t) * sizeof(*v)));
-	return v;
-}
-
-/* What a sum is once it was rounded to one of the halves. */
-static double as_dtype(enum tensor_dtype dtype, double x)
+/* Rounds to f16 or bf16. */
+static double round_to(enum tensor_dtype dtype, double x)
 {
 	return dtype == TENSOR_F16  ? f16_to_f32(f32_to_f16((float)x)) :
 	       dtype == TENSOR_BF16 ? bf16_to_f32(f32_to_bf16((float)x)) :
 				      x;
 }
 
-/* beta * c + alpha * a b, as doubles; c may be NULL */
+/* Checks beta * c + alpha * a b, computed in f64; c may be NULL. */
 static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double alpha, double beta)
 {
 	int64_t m = tensor_size(a, 0), k = tensor_size(a, 1), n = tensor_size(b, 1);
-	double *x = values(a), *y = values(b), *r = values(got), *z = c ? values(c) : NULL;
+	double *x = values_of(a), *y = values_of(b), *r = values_of(got),
+	       *z = c ? values_of(c) : NULL;
 
 	assert_shape(got, m, n);
 	for (int64_t i = 0; i < m; i++)
@@ -81,7 +77,7 @@ static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double a
 			for (int64_t p = 0; p < k; p++)
 				sum += x[i * k + p] * y[p * n + j];
 			sum = alpha * sum + (z ? beta * z[i * n + j] : 0);
-			sum = as_dtype(tensor_dtype(got), sum);
+			sum = round_to(tensor_dtype(got), sum);
 			if (r[i * n + j] != sum) {
 				fprintf(stderr, "[%d, %d, %d] at %d, %d: %g, expected %g\n", (int)m,
 					(int)k, (int)n, (int)i, (int)j, r[i * n + j], sum);
@@ -96,20 +92,20 @@ static void check_product(tensor *got, tensor *c, tensor *a, tensor *b, double a
 
 static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_I32,
 					    TENSOR_I64, TENSOR_F16, TENSOR_BF16 };
-#define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
+#define DTYPES (ARRAY_SIZE(dtypes))
 
 static void mm_equals_the_plain_loop_near_every_edge(void **state)
 {
 	static const int64_t sizes[] = { 1,  2,	 3,  4,	 5,  7,	 8,  9,	 15,
 					 16, 17, 24, 31, 33, 48, 50, 64, 70 };
-	const int count = sizeof(sizes) / sizeof(*sizes);
+	const int count = ARRAY_SIZE(sizes);
 
 	for (int i = 0; i < count; i++)
 		for (int j = 0; j < count; j++)
 			for (int h = 0; h < 4; h++)
 				tensor_scope {
 					enum tensor_dtype d = dtypes[(i + j + h) % DTYPES];
-					int64_t k = 1 + next() % 70;
+					int64_t k = 1 + random_next() % 70;
 					tensor *a = matrix(d, h & 1, sizes[i], k);
 					tensor *b = matrix(d, h >> 1, k, sizes[j]);
 
@@ -121,18 +117,19 @@ static void mm_takes_any_strides(void **state)
 {
 	for (int i = 0; i < 1500; i++)
 		tensor_scope {
-			enum tensor_dtype d = dtypes[next() % DTYPES];
-			int64_t m = 1 + next() % 70, n = 1 + next() % 70, k = 1 + next() % 70;
-			tensor *a = matrix(d, next() % HELD_COUNT, m, k);
-			tensor *b = matrix(d, next() % HELD_COUNT, k, n);
-			tensor *c = matrix(d, next() % HELD_COUNT, m, n);
+			enum tensor_dtype d = dtypes[random_next() % DTYPES];
+			int64_t m = 1 + random_next() % 70, n = 1 + random_next() % 70,
+				k = 1 + random_next() % 70;
+			tensor *a = matrix(d, random_next() % HELD_COUNT, m, k);
+			tensor *b = matrix(d, random_next() % HELD_COUNT, k, n);
+			tensor *c = matrix(d, random_next() % HELD_COUNT, m, n);
 
 			assert_ptr_equal(ok(tensor_mm_out(c, a, b)), c);
 			check_product(c, NULL, a, b, 1, 0);
 		}
 }
 
-static void mm_of_large_matrices_is_cut_into_blocks(void **state)
+static void mm_of_large_matrices_agrees_with_the_plain_loop(void **state)
 {
 	static const int64_t shapes[][3] = {
 		{ 130, 300, 1200 }, { 1, 1000, 1100 },	{ 1000, 1100, 1 }, { 2, 700, 1030 },
@@ -140,7 +137,7 @@ static void mm_of_large_matrices_is_cut_into_blocks(void **state)
 		{ 67, 270, 641 },   { 200, 520, 1201 }, { 65, 999, 208 }
 	};
 
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
 		for (int h = 0; h < 16; h++)
 			tensor_scope {
 				enum tensor_dtype d = dtypes[h < 8 ? h >> 2 : (h >> 2) + 2];
@@ -157,7 +154,7 @@ static void mm_of_every_integer_wraps(void **state)
 	static const enum tensor_dtype ints[] = { TENSOR_U8, TENSOR_I8, TENSOR_I16, TENSOR_I32,
 						  TENSOR_I64 };
 	tensor_scope {
-		for (size_t i = 0; i < sizeof(ints) / sizeof(*ints); i++) {
+		for (size_t i = 0; i < ARRAY_SIZE(ints); i++) {
 			tensor *a = matrix(ints[i], i % HELD_COUNT, 9, 1);
 			tensor *b = matrix(ints[i], (i + 1) % HELD_COUNT, 1, 67);
 
@@ -181,19 +178,23 @@ static void addmm_scales_and_broadcasts_self(void **state)
 {
 	for (int i = 0; i < 400; i++)
 		tensor_scope {
-			enum tensor_dtype d = dtypes[next() % DTYPES];
-			int64_t m = 1 + next() % 40, n = 1 + next() % 40, k = next() % 40;
-			tensor *a = matrix(d, next() % HELD_COUNT, m, k);
-			tensor *b = matrix(d, next() % HELD_COUNT, k, n);
-			tensor *c = matrix(d, next() % HELD_COUNT, i & 1 ? 1 : m, i & 2 ? 1 : n);
+			enum tensor_dtype d = dtypes[random_next() % DTYPES];
+			int64_t m = 1 + random_next() % 40, n = 1 + random_next() % 40,
+				k = random_next() % 40;
+			tensor *a = matrix(d, random_next() % HELD_COUNT, m, k);
+			tensor *b = matrix(d, random_next() % HELD_COUNT, k, n);
+			tensor *c =
+				matrix(d, random_next() % HELD_COUNT, i & 1 ? 1 : m, i & 2 ? 1 : n);
 			tensor *full = ok(tensor_expand(c, TENSOR_INTS(m, n)));
-			int beta = (int)(next() % 4) - 1, alpha = (int)(next() % 4) - 1;
+			int beta = (int)(random_next() % 4) - 1,
+			    alpha = (int)(random_next() % 4) - 1;
 			tensor *got = ok(tensor_addmm_opt(c, a, b, TENSOR_SCALAR(beta),
 							  TENSOR_SCALAR(alpha)));
 
 			check_product(got, full, a, b, alpha, beta);
-			got = ok(tensor_addmm_opt_out(matrix(d, next() % HELD_COUNT, m, n), c, a, b,
-						      TENSOR_SCALAR(beta), TENSOR_SCALAR(alpha)));
+			got = ok(tensor_addmm_opt_out(matrix(d, random_next() % HELD_COUNT, m, n),
+						      c, a, b, TENSOR_SCALAR(beta),
+						      TENSOR_SCALAR(alpha)));
 			check_product(got, full, a, b, alpha, beta);
 			got = ok(tensor_clone(full));
 			got = ok(tensor_to_copy(got, TENSOR_OPTIONS(0)));
@@ -222,7 +223,7 @@ static void addmm_with_beta_zero_ignores_self(void **state)
 	}
 }
 
-static void mm_passes_nan_and_infinity_on(void **state)
+static void mm_propagates_nan_and_infinity(void **state)
 {
 	tensor_scope {
 		tensor *a = ok(tensor_zeros(TENSOR_INTS(20, 20), F32)), *b = ok(tensor_clone(a));
@@ -234,7 +235,7 @@ static void mm_passes_nan_and_infinity_on(void **state)
 		assert_true(isnan(((const float *)tensor_data(a))[39 + 2]));
 		assert_true(((const float *)tensor_data(a))[22] == 0);
 	}
-	/* What stands behind the end of an odd row of halves is not looked at. */
+	/* The element after the end of a row of odd length is not read. */
 	for (int h = 4; h < 6; h++)
 		tensor_scope {
 			tensor *base =
@@ -252,7 +253,7 @@ static void mm_passes_nan_and_infinity_on(void **state)
 		}
 }
 
-static void sums_of_halves_are_rounded_once(void **state)
+static void sums_of_f16_and_bf16_are_rounded_once(void **state)
 {
 	for (int h = 4; h < 6; h++)
 		tensor_scope {
@@ -305,7 +306,7 @@ static void out_may_share_memory_with_an_input(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(32, 64)), *b = iota(0, TENSOR_INTS(48, 10));
@@ -325,7 +326,7 @@ static void what_does_not_fit_is_refused(void **state)
 			     "self and mat1 must have one dtype");
 		assert_fails(tensor_addmm_(iota(0, TENSOR_INTS(10)), a, c) == NULL, EINVAL,
 			     "self has shape [10]");
-		/* Factors of integers lose their fractions. */
+		/* Factors of integer tensors are truncated. */
 		i = ok(tensor_ones(TENSOR_INTS(1, 1), I64));
 		assert_values(tensor_addmm_opt(i, i, i, TENSOR_SCALAR(0.5), TENSOR_SCALAR(2.9)), 0,
 			      2);
@@ -341,7 +342,7 @@ static void threads_do_not_change_the_bits(void **state)
 					     { 33, 300, 1201 } };
 	int before = tensor_get_num_threads();
 
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
 		for (int h = 0; h < 16; h++)
 			tensor_scope {
 				int64_t m = shapes[i][0], k = shapes[i][1], n = shapes[i][2];
@@ -359,8 +360,8 @@ static void threads_do_not_change_the_bits(void **state)
 	tensor_set_num_threads(before);
 }
 
-/* The processor's best level is chosen at load, so the others need a process of their own. */
-static void lower_levels_of_instructions_agree(void **state)
+/* The level of instructions is chosen at load, so lower ones are tested in another process. */
+static void all_instruction_set_levels_agree(void **state)
 {
 	static const char *const levels[] = { "v2", "v3" };
 
@@ -389,17 +390,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mm_equals_the_plain_loop_near_every_edge),
 		cmocka_unit_test(mm_takes_any_strides),
-		cmocka_unit_test(mm_of_large_matrices_is_cut_into_blocks),
+		cmocka_unit_test(mm_of_large_matrices_agrees_with_the_plain_loop),
 		cmocka_unit_test(mm_of_every_integer_wraps),
 		cmocka_unit_test(addmm_scales_and_broadcasts_self),
 		cmocka_unit_test(addmm_with_beta_zero_ignores_self),
-		cmocka_unit_test(mm_passes_nan_and_infinity_on),
-		cmocka_unit_test(sums_of_halves_are_rounded_once),
+		cmocka_unit_test(mm_propagates_nan_and_infinity),
+		cmocka_unit_test(sums_of_f16_and_bf16_are_rounded_once),
 		cmocka_unit_test(empty_dimensions_give_zeros_or_nothing),
 		cmocka_unit_test(out_may_share_memory_with_an_input),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(threads_do_not_change_the_bits),
-		cmocka_unit_test(lower_levels_of_instructions_agree),
+		cmocka_unit_test(all_instruction_set_levels_agree),
 	};
 
 	return cmocka_run_group_tests_name("linear", tests, NULL, NULL);

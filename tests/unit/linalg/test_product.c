@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Products of batches, vectors and any rank, against mm and plain numbers; integers to the bit. */
+/*
+ * Products of batches, vectors and tensors of any rank, against mm and numbers; exact for integers.
+ */
 #include "check.h"
-
-#define S(x) TENSOR_SCALAR(x)
 
 static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16,	 TENSOR_I32,
 					    TENSOR_I64, TENSOR_F16, TENSOR_BF16, TENSOR_F32,
 					    TENSOR_F64, TENSOR_C64, TENSOR_C128 };
-#define EACH_DTYPE(d) (size_t d##_ = 0; d##_ < sizeof(dtypes) / sizeof(*dtypes); d##_++)
+#define EACH_DTYPE(d) (size_t d##_ = 0; d##_ < ARRAY_SIZE(dtypes); d##_++)
 
-/* Whole numbers 0 to 6, as [b, r, c] or its transpose. */
+/* Integers 0 to 6, as [b, r, c] or its transpose. */
 static tensor *batch(enum tensor_dtype d, int64_t b, int64_t r, int64_t c, bool turned)
 {
 	int64_t n = b * r * c, *v = malloc((n + 1) * sizeof(*v));
@@ -29,7 +29,7 @@ static void bmm_is_mm_of_each_matrix(void **state)
 		{ 3, 2, 3, 4 }, { 40, 5, 7, 1 }, { 2, 70, 33, 20 }, { 5, 1, 6, 9 }, { 3, 2, 0, 4 }
 	};
 
-	for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
+	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
 		for
 			EACH_DTYPE(d)
 	for (int turned = 0; turned < 4; turned++)
@@ -65,7 +65,7 @@ static void baddbmm_scales_and_broadcasts_self(void **state)
 	}
 }
 
-/* Beyond what a double holds. */
+/* Values that f64 cannot represent. */
 static void integer_products_are_exact(void **state)
 {
 	tensor_scope {
@@ -83,7 +83,7 @@ static void integer_products_are_exact(void **state)
 	}
 }
 
-static void vectors_are_rows_or_columns(void **state)
+static void matmul_takes_vectors_as_rows_or_columns(void **state)
 {
 	for
 		EACH_DTYPE(d)
@@ -120,7 +120,7 @@ static void dot_of_many_elements_is_summed_in_chunks(void **state)
 	}
 }
 
-static void matmul_broadcasts_what_are_no_matrices(void **state)
+static void matmul_broadcasts_batch_dimensions(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 1, 3, 4)), *b = iota(1, TENSOR_INTS(5, 4, 2)),
@@ -147,7 +147,7 @@ static void matmul_broadcasts_what_are_no_matrices(void **state)
 	}
 }
 
-static void other_sums_of_products(void **state)
+static void composite_products_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *b = iota(1, TENSOR_INTS(4, 3, 5));
@@ -196,7 +196,7 @@ static void complex_products_conjugate_only_in_vdot(void **state)
 	}
 }
 
-/* Two queries, three keys: equal scores weigh values alike, a mask leaves some out. */
+/* Two queries, three keys: equal scores give equal weights, a mask excludes some keys. */
 static void attention_weighs_values(void **state)
 {
 	const uint8_t let[] = { 1, 0, 1, 0, 0, 0 };
@@ -212,7 +212,7 @@ static void attention_weighs_values(void **state)
 			      1e-6, 1, 1);
 		assert_values(tensor_scaled_dot_product_attention(q, k, v, tensor_none, 0, true),
 			      1e-6, 0, 0.5);
-		/* A query that sees nothing gets zero. */
+		/* A query without keys gives zeros. */
 		assert_values(tensor_scaled_dot_product_attention(q, k, v, mask, 0, false), 1e-6, 1,
 			      0);
 		heads = ok(tensor_zeros(TENSOR_INTS(4, 2, 4), F32));
@@ -228,7 +228,7 @@ static void attention_weighs_values(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *m = iota(0, TENSOR_INTS(3, 4));
@@ -257,7 +257,7 @@ static void what_does_not_fit_is_refused(void **state)
 	}
 }
 
-/* PyTorch refuses them. */
+/* PyTorch refuses integers here. */
 static void vecdot_of_integers_keeps_their_dtype(void **state)
 {
 	tensor_scope {
@@ -282,13 +282,13 @@ int main(void)
 		cmocka_unit_test(bmm_is_mm_of_each_matrix),
 		cmocka_unit_test(baddbmm_scales_and_broadcasts_self),
 		cmocka_unit_test(integer_products_are_exact),
-		cmocka_unit_test(vectors_are_rows_or_columns),
+		cmocka_unit_test(matmul_takes_vectors_as_rows_or_columns),
 		cmocka_unit_test(dot_of_many_elements_is_summed_in_chunks),
-		cmocka_unit_test(matmul_broadcasts_what_are_no_matrices),
-		cmocka_unit_test(other_sums_of_products),
+		cmocka_unit_test(matmul_broadcasts_batch_dimensions),
+		cmocka_unit_test(composite_products_give_known_values),
 		cmocka_unit_test(complex_products_conjugate_only_in_vdot),
 		cmocka_unit_test(attention_weighs_values),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(vecdot_of_integers_keeps_their_dtype),
 	};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Convolutions and their gradients against the sum that defines them, and what is refused. */
+/* Convolutions and their gradients against the sum that defines them; errors. */
 #include "check.h"
 
-/* One of two spatial dimensions; transposed makes output_padding count. */
+/* A case with one or two spatial dimensions; output_padding is for transposed ones. */
 struct shape {
 	int64_t batch, in, out, groups, size[2], taps[2], stride[2], padding[2], dilation[2],
 		extra[2];
@@ -20,7 +20,7 @@ static const struct shape shapes[] = {
 	{ 2, 4, 6, 1, { 5, 4 }, { 3, 4 }, { 3, 2 }, { 1, 2 }, { 1, 1 }, { 2, 1 }, true },
 	{ 1, 6, 4, 2, { 4, 5 }, { 2, 2 }, { 3, 3 }, { 0, 0 }, { 1, 1 }, { 1, 0 }, true },
 	{ 2, 4, 4, 4, { 7, 7 }, { 3, 3 }, { 1, 2 }, { 1, 1 }, { 2, 1 }, { 0, 1 }, true },
-	/* By tiles of positions, which are cut at the edges. */
+	/* Shapes that are computed in tiles of positions, with partial tiles at the edges. */
 	{ 2, 20, 24, 1, { 13, 12 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 150, 16, 1, { 13, 17 }, { 3, 3 }, { 1, 1 }, { 2, 0 }, { 1, 1 }, { 0, 0 }, false },
 	{ 3, 40, 34, 2, { 9, 18 }, { 3, 3 }, { 1, 1 }, { 0, 2 }, { 1, 1 }, { 0, 0 }, false },
@@ -36,15 +36,15 @@ struct data {
 	double *x, *w, *y, *gy, *gx, *gw;
 };
 
-static bool whole; /* numbers for integers */
+static bool whole; /* integer values, for integer dtypes */
 
-static double noise(int64_t i)
+static double pseudo_random(int64_t i)
 {
 	return whole ? (double)(i % 7 - 3) : sin(1.3 * (double)i + (double)(i % 7));
 }
 
-/* Adds each product of an input element with a weight to where it belongs. */
-static void define(struct data *d, double *y, double *gx, double *gw)
+/* The definition: adds each product of an input element and a weight to its output element. */
+static void convolve_by_definition(struct data *d, double *y, double *gx, double *gw)
 {
 	const struct shape *s = d->s;
 	int64_t ig = s->in / s->groups, og = s->out / s->groups;
@@ -109,7 +109,7 @@ static double *numbers(int64_t n, bool filled)
 	double *p = calloc((size_t)n + 1, sizeof(*p));
 
 	for (int64_t i = 0; filled && i < n; i++)
-		p[i] = noise(i + n);
+		p[i] = pseudo_random(i + n);
 	return p;
 }
 
@@ -135,7 +135,7 @@ static void data_begin(struct data *d, const struct shape *s)
 	d->y = numbers(d->ny, false);
 	d->gx = numbers(d->nx, false);
 	d->gw = numbers(d->nw, false);
-	define(d, d->y, d->gx, d->gw);
+	convolve_by_definition(d, d->y, d->gx, d->gw);
 }
 
 static void data_end(struct data *d)
@@ -143,12 +143,12 @@ static void data_end(struct data *d)
 	free(d->x), free(d->w), free(d->gy), free(d->y), free(d->gx), free(d->gw);
 }
 
-static tensor *made(const double *p, tensor_ints sizes, enum tensor_dtype dtype)
+static tensor *tensor_of(const double *p, tensor_ints sizes, enum tensor_dtype dtype)
 {
 	return ok(tensor_to(ok(tensor_from_data(p, sizes, F64)), TENSOR_OPTIONS(.dtype = dtype)));
 }
 
-/* What follows the bias where nothing is asked for. */
+/* The default arguments after the bias. */
 #define PLAIN	   TENSOR_INTS(1), TENSOR_INTS(0), TENSOR_INTS(1), 1
 #define PLAIN_BACK TENSOR_INTS(1), TENSOR_INTS(0), TENSOR_INTS(0), 1, TENSOR_INTS(1)
 #define PAIR(p)	   ((tensor_ints){ (p), 2 })
@@ -156,7 +156,7 @@ static tensor *made(const double *p, tensor_ints sizes, enum tensor_dtype dtype)
 	PAIR((s)->stride), PAIR((s)->padding), PAIR((s)->dilation), (s)->transposed, \
 		PAIR((s)->extra), (s)->groups
 
-static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
+static void check_case(const struct shape *s, enum tensor_dtype dtype, double tol)
 {
 	struct data d;
 
@@ -164,10 +164,12 @@ static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
 	tensor_scope {
 		int64_t first = s->transposed ? s->in : s->out;
 		int64_t second = s->transposed ? s->out / s->groups : s->in / s->groups;
-		tensor *x = made(d.x, TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]), dtype);
-		tensor *w = made(d.w, TENSOR_INTS(first, second, s->taps[0], s->taps[1]), dtype);
-		tensor *gy = made(d.gy, TENSOR_INTS(s->batch, s->out, d.out_size[0], d.out_size[1]),
-				  dtype);
+		tensor *x =
+			tensor_of(d.x, TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]), dtype);
+		tensor *w =
+			tensor_of(d.w, TENSOR_INTS(first, second, s->taps[0], s->taps[1]), dtype);
+		tensor *gy = tensor_of(
+			d.gy, TENSOR_INTS(s->batch, s->out, d.out_size[0], d.out_size[1]), dtype);
 		tensor *bias =
 			ok(tensor_arange(TENSOR_SCALAR(s->out), TENSOR_OPTIONS(.dtype = dtype)));
 		tensor *y = ok(tensor_convolution(x, w, tensor_none, ARGS(s))), *gx, *gw, *gb;
@@ -181,7 +183,7 @@ static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
 		check_values_(gx, d.gx, d.nx, tol, __FILE__, __LINE__);
 		check_values_(gw, d.gw, d.nw, 4 * tol, __FILE__, __LINE__);
 		assert_shape(gb, s->out);
-		/* From memory in another order the same. */
+		/* Another memory format of the input gives the same result. */
 		y = ok(tensor_convolution(
 			ok(tensor_transpose(ok(tensor_contiguous(ok(tensor_transpose(x, 1, 3)))), 1,
 					    3)),
@@ -193,18 +195,18 @@ static void compare(const struct shape *s, enum tensor_dtype dtype, double tol)
 
 static void agrees_with_the_definition(void **state)
 {
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-		compare(&shapes[i], TENSOR_F64, 1e-12);
-		compare(&shapes[i], TENSOR_F32, 1e-4);
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
+		check_case(&shapes[i], TENSOR_F64, 1e-12);
+		check_case(&shapes[i], TENSOR_F32, 1e-4);
 	}
 }
 
-/* In a tile an infinity would meet itself with the other sign. */
-static void infinities_reach_their_neighbours_only(void **state)
+/* In a Winograd tile inf - inf would spread NaN to other elements. */
+static void non_finite_values_affect_only_their_windows(void **state)
 {
 	static const float special[] = { INFINITY, -INFINITY, NAN, 3e38f };
 
-	for (size_t i = 0; i < sizeof(special) / sizeof(*special); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++)
 		for (int stride = 1; stride <= 2; stride++)
 			tensor_scope {
 				tensor *x = ok(tensor_ones(TENSOR_INTS(1, 16, 25, 25), F32));
@@ -231,9 +233,9 @@ static void infinities_reach_their_neighbours_only(void **state)
 static void integers_agree_with_the_definition(void **state)
 {
 	whole = true;
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-		compare(&shapes[i], TENSOR_I64, 0);
-		compare(&shapes[i], TENSOR_I32, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
+		check_case(&shapes[i], TENSOR_I64, 0);
+		check_case(&shapes[i], TENSOR_I32, 0);
 	}
 	whole = false;
 }
@@ -243,7 +245,7 @@ static void complex_numbers_agree_with_the_definition(void **state)
 {
 	tensor_options c128 = TENSOR_OPTIONS(.dtype = TENSOR_C128);
 
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		const struct shape *s = &shapes[i];
 		struct data d;
 		double rest;
@@ -252,10 +254,12 @@ static void complex_numbers_agree_with_the_definition(void **state)
 		tensor_scope {
 			int64_t first = s->transposed ? s->in : s->out;
 			int64_t second = s->transposed ? s->out / s->groups : s->in / s->groups;
-			tensor *x = made(d.x, TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]),
-					 TENSOR_C128);
-			tensor *w = made(d.w, TENSOR_INTS(first, second, s->taps[0], s->taps[1]),
-					 TENSOR_C128),
+			tensor *x = tensor_of(d.x,
+					      TENSOR_INTS(s->batch, s->in, s->size[0], s->size[1]),
+					      TENSOR_C128);
+			tensor *w = tensor_of(d.w,
+					      TENSOR_INTS(first, second, s->taps[0], s->taps[1]),
+					      TENSOR_C128),
 			       *y;
 
 			x = ok(tensor_mul_scalar(x, tensor_scalar_complex(1, 2)));
@@ -274,7 +278,7 @@ static void complex_numbers_agree_with_the_definition(void **state)
 	}
 }
 
-static void padding_by_name(void **state)
+static void same_and_valid_padding_equal_explicit_padding(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 4)), *w = iota(1, TENSOR_INTS(1, 1, 2));
@@ -282,7 +286,7 @@ static void padding_by_name(void **state)
 		tensor *same, *by_hand;
 		double apart;
 
-		/* An even filter has its odd zero at the end. */
+		/* Padding "same" with an even filter adds the odd zero at the end. */
 		assert_values(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(1), "same",
 						    TENSOR_INTS(1), 1),
 			      0, 5, 8, 11, 4);
@@ -306,14 +310,14 @@ static void padding_by_name(void **state)
 	}
 }
 
-static void halves_are_summed_in_f32(void **state)
+static void f16_and_bf16_are_summed_in_f32(void **state)
 {
 	tensor_scope {
 		tensor_options bf16 = TENSOR_OPTIONS(.dtype = TENSOR_BF16);
 		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 258, 1), bf16));
 		tensor *w = ok(tensor_ones(TENSOR_INTS(1, 258, 1), bf16));
 
-		/* One after the other, bf16 would stay at 256. */
+		/* A sequential sum in bf16 would stay at 256. */
 		w = ok(tensor_conv1d(x, ok(tensor_mul_scalar(w, TENSOR_SCALAR(2))), tensor_none,
 				     PLAIN));
 		assert_int_equal(tensor_dtype(w), TENSOR_BF16);
@@ -321,7 +325,7 @@ static void halves_are_summed_in_f32(void **state)
 	}
 }
 
-static void all_dimensions_and_no_batch(void **state)
+static void conv1d_and_conv3d_take_inputs_without_batch(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 4)), *w = iota(1, TENSOR_INTS(1, 1, 2));
@@ -347,7 +351,7 @@ static void all_dimensions_and_no_batch(void **state)
 	}
 }
 
-static void only_what_the_mask_asks_for(void **state)
+static void backward_computes_only_the_masked_outputs(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(1, 1, 3)), *w = iota(1, TENSOR_INTS(1, 1, 2));
@@ -370,7 +374,7 @@ static void only_what_the_mask_asks_for(void **state)
 	}
 }
 
-static tensor *threads(int n, tensor *x, tensor *w, tensor **gw)
+static tensor *convolve_on_threads(int n, tensor *x, tensor *w, tensor **gw)
 {
 	tensor *y, *gx, *gb;
 
@@ -390,8 +394,8 @@ static void bits_do_not_depend_on_threads(void **state)
 		tensor *x = ok(tensor_log(iota(1, TENSOR_INTS(4, 20, 33, 31))));
 		tensor *w = ok(tensor_log(iota(1, TENSOR_INTS(24, 20, 3, 3)))), *gw[2], *y[2];
 
-		y[0] = threads(1, x, w, &gw[0]);
-		y[1] = threads(3, x, w, &gw[1]);
+		y[0] = convolve_on_threads(1, x, w, &gw[0]);
+		y[1] = convolve_on_threads(3, x, w, &gw[1]);
 		assert_memory_equal(tensor_data(y[0]), tensor_data(y[1]), tensor_numel(y[0]) * 4);
 		assert_memory_equal(tensor_data(gw[0]), tensor_data(gw[1]),
 				    tensor_numel(gw[0]) * 4);
@@ -399,7 +403,7 @@ static void bits_do_not_depend_on_threads(void **state)
 	assert_done(tensor_set_num_threads(before));
 }
 
-static void refusals_name_the_argument(void **state)
+static void errors_name_the_argument(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_INTS(1, 4, 5, 5), F32));
@@ -442,15 +446,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_definition),
-		cmocka_unit_test(infinities_reach_their_neighbours_only),
+		cmocka_unit_test(non_finite_values_affect_only_their_windows),
 		cmocka_unit_test(integers_agree_with_the_definition),
 		cmocka_unit_test(complex_numbers_agree_with_the_definition),
-		cmocka_unit_test(padding_by_name),
-		cmocka_unit_test(halves_are_summed_in_f32),
-		cmocka_unit_test(all_dimensions_and_no_batch),
-		cmocka_unit_test(only_what_the_mask_asks_for),
+		cmocka_unit_test(same_and_valid_padding_equal_explicit_padding),
+		cmocka_unit_test(f16_and_bf16_are_summed_in_f32),
+		cmocka_unit_test(conv1d_and_conv3d_take_inputs_without_batch),
+		cmocka_unit_test(backward_computes_only_the_masked_outputs),
 		cmocka_unit_test(bits_do_not_depend_on_threads),
-		cmocka_unit_test(refusals_name_the_argument),
+		cmocka_unit_test(errors_name_the_argument),
 	};
 
 	return cmocka_run_group_tests_name("conv", tests, NULL, NULL);

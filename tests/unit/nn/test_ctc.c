@@ -5,7 +5,7 @@
 #define STEPS	4
 #define CLASSES 3
 
-/* Whether steps, without repetitions and then without blanks (0), are the target. */
+/* Whether the steps without repetitions and then without blanks (0) equal the target. */
 static bool spells(const int *step, const int64_t *target, int64_t n)
 {
 	int64_t at = 0;
@@ -65,7 +65,7 @@ static void loss_sums_over_all_alignments(void **state)
 	}
 }
 
-static void gradient_is_that_of_differences(void **state)
+static void gradient_agrees_with_central_differences(void **state)
 {
 	static const int64_t labels[] = { 1, 1 };
 
@@ -86,8 +86,10 @@ static void gradient_is_that_of_differences(void **state)
 			p[i] = at - h;
 			down = loss_by_hand(p, labels, 2);
 			p[i] = at;
-			/* The gradient takes the numbers for logarithms of probabilities that add
-			 * up to 1. */
+			/*
+			 * The gradient assumes that the inputs are logarithms of probabilities with
+			 * sum 1.
+			 */
 			own = (up - down) / (2 * h) + exp(at);
 			assert_true(fabs(own - g[i]) < 1e-8);
 		}
@@ -113,7 +115,7 @@ static void labels_and_lengths_out_of_range_are_refused(void **state)
 	}
 }
 
-static void zero_infinity_hides_what_is_impossible(void **state)
+static void zero_infinity_zeroes_impossible_targets(void **state)
 {
 	tensor_scope {
 		tensor *probs = some_log_probs();
@@ -134,9 +136,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loss_sums_over_all_alignments),
-		cmocka_unit_test(gradient_is_that_of_differences),
+		cmocka_unit_test(gradient_agrees_with_central_differences),
 		cmocka_unit_test(labels_and_lengths_out_of_range_are_refused),
-		cmocka_unit_test(zero_infinity_hides_what_is_impossible),
+		cmocka_unit_test(zero_infinity_zeroes_impossible_targets),
 	};
 
 	return cmocka_run_group_tests_name("ctc", tests, NULL, NULL);

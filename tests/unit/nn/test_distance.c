@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Distances worked out by hand, batches against single matrices, and derivatives. */
+/* Distances against numbers computed by hand, batches against single matrices, and derivatives. */
 #include "formulas.h"
 
 static tensor *points(void)
@@ -9,7 +9,7 @@ static tensor *points(void)
 	return ok(tensor_from_data(v, TENSOR_INTS(3, 2), F64));
 }
 
-static void norms_of_every_order(void **state)
+static void distances_of_every_order_equal_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = points();
@@ -42,7 +42,7 @@ static void batches_broadcast(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = points();
@@ -79,15 +79,15 @@ static const struct formula formulas[] = {
 
 static void every_formula_agrees_with_differences(void **state)
 {
-	check_all(formulas, sizeof(formulas) / sizeof(*formulas), tensor_gradcheck);
+	check_all(formulas, ARRAY_SIZE(formulas), tensor_gradcheck);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(norms_of_every_order),
+		cmocka_unit_test(distances_of_every_order_equal_known_values),
 		cmocka_unit_test(batches_broadcast),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Embeddings and bags of them, against sums written out; their derivatives. */
+/* Embeddings and embedding bags against plain sums; their derivatives. */
 #include "formulas.h"
 
 static tensor *indices(tensor_ints shape, ...)
@@ -30,7 +30,7 @@ static tensor *bags(int64_t mode, tensor *weight, tensor *factors, int64_t paddi
 	return output;
 }
 
-static void embedding_takes_rows(void **state)
+static void embedding_selects_rows(void **state)
 {
 	tensor_scope {
 		tensor *w = iota(0, TENSOR_INTS(4, 2)), *i = indices(TENSOR_INTS(2, 2), 3, 0, 1, 3),
@@ -50,12 +50,12 @@ static void embedding_takes_rows(void **state)
 	}
 }
 
-static void a_table_gets_the_sum_of_its_rows_gradients(void **state)
+static void gradient_of_an_embedding_sums_repeated_rows(void **state)
 {
 	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16,
 						    TENSOR_BF16 };
 
-	for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++)
+	for (size_t d = 0; d < ARRAY_SIZE(dtypes); d++)
 		tensor_scope {
 			tensor *g = ok(tensor_to(iota(0, TENSOR_INTS(6, 2)),
 						 TENSOR_OPTIONS(.dtype = dtypes[d])));
@@ -88,7 +88,7 @@ static void bags_are_sums_means_and_maxima(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *w = iota(0, TENSOR_INTS(2, 2)), *out, *x, *y, *z;
@@ -126,16 +126,16 @@ FORMULA_TESTS
 
 static void formulas_of_bags_agree_with_differences(void **state)
 {
-	check_all(once, sizeof(once) / sizeof(*once), tensor_gradcheck);
+	check_all(once, ARRAY_SIZE(once), tensor_gradcheck);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(embedding_takes_rows),
-		cmocka_unit_test(a_table_gets_the_sum_of_its_rows_gradients),
+		cmocka_unit_test(embedding_selects_rows),
+		cmocka_unit_test(gradient_of_an_embedding_sums_repeated_rows),
 		cmocka_unit_test(bags_are_sums_means_and_maxima),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 		cmocka_unit_test(formulas_of_bags_agree_with_differences),

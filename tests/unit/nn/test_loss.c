@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* nll_loss and cross_entropy: numbers worked out by hand, and every way to call them wrongly. */
+/* nll_loss and cross_entropy: numbers computed by hand, and errors for all arguments. */
 #include "check.h"
 
 enum { NONE, MEAN, SUM };
@@ -22,7 +22,7 @@ static tensor *weights(tensor_options o)
 			    o));
 }
 
-static void known_losses(void **state)
+static void losses_equal_known_values(void **state)
 {
 	for (int wide = 0; wide < 2; wide++)
 		tensor_scope {
@@ -45,7 +45,7 @@ static void known_losses(void **state)
 		}
 }
 
-static void known_gradients(void **state)
+static void gradients_equal_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = rows(F32), *w = weights(F32), *t = classes(1, 0, -100);
@@ -102,7 +102,7 @@ static void cross_entropy_is_nll_loss_of_log_softmax(void **state)
 	}
 }
 
-static void strided_arguments_are_read_where_they_lie(void **state)
+static void strided_arguments_give_the_same_loss(void **state)
 {
 	tensor_scope {
 		tensor *x =
@@ -117,7 +117,7 @@ static void strided_arguments_are_read_where_they_lie(void **state)
 	}
 }
 
-static void nothing_to_average_is_nan(void **state)
+static void mean_without_targets_is_nan(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_empty(TENSOR_INTS(0, 2), F32));
@@ -151,7 +151,7 @@ static void classes_out_of_range_are_refused(void **state)
 	}
 }
 
-static void shapes_and_dtypes_that_do_not_fit_are_refused(void **state)
+static void invalid_shapes_and_dtypes_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = rows(F32), *t = classes(0, 1, 0), *w = weights(F32);
@@ -175,7 +175,7 @@ static void shapes_and_dtypes_that_do_not_fit_are_refused(void **state)
 	}
 }
 
-/* As PyTorch 2.15 has it; the loss itself has the promoted one. */
+/* As in PyTorch 2.15: the gradient has the dtype of self, the loss the promoted one. */
 static void gradient_has_the_dtype_of_self(void **state)
 {
 	tensor_scope {
@@ -195,14 +195,14 @@ static void gradient_has_the_dtype_of_self(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known_losses),
-		cmocka_unit_test(known_gradients),
+		cmocka_unit_test(losses_equal_known_values),
+		cmocka_unit_test(gradients_equal_known_values),
 		cmocka_unit_test(a_single_row_has_a_single_class),
 		cmocka_unit_test(cross_entropy_is_nll_loss_of_log_softmax),
-		cmocka_unit_test(strided_arguments_are_read_where_they_lie),
-		cmocka_unit_test(nothing_to_average_is_nan),
+		cmocka_unit_test(strided_arguments_give_the_same_loss),
+		cmocka_unit_test(mean_without_targets_is_nan),
 		cmocka_unit_test(classes_out_of_range_are_refused),
-		cmocka_unit_test(shapes_and_dtypes_that_do_not_fit_are_refused),
+		cmocka_unit_test(invalid_shapes_and_dtypes_are_refused),
 		cmocka_unit_test(gradient_has_the_dtype_of_self),
 	};
 

@@ -4,7 +4,7 @@
 
 #define EPS 1e-5
 
-/* Numbers with a mean of their own in each row. */
+/* Values with a different mean in each row. */
 static tensor *input(enum tensor_dtype dtype, tensor_ints shape)
 {
 	int64_t n = 1;
@@ -21,19 +21,14 @@ static tensor *input(enum tensor_dtype dtype, tensor_ints shape)
 	return t;
 }
 
-static double *values(tensor *t)
+/*
+ * Normalizes lines of n elements; element i is scaled by weight[i / inner % channels] and bias is
+ * added.
+ */
+static void check_normalized(tensor *got, tensor *x, int64_t n, tensor *weight, tensor *bias,
+			     int64_t inner, double tol)
 {
-	double *v = malloc((tensor_numel(ok(t)) + 1) * sizeof(*v));
-
-	assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, tensor_numel(t) * sizeof(*v)));
-	return v;
-}
-
-/* Lines of n of x normalized; element i scaled by weight[i / inner % channels] and so moved. */
-static void check(tensor *got, tensor *x, int64_t n, tensor *weight, tensor *bias, int64_t inner,
-		  double tol)
-{
-	double *g = values(got), *v = values(x), *w = values(weight), *b = values(bias);
+	double *g = values_of(got), *v = values_of(x), *w = values_of(weight), *b = values_of(bias);
 	int64_t channels = tensor_numel(weight);
 
 	for (int64_t i = 0; i < tensor_numel(x); i += n) {
@@ -66,7 +61,7 @@ static const struct {
 } dtypes[] = {
 	{ TENSOR_F32, 3e-6 }, { TENSOR_F64, 1e-13 }, { TENSOR_F16, 2e-3 }, { TENSOR_BF16, 1.6e-2 }
 };
-#define EACH_DTYPE(d) (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++)
+#define EACH_DTYPE(d) (size_t d = 0; d < ARRAY_SIZE(dtypes); d++)
 
 static void layer_norm_is_its_definition(void **state)
 {
@@ -74,17 +69,17 @@ static void layer_norm_is_its_definition(void **state)
 
 	for
 		EACH_DTYPE(d)
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
 		tensor_scope {
 			int64_t n = lengths[i];
 			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(2, 3, n));
 			tensor *w = input(dtypes[d].dtype, TENSOR_INTS(n)), *b = tensor_neg(w);
 
-			check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n, w,
-			      b, 1, dtypes[d].tol);
+			check_normalized(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)),
+					 x, n, w, b, 1, dtypes[d].tol);
 			x = ok(tensor_transpose(x, 0, 1));
-			check(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)), x, n, w,
-			      b, 1, dtypes[d].tol);
+			check_normalized(ok(tensor_layer_norm(x, TENSOR_INTS(n), w, b, EPS, false)),
+					 x, n, w, b, 1, dtypes[d].tol);
 		}
 }
 
@@ -97,12 +92,12 @@ static void group_norm_is_its_definition(void **state)
 			tensor *x = input(dtypes[d].dtype, TENSOR_INTS(3, 4, 5, 7));
 			tensor *w = input(dtypes[d].dtype, TENSOR_INTS(4)), *b = tensor_neg(w);
 
-			check(ok(tensor_group_norm(x, groups, w, b, EPS, false)), x, 140 / groups,
-			      w, b, 35, dtypes[d].tol);
+			check_normalized(ok(tensor_group_norm(x, groups, w, b, EPS, false)), x,
+					 140 / groups, w, b, 35, dtypes[d].tol);
 		}
 }
 
-/* Over the batch: that of the channels as rows. */
+/* batch_norm equals layer_norm of the channels as rows. */
 static void batch_norm_is_layer_norm_of_each_channel(void **state)
 {
 	static const int64_t inner[] = { 1, 5, 40 };
@@ -122,11 +117,12 @@ static void batch_norm_is_layer_norm_of_each_channel(void **state)
 						tensor_none, true, 0.1, EPS, false);
 			got = tensor_reshape(tensor_transpose(ok(got), 0, 1),
 					     TENSOR_INTS(70, 6 * inner[i]));
-			check(ok(got), ok(rows), 6 * inner[i], one, zero, 1, dtypes[d].tol);
+			check_normalized(ok(got), ok(rows), 6 * inner[i], one, zero, 1,
+					 dtypes[d].tol);
 		}
 }
 
-static void running_statistics_move_in_training_alone(void **state)
+static void running_statistics_change_in_training_only(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(4, 1)); /* mean 1.5, unbiased variance 5 / 3 */
@@ -147,7 +143,7 @@ static void running_statistics_move_in_training_alone(void **state)
 	}
 }
 
-static void statistics_have_the_shape_of_what_is_left(void **state)
+static void statistics_have_the_reduced_shape(void **state)
 {
 	tensor *out, *mean, *rstd;
 
@@ -173,7 +169,7 @@ static void statistics_have_the_shape_of_what_is_left(void **state)
 	}
 }
 
-static void only_wanted_gradients_are_made(void **state)
+static void only_requested_gradients_are_computed(void **state)
 {
 	tensor *out, *mean, *rstd, *dx, *dw, *db;
 
@@ -191,7 +187,7 @@ static void only_wanted_gradients_are_made(void **state)
 	}
 }
 
-/* Channels without elements. The tensor of seven is where their memory was; its values are in no sum. */
+/* Empty channels. The tensor of seven elements reuses freed memory: its values must not be read. */
 static void empty_channels_read_nothing(void **state)
 {
 	tensor *out, *mean, *rstd, *dx, *dw, *db;
@@ -238,7 +234,7 @@ static void threads_do_not_change_the_bits(void **state)
 	tensor_set_num_threads(before);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = input(TENSOR_F32, TENSOR_INTS(2, 3, 4)),
@@ -268,12 +264,12 @@ int main(void)
 		cmocka_unit_test(layer_norm_is_its_definition),
 		cmocka_unit_test(group_norm_is_its_definition),
 		cmocka_unit_test(batch_norm_is_layer_norm_of_each_channel),
-		cmocka_unit_test(running_statistics_move_in_training_alone),
-		cmocka_unit_test(statistics_have_the_shape_of_what_is_left),
-		cmocka_unit_test(only_wanted_gradients_are_made),
+		cmocka_unit_test(running_statistics_change_in_training_only),
+		cmocka_unit_test(statistics_have_the_reduced_shape),
+		cmocka_unit_test(only_requested_gradients_are_computed),
 		cmocka_unit_test(empty_channels_read_nothing),
 		cmocka_unit_test(threads_do_not_change_the_bits),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("norm", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Fused steps of optimizers against the same written plainly in f64. */
+/* Fused optimizer steps against a plain implementation in f64. */
 #include "check.h"
 
 #define N 1000
@@ -12,15 +12,6 @@ static tensor *numbers(tensor_options options, unsigned seed, double least)
 	for (int64_t i = 0; i < N; i++)
 		p[i] = least + (double)((i + seed) * 2654435761u % 8009) / 4000;
 	return ok(tensor_to(t, options));
-}
-
-static double *elements(tensor *t)
-{
-	double *v = malloc(N * sizeof(*v));
-
-	tensor_scope
-		assert_done(tensor_copy_to(ok(tensor_to(t, F64)), v, N * sizeof(*v)));
-	return v;
 }
 
 static void adam_by_hand(double *p, const double *g, double *m, double *v, double step)
@@ -37,7 +28,7 @@ static void adam_by_hand(double *p, const double *g, double *m, double *v, doubl
 
 static void assert_close(tensor *t, const double *want, double tol)
 {
-	double *got = elements(t);
+	double *got = values_of(t);
 
 	for (int i = 0; i < N; i++)
 		assert_true(fabs(got[i] - want[i]) <= tol * (1 + fabs(want[i])));
@@ -50,7 +41,8 @@ static void adam_in(tensor_options options, double tol)
 		tensor *p = numbers(options, 1, -1), *g = numbers(options, 2, -1);
 		tensor *m = numbers(options, 3, -1), *v = numbers(options, 4, 0);
 		int before = (int)tensor_version(p);
-		double *hp = elements(p), *hg = elements(g), *hm = elements(m), *hv = elements(v);
+		double *hp = values_of(p), *hg = values_of(g), *hm = values_of(m),
+		       *hv = values_of(v);
 
 		adam_by_hand(hp, hg, hm, hv, 3);
 		assert_done(tensor__fused_adam_(
@@ -70,7 +62,7 @@ static void adam_in(tensor_options options, double tol)
 	}
 }
 
-static void adam_is_that_written_plainly(void **state)
+static void fused_adam_equals_the_plain_one(void **state)
 {
 	adam_in(F64, 1e-13);
 	adam_in(F32, 1e-5);
@@ -78,14 +70,14 @@ static void adam_is_that_written_plainly(void **state)
 	adam_in(TENSOR_OPTIONS(.dtype = TENSOR_F16), 2e-3);
 }
 
-static int descend(tensor *p, tensor *g, tensor *momentum, tensor *found_inf)
+static int sgd_step(tensor *p, tensor *g, tensor *momentum, tensor *found_inf)
 {
 	return tensor__fused_sgd_opt_(TENSOR_LIST(p), TENSOR_LIST(g), TENSOR_LIST(momentum), 0, 0.5,
 				      1, 0, false, false, false, tensor_none, found_inf);
 }
 
-/* Transposed parameters: the same elements change in the same way. */
-static void strides_do_not_matter(void **state)
+/* Transposed parameters give the same elements. */
+static void results_do_not_depend_on_strides(void **state)
 {
 	tensor_scope {
 		tensor *p = ok(tensor_view(numbers(F32, 1, -1), TENSOR_SHAPE(20, 50)));
@@ -94,28 +86,28 @@ static void strides_do_not_matter(void **state)
 		tensor *p2 = ok(tensor_contiguous(tensor_t(p))),
 		       *m2 = ok(tensor_contiguous(tensor_t(m)));
 
-		assert_done(descend(ok(tensor_t(p)), g, ok(tensor_t(m)), tensor_none));
-		assert_done(descend(p2, g, m2, tensor_none));
+		assert_done(sgd_step(ok(tensor_t(p)), g, ok(tensor_t(m)), tensor_none));
+		assert_done(sgd_step(p2, g, m2, tensor_none));
 		assert_values(tensor_all(tensor_eq(p2, tensor_t(p))), 0, 1);
 		assert_values(tensor_all(tensor_eq(m2, tensor_t(m))), 0, 1);
 	}
 }
 
-static void found_inf_leaves_everything_alone(void **state)
+static void found_inf_skips_the_step(void **state)
 {
 	tensor_scope {
 		tensor *p = numbers(F32, 1, -1), *g = numbers(F32, 2, -1), *m = numbers(F32, 3, -1);
-		double *before = elements(p);
+		double *before = values_of(p);
 		int version = (int)tensor_version(p);
 
-		assert_done(descend(p, g, m, ok(tensor_ones(TENSOR_SCALAR_SHAPE, F32))));
+		assert_done(sgd_step(p, g, m, ok(tensor_ones(TENSOR_SCALAR_SHAPE, F32))));
 		assert_close(p, before, 0);
 		assert_int_equal(tensor_version(p), version);
 		free(before);
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *p = numbers(F32, 1, -1), *g = numbers(F64, 2, -1),
@@ -123,24 +115,24 @@ static void what_does_not_fit_is_refused(void **state)
 		tensor *one = ok(tensor_ones(TENSOR_SHAPE(1), F32));
 		tensor *many = ok(tensor_expand(one, TENSOR_SHAPE(N)));
 
-		assert_fails(descend(p, g, p, tensor_none), EINVAL, "one floating dtype");
-		assert_fails(descend(whole, whole, whole, tensor_none), EINVAL,
+		assert_fails(sgd_step(p, g, p, tensor_none), EINVAL, "one floating dtype");
+		assert_fails(sgd_step(whole, whole, whole, tensor_none), EINVAL,
 			     "one floating dtype");
-		assert_fails(descend(p, one, p, tensor_none), EINVAL, "shape [1]");
-		assert_fails(descend(many, p, p, tensor_none), EINVAL, "share memory");
-		assert_fails(descend(p, p, p, p), EINVAL, "one element");
+		assert_fails(sgd_step(p, one, p, tensor_none), EINVAL, "shape [1]");
+		assert_fails(sgd_step(many, p, p, tensor_none), EINVAL, "share memory");
+		assert_fails(sgd_step(p, p, p, p), EINVAL, "one element");
 		assert_done(tensor_set_requires_grad(p, true));
-		assert_fails(descend(p, many, many, tensor_none), EINVAL, "tensor_no_grad");
+		assert_fails(sgd_step(p, many, many, tensor_none), EINVAL, "tensor_no_grad");
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(adam_is_that_written_plainly),
-		cmocka_unit_test(strides_do_not_matter),
-		cmocka_unit_test(found_inf_leaves_everything_alone),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(fused_adam_equals_the_plain_one),
+		cmocka_unit_test(results_do_not_depend_on_strides),
+		cmocka_unit_test(found_inf_skips_the_step),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);

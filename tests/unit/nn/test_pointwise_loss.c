@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Losses of pairs and of classes: numbers worked out by hand, and their derivatives. */
+/* Pointwise losses and losses of classes: numbers computed by hand, and their derivatives. */
 #include "formulas.h"
 
 enum { NONE, MEAN, SUM };
@@ -19,7 +19,7 @@ static tensor *numbers(tensor_ints shape, ...)
 	return ok(tensor_from_data(v, shape, F64));
 }
 
-static void losses_of_pairs(void **state)
+static void pointwise_losses_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = numbers(TENSOR_INTS(3), 0., 1., -2.),
@@ -44,19 +44,19 @@ static void losses_of_pairs(void **state)
 	}
 }
 
-static void halves_are_rounded_once(void **state)
+static void f16_and_bf16_are_rounded_once(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_full(TENSOR_INTS(1000), S(0.1),
 					   TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
 		tensor *zero = ok(tensor_zeros_like(x, TENSOR_OPTIONS(0)));
 
-		/* 0.1 is 0.10009765625 here, its square times 1000 lies between 10 and 10.0625 */
+		/* 0.1 is 0.10009765625 in f16; its square times 1000 is between 10 and 10.0625 */
 		assert_values(tensor_mse_loss(x, zero, SUM), 0, 10);
 	}
 }
 
-static void cross_entropy_of_any_rank(void **state)
+static void cross_entropy_takes_any_number_of_dimensions(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3, 2)), *rows, *t, *loss;
@@ -77,7 +77,7 @@ static void cross_entropy_of_any_rank(void **state)
 	}
 }
 
-static void smoothing_is_a_mixture_with_equal_probabilities(void **state)
+static void label_smoothing_mixes_in_the_uniform_distribution(void **state)
 {
 	tensor_scope {
 		tensor *x = numbers(TENSOR_INTS(2, 3), 0.3, -1., 2., 1., 0.5, 0.);
@@ -94,7 +94,7 @@ static void smoothing_is_a_mixture_with_equal_probabilities(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = numbers(TENSOR_INTS(2), 0.5, 1.5), *y = numbers(TENSOR_INTS(1), 0.5);
@@ -155,11 +155,11 @@ FORMULA_TESTS
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(losses_of_pairs),
-		cmocka_unit_test(halves_are_rounded_once),
-		cmocka_unit_test(cross_entropy_of_any_rank),
-		cmocka_unit_test(smoothing_is_a_mixture_with_equal_probabilities),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(pointwise_losses_give_known_values),
+		cmocka_unit_test(f16_and_bf16_are_rounded_once),
+		cmocka_unit_test(cross_entropy_takes_any_number_of_dimensions),
+		cmocka_unit_test(label_smoothing_mixes_in_the_uniform_distribution),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 	};

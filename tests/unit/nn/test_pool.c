@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Pooling: windows against a plain search of the input, numbers worked out by hand, refusals. */
+/* Pooling: windows against a plain search of the input, numbers computed by hand, errors. */
 #include "check.h"
 
 #define ONE  TENSOR_INTS(1)
 #define ZERO TENSOR_INTS(0)
 #define NONE TENSOR_SCALAR_SHAPE
 
-static tensor *bumpy(tensor_ints shape)
+static tensor *pseudo_random(tensor_ints shape)
 {
 	int64_t n = 1;
 	tensor *t;
@@ -22,13 +22,13 @@ static tensor *bumpy(tensor_ints shape)
 	return t;
 }
 
-/* One plane of h by w; the window of output (y, x), element by element. */
+/* One plane of h by w, and the window of output (y, x). */
 struct window {
 	int64_t size[2], kernel[2], stride[2], padding[2], dilation[2];
 };
 
-static void look(const struct window *w, const float *in, int64_t y, int64_t x, float *best,
-		 int64_t *at, double *sum, int64_t *count)
+static void search_window(const struct window *w, const float *in, int64_t y, int64_t x,
+			  float *best, int64_t *at, double *sum, int64_t *count)
 {
 	*best = -INFINITY, *at = -1, *sum = 0, *count = 0;
 	for (int64_t i = 0; i < w->kernel[0]; i++)
@@ -56,13 +56,13 @@ static void every_window_is_searched(void **state)
 		{ { 5, 7 }, { 5, 7 }, { 1, 1 }, { 2, 3 }, { 1, 1 } },
 	};
 
-	for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(windows); i++)
 		tensor_scope {
 			const struct window *w = &windows[i];
 			tensor_ints k = { w->kernel, 2 }, s = { w->stride, 2 },
 				    p = { w->padding, 2 };
-			tensor *in = bumpy(TENSOR_INTS(2, 3, w->size[0], w->size[1])), *out, *at,
-			       *avg;
+			tensor *in = pseudo_random(TENSOR_INTS(2, 3, w->size[0], w->size[1])), *out,
+			       *at, *avg;
 			int64_t plane = w->size[0] * w->size[1], rows, cols;
 			const float *x = tensor_data(in), *m;
 			const int64_t *where;
@@ -78,8 +78,8 @@ static void every_window_is_searched(void **state)
 				double sum;
 				float best;
 
-				look(w, in_plane, n / cols % rows, n % cols, &best, &place, &sum,
-				     &count);
+				search_window(w, in_plane, n / cols % rows, n % cols, &best, &place,
+					      &sum, &count);
 				assert_true(m[n] == best);
 				assert_int_equal(where[n], place);
 				if (w->dilation[0] == 1)
@@ -89,7 +89,7 @@ static void every_window_is_searched(void **state)
 		}
 }
 
-static void divisors_and_ceil_mode(void **state)
+static void divisor_and_ceil_mode_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 5)), *y = iota(1, TENSOR_INTS(1, 3, 3));
@@ -119,7 +119,7 @@ static void divisors_and_ceil_mode(void **state)
 	}
 }
 
-static void gradients_go_where_values_came_from(void **state)
+static void gradients_reach_the_selected_elements(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 3, 3)), *g, *out, *at;
@@ -161,7 +161,7 @@ static void adaptive_windows_cover_the_input(void **state)
 	}
 }
 
-static void nan_wins_and_infinity_is_found(void **state)
+static void max_of_a_window_with_nan_is_nan(void **state)
 {
 	const float v[] = { 1, NAN, 3, -INFINITY, -INFINITY, -INFINITY };
 
@@ -175,7 +175,7 @@ static void nan_wins_and_infinity_is_found(void **state)
 	}
 }
 
-static void refusals_name_the_argument(void **state)
+static void errors_name_the_argument(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(1, 1, 4, 4));
@@ -207,11 +207,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_window_is_searched),
-		cmocka_unit_test(divisors_and_ceil_mode),
-		cmocka_unit_test(gradients_go_where_values_came_from),
+		cmocka_unit_test(divisor_and_ceil_mode_give_known_values),
+		cmocka_unit_test(gradients_reach_the_selected_elements),
 		cmocka_unit_test(adaptive_windows_cover_the_input),
-		cmocka_unit_test(nan_wins_and_infinity_is_found),
-		cmocka_unit_test(refusals_name_the_argument),
+		cmocka_unit_test(max_of_a_window_with_nan_is_nan),
+		cmocka_unit_test(errors_name_the_argument),
 	};
 
 	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);

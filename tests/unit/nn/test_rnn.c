@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Recurrent layers against their cells, packed sequences against single ones, refusals. */
+/* Recurrent layers against their cells, packed sequences against single ones, errors. */
 #include "check.h"
 
 #define STEPS 4
@@ -30,7 +30,7 @@ static tensor *step_of(tensor *x, int64_t t)
 	return ok(tensor_select(x, 0, t));
 }
 
-/* Weights of two layers, the first with IN features. */
+/* Weights of two layers; the first has IN features. */
 static tensor_list weights(tensor **w, int gates)
 {
 	for (int l = 0; l < 2; l++) {
@@ -42,7 +42,7 @@ static tensor_list weights(tensor **w, int gates)
 	return (tensor_list){ w, 8 };
 }
 
-static void lstm_is_its_cells_one_after_the_other(void **state)
+static void lstm_equals_a_sequence_of_cells(void **state)
 {
 	tensor_scope {
 		tensor *x = numbers(TENSOR_SHAPE(STEPS, BATCH, IN), 5), *w[8], *out, *hy, *cy;
@@ -65,7 +65,7 @@ static void lstm_is_its_cells_one_after_the_other(void **state)
 	}
 }
 
-/* Lengths 4, 2 and 1, both directions: each sequence by itself gives the same. */
+/* Sequences of lengths 4, 2 and 1 in both directions give the results of single sequences. */
 static void packed_sequences_are_independent(void **state)
 {
 	static const int64_t lengths[] = { 4, 2, 1 };
@@ -109,17 +109,17 @@ static void gradients_reach_input_states_and_weights(void **state)
 		       *h0 = numbers(TENSOR_SHAPE(2, BATCH, SIZE), 6);
 		tensor *all[] = { x, h0, weights(w, 1).data[0], w[1], w[2], w[7] };
 
-		for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 			assert_done(tensor_set_requires_grad(all[i], true));
 		assert_done(tensor_rnn_tanh(x, h0, (tensor_list){ w, 8 }, true, 2, 0, true, false,
 					    false, &out, &hy));
 		assert_done(tensor_backward(ok(tensor_sum(out))));
-		for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 			assert_non_null(tensor_grad(all[i]));
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = numbers(TENSOR_SHAPE(STEPS, BATCH, IN), 5), *w[8], *o, *h;
@@ -150,10 +150,10 @@ static void what_does_not_fit_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lstm_is_its_cells_one_after_the_other),
+		cmocka_unit_test(lstm_equals_a_sequence_of_cells),
 		cmocka_unit_test(packed_sequences_are_independent),
 		cmocka_unit_test(gradients_reach_input_states_and_weights),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("rnn", tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /* softmax, log_softmax and their gradients against plain loops in f64. */
 #include "check.h"
 
-/* Numbers between -4 and 4 in a fixed disorder. */
+/* Pseudo-random values between -4 and 4. */
 static tensor *numbers(tensor_ints shape, tensor_options options, unsigned seed)
 {
 	tensor *t = ok(tensor_zeros(shape, F64));
@@ -13,17 +13,7 @@ static tensor *numbers(tensor_ints shape, tensor_options options, unsigned seed)
 	return ok(tensor_to(t, options));
 }
 
-static double *elements(tensor *t)
-{
-	double *v = malloc((tensor_numel(t) + 1) * sizeof(*v));
-
-	tensor_scope
-		assert_done(
-			tensor_copy_to(ok(tensor_to(ok(t), F64)), v, tensor_numel(t) * sizeof(*v)));
-	return v;
-}
-
-/* A line of n elements, `step` apart: what softmax or its logarithm is there. */
+/* Computes softmax or its logarithm of n elements that are `step` apart. */
 static void line_by_hand(double *v, int64_t n, int64_t step, bool log)
 {
 	double max = -INFINITY, sum = 0;
@@ -50,7 +40,7 @@ static void backward_by_hand(double *g, const double *y, int64_t n, int64_t step
 				    (g[i * step] - sum) * y[i * step];
 }
 
-/* All lines along `dim` of row-major values of t's shape. */
+/* The same for all lines along `dim` of row-major values in the shape of t. */
 static void lines_by_hand(const tensor *t, int dim, double *v, const double *y, bool log)
 {
 	const int64_t *size = tensor_sizes(t);
@@ -73,10 +63,10 @@ static tensor *forward(tensor *t, int dim, bool log)
 	return ok(log ? tensor_log_softmax(t, dim) : tensor_softmax(t, dim));
 }
 
-static void check(tensor *t, tensor *grad, int dim, bool log)
+static void check_softmax(tensor *t, tensor *grad, int dim, bool log)
 {
 	double tolerance = tensor_dtype(t) == TENSOR_F64 ? 1e-13 : 3e-6;
-	double *want = elements(t), *g = elements(grad);
+	double *want = values_of(t), *g = values_of(grad);
 	tensor *y = forward(t, dim, log), *back;
 
 	lines_by_hand(t, dim, want, NULL, log);
@@ -95,7 +85,7 @@ static void every_size_and_layout_agrees_with_plain_loops(void **state)
 					     { 5, 31, 16 }, { 3, 33, 17 },   { 2, 5, 300 },
 					     { 7, 513, 2 }, { 2, 1025, 40 }, { 1, 2, 2000 } };
 
-	for (size_t k = 0; k < sizeof(shapes) / sizeof(*shapes); k++)
+	for (size_t k = 0; k < ARRAY_SIZE(shapes); k++)
 		for (int way = 0; way < 16; way++)
 			tensor_scope {
 				tensor_options o = way & 1 ? F64 : F32;
@@ -110,11 +100,11 @@ static void every_size_and_layout_agrees_with_plain_loops(void **state)
 					g = ok(tensor_expand(ok(tensor_narrow(g, 1, 0, 1)),
 							     tensor_shape(t)));
 				for (int dim = 0; dim < 3; dim++)
-					check(t, g, dim, way & 8);
+					check_softmax(t, g, dim, way & 8);
 			}
 }
 
-static void strided_and_backward_lines(void **state)
+static void strides_and_negative_strides_agree(void **state)
 {
 	tensor_scope {
 		tensor *whole = numbers(TENSOR_INTS(6, 80), F32, 5);
@@ -124,8 +114,8 @@ static void strided_and_backward_lines(void **state)
 
 		for (int dim = 0; dim < 2; dim++)
 			for (int log = 0; log < 2; log++) {
-				check(t, t, dim, log);
-				check(back, whole, dim, log);
+				check_softmax(t, t, dim, log);
+				check_softmax(back, whole, dim, log);
 			}
 	}
 }
@@ -145,7 +135,7 @@ static void large_numbers_do_not_overflow(void **state)
 	}
 }
 
-static void nan_and_infinite_lines_are_nan(void **state)
+static void lines_with_nan_or_infinity_are_nan(void **state)
 {
 	for (int n = 3; n < 700; n += 231)
 		tensor_scope {
@@ -170,7 +160,7 @@ static void nan_and_infinite_lines_are_nan(void **state)
 		}
 }
 
-static void empty_and_zero_dimensional_tensors(void **state)
+static void empty_and_zero_dim_tensors_keep_their_shape(void **state)
 {
 	tensor_scope {
 		tensor *zero = ok(tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(3.0), F32)), *y;
@@ -185,7 +175,7 @@ static void empty_and_zero_dimensional_tensors(void **state)
 	}
 }
 
-static void dtype_is_that_of_the_computation(void **state)
+static void dtype_argument_is_the_dtype_of_the_computation(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2)), *i = ok(tensor_arange(TENSOR_SCALAR(2), I64));
@@ -200,10 +190,10 @@ static void dtype_is_that_of_the_computation(void **state)
 	}
 }
 
-/* Within one unit in the last place of the half: what f32 gives, rounded. */
+/* The f16 or bf16 result is the rounded f32 result, within one unit in the last place. */
 static void assert_rounded(tensor *half, tensor *single, double unit)
 {
-	double *a = elements(half), *b = elements(single);
+	double *a = values_of(half), *b = values_of(single);
 
 	for (int64_t i = 0; i < tensor_numel(half); i++)
 		assert_true(fabs(a[i] - b[i]) <= unit * fabs(b[i]) + 1e-6);
@@ -211,7 +201,7 @@ static void assert_rounded(tensor *half, tensor *single, double unit)
 	free(b);
 }
 
-static void halves_are_what_f32_gives_rounded(void **state)
+static void f16_and_bf16_are_the_rounded_f32_result(void **state)
 {
 	static const int64_t sizes[] = { 1, 7, 16, 100, 513 };
 
@@ -260,12 +250,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_size_and_layout_agrees_with_plain_loops),
-		cmocka_unit_test(strided_and_backward_lines),
+		cmocka_unit_test(strides_and_negative_strides_agree),
 		cmocka_unit_test(large_numbers_do_not_overflow),
-		cmocka_unit_test(nan_and_infinite_lines_are_nan),
-		cmocka_unit_test(empty_and_zero_dimensional_tensors),
-		cmocka_unit_test(dtype_is_that_of_the_computation),
-		cmocka_unit_test(halves_are_what_f32_gives_rounded),
+		cmocka_unit_test(lines_with_nan_or_infinity_are_nan),
+		cmocka_unit_test(empty_and_zero_dim_tensors_keep_their_shape),
+		cmocka_unit_test(dtype_argument_is_the_dtype_of_the_computation),
+		cmocka_unit_test(f16_and_bf16_are_the_rounded_f32_result),
 		cmocka_unit_test(same_bits_on_one_and_two_threads),
 	};
 

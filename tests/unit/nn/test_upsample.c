@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Interpolation, columns and grids: numbers worked out by hand, refusals, derivatives. */
+/* Interpolation, im2col and grid sampling: numbers computed by hand, errors, derivatives. */
 #include "formulas.h"
 
 #define NO   TENSOR_NO_FLOAT
@@ -17,7 +17,7 @@ static tensor *square(int64_t n)
 	return iota(0, TENSOR_INTS(1, 1, n, n));
 }
 
-static void nearest_selects(void **state)
+static void nearest_interpolation_selects_elements(void **state)
 {
 	tensor_scope {
 		assert_values(tensor_upsample_nearest1d(line(3), TENSOR_INTS(7), NO), 0, 0, 0, 0, 1,
@@ -42,7 +42,7 @@ static void nearest_selects(void **state)
 	}
 }
 
-static void linear_and_cubic(void **state)
+static void linear_and_cubic_interpolation_give_known_values(void **state)
 {
 	tensor_scope {
 		assert_values(tensor_upsample_linear1d(line(3), TENSOR_INTS(5), true, NO), 0, 0,
@@ -54,14 +54,14 @@ static void linear_and_cubic(void **state)
 		assert_values(tensor_upsample_trilinear3d(iota(0, TENSOR_INTS(1, 1, 2, 1, 2)),
 							  TENSOR_INTS(3, 1, 3), true, NO, NO, NO),
 			      0, 0, 0.5, 1, 1, 1.5, 2, 2, 2.5, 3);
-		/* Cubic convolution keeps what is there: positions of the input are positions of the output. */
+		/* With aligned corners the input's elements are elements of the output. */
 		assert_values(tensor_upsample_bicubic2d(square(3), TENSOR_INTS(5, 3), true, NO, NO),
 			      1e-6, 0, 1, 2, 1.21875, 2.21875, 3.21875, 3, 4, 5, 4.78125, 5.78125,
 			      6.78125, 6, 7, 8);
 	}
 }
 
-static void columns_and_back(void **state)
+static void col2im_reverses_im2col(void **state)
 {
 	tensor_scope {
 		tensor *x = square(3), *cols = ok(tensor_im2col(x, TWO, ONE, ZERO, ONE));
@@ -79,7 +79,7 @@ static void columns_and_back(void **state)
 	}
 }
 
-static void grids_sample(void **state)
+static void grid_sample_gives_known_values(void **state)
 {
 	const double at[] = { -1, -1, 0, 0, 1, 1, 3, 0 };
 
@@ -99,7 +99,7 @@ static void grids_sample(void **state)
 	}
 }
 
-static void refusals_name_the_argument(void **state)
+static void errors_name_the_argument(void **state)
 {
 	tensor_scope {
 		assert_fails(tensor_upsample_nearest2d(line(3), TWO, NO, NO), EINVAL,
@@ -147,7 +147,7 @@ static const struct formula grids[] = {
 
 static void grids_have_a_first_derivative_only(void **state)
 {
-	check_all(grids, sizeof(grids) / sizeof(*grids), tensor_gradcheck);
+	check_all(grids, ARRAY_SIZE(grids), tensor_gradcheck);
 	tensor_scope {
 		tensor *in[] = { make_input(&grids[0], 0), make_input(&grids[0], 1) };
 
@@ -160,11 +160,11 @@ static void grids_have_a_first_derivative_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nearest_selects),
-		cmocka_unit_test(linear_and_cubic),
-		cmocka_unit_test(columns_and_back),
-		cmocka_unit_test(grids_sample),
-		cmocka_unit_test(refusals_name_the_argument),
+		cmocka_unit_test(nearest_interpolation_selects_elements),
+		cmocka_unit_test(linear_and_cubic_interpolation_give_known_values),
+		cmocka_unit_test(col2im_reverses_im2col),
+		cmocka_unit_test(grid_sample_gives_known_values),
+		cmocka_unit_test(errors_name_the_argument),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
 		cmocka_unit_test(grids_have_a_first_derivative_only),

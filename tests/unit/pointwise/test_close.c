@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* isclose and allclose, with the defaults and the meaning of torch.isclose. */
+/* isclose and allclose, with the definition and the defaults of torch.isclose. */
 #include "check.h"
 
 #include <math.h>
@@ -20,14 +20,14 @@ static bool allclose(tensor *a, tensor *b, double rtol, double atol, bool equal_
 	return close;
 }
 
-static void difference_is_at_most_atol_and_rtol_of_other(void **state)
+static void difference_is_at_most_atol_plus_rtol_times_other(void **state)
 {
 	static const enum tensor_dtype dtypes[] = {
 		TENSOR_F16, TENSOR_BF16, TENSOR_F32, TENSOR_F64,
 		TENSOR_I8,  TENSOR_U8,	 TENSOR_I32, TENSOR_I64
 	};
 
-	for (unsigned i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(dtypes); i++) {
 		tensor_scope {
 			tensor *a = values(dtypes[i], 10, 20, 0), *b = values(dtypes[i], 11, 20, 0);
 
@@ -43,7 +43,7 @@ static void difference_is_at_most_atol_and_rtol_of_other(void **state)
 	}
 }
 
-static void infinities_and_nan(void **state)
+static void infinity_equals_itself_and_nan_does_not(void **state)
 {
 	tensor_scope {
 		tensor *a = values(TENSOR_F32, INFINITY, -INFINITY, NAN),
@@ -55,7 +55,7 @@ static void infinities_and_nan(void **state)
 	}
 }
 
-static void complex_numbers_and_bool(void **state)
+static void complex_and_bool_are_compared(void **state)
 {
 	tensor_scope {
 		tensor *c = values(TENSOR_C64, 1, 2, 3), *t = values(TENSOR_BOOL, 1, 0, 1);
@@ -67,7 +67,7 @@ static void complex_numbers_and_bool(void **state)
 	}
 }
 
-static void shapes_broadcast_and_nothing_is_close_to_nothing(void **state)
+static void shapes_broadcast_and_empty_tensors_are_close(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2, 3), F32)),
@@ -78,7 +78,7 @@ static void shapes_broadcast_and_nothing_is_close_to_nothing(void **state)
 	}
 }
 
-static void wrong_arguments_are_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	bool close = true;
 
@@ -96,7 +96,7 @@ static void wrong_arguments_are_refused(void **state)
 	}
 }
 
-static void gradients_are_not_in_the_way(void **state)
+static void inputs_may_require_a_gradient(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2), F32));
@@ -110,12 +110,12 @@ static void gradients_are_not_in_the_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(difference_is_at_most_atol_and_rtol_of_other),
-		cmocka_unit_test(infinities_and_nan),
-		cmocka_unit_test(complex_numbers_and_bool),
-		cmocka_unit_test(shapes_broadcast_and_nothing_is_close_to_nothing),
-		cmocka_unit_test(wrong_arguments_are_refused),
-		cmocka_unit_test(gradients_are_not_in_the_way),
+		cmocka_unit_test(difference_is_at_most_atol_plus_rtol_times_other),
+		cmocka_unit_test(infinity_equals_itself_and_nan_does_not),
+		cmocka_unit_test(complex_and_bool_are_compared),
+		cmocka_unit_test(shapes_broadcast_and_empty_tensors_are_close),
+		cmocka_unit_test(invalid_arguments_are_refused),
+		cmocka_unit_test(inputs_may_require_a_gradient),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The elementwise operators beyond those of test_pointwise.c: functions against the C library, in
- * every layout; values at the edges of their ranges; what is refused.
+ * The elementwise operators that test_pointwise.c does not have: functions against the C library,
+ * in every layout; values at the limits of their ranges; errors.
  */
 #include "check.h"
 
 #include <complex.h>
 #undef I
 
-#define S(x)  TENSOR_SCALAR(x)
-#define OF(d) TENSOR_OPTIONS(.dtype = (d))
 #define V(...)                                                                            \
 	from_list((const double[]){ __VA_ARGS__ }, sizeof((double[]){ __VA_ARGS__ }) / 8, \
 		  TENSOR_F32)
@@ -100,7 +98,7 @@ static const struct {
 	const char *name;
 	tensor *(*op)(tensor *);
 	double (*want)(double);
-	double scale, shift; /* of inputs in -1 .. 1 */
+	double scale, shift; /* of the inputs, which are in -1 .. 1 */
 	double tol;
 } functions[] = {
 	{ "acos", tensor_acos, acos, 1, 0, 4e-7 },
@@ -162,7 +160,7 @@ static void functions_agree_with_the_c_library_in_every_layout(void **state)
 						    TENSOR_F16 };
 	static const double ulp[] = { 1, 1e-7, 3e4, 3e3 };
 
-	for (size_t f = 0; f < sizeof(functions) / sizeof(*functions); f++) {
+	for (size_t f = 0; f < ARRAY_SIZE(functions); f++) {
 		for (int k = 0; k < 16; k++) {
 			int d = k / 4;
 
@@ -182,7 +180,7 @@ static void functions_agree_with_the_c_library_in_every_layout(void **state)
 					double v = ((const double *)tensor_data(in))[i];
 					double want = functions[f].want(v);
 					double have = ((const double *)tensor_data(got))[i];
-					/* Halves are rounded between two functions here. */
+					/* f16 and bf16 are rounded in between. */
 					double more = d > 1 ? 30 * tol + 0.01 * fabs(v) : 0;
 
 					if (fabs(have - want) > tol * fabs(want) + tol + more)
@@ -194,7 +192,7 @@ static void functions_agree_with_the_c_library_in_every_layout(void **state)
 	}
 }
 
-static void edges_of_ranges(void **state)
+static void limits_of_ranges_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = V(NAN, INFINITY, -INFINITY, -0.0);
@@ -228,7 +226,7 @@ static void edges_of_ranges(void **state)
 	}
 }
 
-static void quotients_and_remainders(void **state)
+static void quotients_and_remainders_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *a = V(7, -7, 7, -7, 1), *b = V(2, 2, -2, -2, 0);
@@ -244,7 +242,7 @@ static void quotients_and_remainders(void **state)
 		assert_values(tensor_remainder(i, j), 0, 1, 1, -1, -1);
 		assert_values(tensor_fmod(i, j), 0, 1, -1, 1, -1);
 		assert_int_equal(tensor_dtype(tensor_div_mode(i, j, NULL)), TENSOR_F32);
-		/* What would trap in the processor wraps. */
+		/* INT64_MIN / -1 wraps; the processor's division would trap. */
 		assert_values(tensor_floor_divide_scalar(least, S(-1)), 0, (double)INT64_MIN);
 		assert_values(tensor_remainder_scalar(least, S(-1)), 0, 0);
 		assert_fails(!tensor_floor_divide_scalar(i, S(0)), EDOM, "division by zero");
@@ -255,7 +253,7 @@ static void quotients_and_remainders(void **state)
 	}
 }
 
-static void powers_and_bits(void **state)
+static void pow_and_bit_operators_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = V(4, 9, 0.25), *i = VD(TENSOR_I32, -2, 3, 0, 1);
@@ -282,7 +280,7 @@ static void powers_and_bits(void **state)
 		assert_values(tensor_copysign(V(1, -1, 0), V(-0.0, 2, -1)), 0, -1, 1, -0.0);
 		assert_values(tensor_atan2(V(1, -1), V(-1, 0)), 1e-6, 3 * M_PI_4, -M_PI_2);
 		assert_values(tensor_hypot(V(3e30), V(4e30)), 1e24, 5e30);
-		/* Far apart and infinite, where exponentials would overflow. */
+		/* Large differences and infinities, for which exp() overflows. */
 		assert_values(tensor_logaddexp(V(1000, -INFINITY, 0, INFINITY, 1),
 					       V(0, -INFINITY, 0, -INFINITY, NAN)),
 			      1e-6, 1000, -INFINITY, M_LN2, INFINITY, NAN);
@@ -293,7 +291,7 @@ static void powers_and_bits(void **state)
 	}
 }
 
-static void choices(void **state)
+static void selections_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = V(-2, NAN, 0.5, 9), *y = V(1, 1, NAN, 1), *u = VD(TENSOR_U8, 5, 200);
@@ -335,7 +333,7 @@ static void choices(void **state)
 	}
 }
 
-static void activations_with_parameters(void **state)
+static void activations_with_parameters_give_known_values(void **state)
 {
 	tensor_scope {
 		tensor *x = V(-2, 0, 3);
@@ -367,7 +365,7 @@ static void assert_complex(tensor *t, double _Complex want)
 	assert_true(fabs(v[0] - creal(want)) < 1e-14 && fabs(v[1] - cimag(want)) < 1e-14);
 }
 
-static void complex_numbers(void **state)
+static void complex_functions_give_known_values(void **state)
 {
 	double _Complex z = CMPLX(0.6, -1.3), w = CMPLX(-0.2, 0.4);
 
@@ -398,7 +396,7 @@ static void complex_numbers(void **state)
 	}
 }
 
-static void results_go_in_place_and_into_tensors_that_were_given(void **state)
+static void in_place_and_out_forms_agree(void **state)
 {
 	tensor_scope {
 		tensor *x = V(0.25, 4, 9), *out = tensor_empty(TENSOR_INTS(0), F64);
@@ -417,7 +415,7 @@ static void results_go_in_place_and_into_tensors_that_were_given(void **state)
 	}
 }
 
-static void sub_takes_all_of_a_complex_alpha(void **state)
+static void sub_uses_both_parts_of_a_complex_alpha(void **state)
 {
 	tensor_scope {
 		tensor *one = ok(tensor_ones(TENSOR_SHAPE(1), TENSOR_OPTIONS(.dtype = TENSOR_C64)));
@@ -428,7 +426,7 @@ static void sub_takes_all_of_a_complex_alpha(void **state)
 	}
 }
 
-/* Where the imaginary part is not finite, the real one decides alone. */
+/* If the imaginary part is not finite, only the real part determines the result. */
 static void complex_expm1_of_infinities(void **state)
 {
 	const double in[] = { -INFINITY, INFINITY,  -INFINITY, NAN, -INFINITY, 2,
@@ -449,7 +447,7 @@ static void complex_expm1_of_infinities(void **state)
 		}
 }
 
-static void complex_numbers_are_rounded_by_their_parts(void **state)
+static void complex_rounding_rounds_each_part(void **state)
 {
 	const double in[] = { 0.5, 1.5, -2.5, -0.2, 1e300, NAN };
 	const enum tensor_dtype dtypes[] = { TENSOR_C64, TENSOR_C128 };
@@ -466,7 +464,7 @@ static void complex_numbers_are_rounded_by_their_parts(void **state)
 		}
 }
 
-/* Not the sign of the sine of twice the imaginary part. */
+/* The sign of the imaginary part's zero is that of its sine, not of the sine of twice it. */
 static void complex_tanh_of_infinities_keeps_the_sign(void **state)
 {
 	const double in[] = { INFINITY, 2, INFINITY, -2, -INFINITY, 2, INFINITY, 1e154 };
@@ -484,16 +482,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_agree_with_the_c_library_in_every_layout),
-		cmocka_unit_test(edges_of_ranges),
-		cmocka_unit_test(quotients_and_remainders),
-		cmocka_unit_test(powers_and_bits),
-		cmocka_unit_test(choices),
-		cmocka_unit_test(activations_with_parameters),
-		cmocka_unit_test(complex_numbers),
-		cmocka_unit_test(results_go_in_place_and_into_tensors_that_were_given),
-		cmocka_unit_test(sub_takes_all_of_a_complex_alpha),
+		cmocka_unit_test(limits_of_ranges_give_known_values),
+		cmocka_unit_test(quotients_and_remainders_give_known_values),
+		cmocka_unit_test(pow_and_bit_operators_give_known_values),
+		cmocka_unit_test(selections_give_known_values),
+		cmocka_unit_test(activations_with_parameters_give_known_values),
+		cmocka_unit_test(complex_functions_give_known_values),
+		cmocka_unit_test(in_place_and_out_forms_agree),
+		cmocka_unit_test(sub_uses_both_parts_of_a_complex_alpha),
 		cmocka_unit_test(complex_expm1_of_infinities),
-		cmocka_unit_test(complex_numbers_are_rounded_by_their_parts),
+		cmocka_unit_test(complex_rounding_rounds_each_part),
 		cmocka_unit_test(complex_tanh_of_infinities_keeps_the_sign),
 	};
 

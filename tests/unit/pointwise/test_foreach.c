@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Operators on lists of tensors: what they promise beyond the operator that they call. */
+/* Operators on lists of tensors: properties beyond those of the operator that they call. */
 #include "check.h"
 
 static tensor *pair(double a, double b)
@@ -7,7 +7,7 @@ static tensor *pair(double a, double b)
 	return ok(tensor_from_data((const double[]){ a, b }, TENSOR_SHAPE(2), F64));
 }
 
-static void results_are_those_of_each_tensor(void **state)
+static void results_equal_those_of_single_calls(void **state)
 {
 	tensor *results[2];
 
@@ -67,7 +67,7 @@ static void lists_of_different_lengths_are_refused(void **state)
 	}
 }
 
-static void what_was_made_before_a_failure_is_released(void **state)
+static void results_are_released_on_failure(void **state)
 {
 	tensor *results[2] = { NULL };
 	struct tensor_cache_stats before, after;
@@ -102,7 +102,7 @@ static void gradients_reach_every_tensor(void **state)
 	}
 }
 
-static void boxed_in_place_calls_have_no_result(void **state)
+static void boxed_in_place_calls_return_nothing(void **state)
 {
 	tensor_scope {
 		tensor *a = pair(1, 2);
@@ -123,12 +123,12 @@ static void boxed_in_place_calls_have_no_result(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(results_are_those_of_each_tensor),
+		cmocka_unit_test(results_equal_those_of_single_calls),
 		cmocka_unit_test(in_place_changes_each_tensor),
 		cmocka_unit_test(lists_of_different_lengths_are_refused),
-		cmocka_unit_test(what_was_made_before_a_failure_is_released),
+		cmocka_unit_test(results_are_released_on_failure),
 		cmocka_unit_test(gradients_reach_every_tensor),
-		cmocka_unit_test(boxed_in_place_calls_have_no_result),
+		cmocka_unit_test(boxed_in_place_calls_return_nothing),
 	};
 
 	return cmocka_run_group_tests_name("foreach", tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /* Elementwise operators against plain loops: dtypes, strides, broadcasting, in-place and out. */
 #include "check.h"
 
-/* The value at a flat row-major position, read through sizes and strides. */
+/* The value at a row-major position, read through sizes and strides. */
 static double value_at(tensor *t, int64_t flat)
 {
 	int64_t index[TENSOR_MAX_DIMS];
@@ -16,7 +16,7 @@ static double value_at(tensor *t, int64_t flat)
 	return v;
 }
 
-/* Several layouts of the same logical values: contiguous, transposed, stepped, expanded. */
+/* The same values in several layouts: contiguous, transposed, stepped, expanded. */
 static tensor *layout_of(tensor *base, int kind)
 {
 	switch (kind) {
@@ -112,12 +112,12 @@ static void binary_operators_agree_with_plain_loops(void **state)
 						    TENSOR_I64, TENSOR_F32, TENSOR_F64 };
 
 	tensor_scope {
-		for (size_t d = 0; d < sizeof(dtypes) / sizeof(*dtypes); d++) {
+		for (size_t d = 0; d < ARRAY_SIZE(dtypes); d++) {
 			tensor_options o = { .dtype = dtypes[d] };
 			tensor *a = tensor_to(iota(2, TENSOR_INTS(3, 3)), o);
 			tensor *b = tensor_to(tensor_t(iota(1, TENSOR_INTS(3, 3))), o);
 
-			for (size_t r = 0; r < sizeof(binary_rows) / sizeof(*binary_rows); r++)
+			for (size_t r = 0; r < ARRAY_SIZE(binary_rows); r++)
 				for (int k = 0; k < 16; k++)
 					check_binary(&binary_rows[r], ok(layout_of(a, k % 4)),
 						     ok(layout_of(k % 4 == 3 ? layout_of(b, 3) : b,
@@ -152,7 +152,7 @@ static void unary_operators_agree_with_the_c_library(void **state)
 								TENSOR_SCALAR(160)),
 					      TENSOR_SCALAR(0.13));
 
-		for (size_t r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
+		for (size_t r = 0; r < ARRAY_SIZE(rows); r++) {
 			for (int k = 0; k < 6; k++) {
 				tensor *a = tensor_to(layout_of(x, k % 3), k < 3 ? F32 : F64);
 				tensor *y = ok(rows[r].op(layout_of(a, k % 3)));
@@ -206,7 +206,7 @@ static void alpha_scales_the_second_operand(void **state)
 	}
 }
 
-static void in_place_and_out_forms(void **state)
+static void in_place_and_out_forms_write_to_their_arguments(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3)), *row = tensor_select(a, 0, 0);
@@ -214,7 +214,7 @@ static void in_place_and_out_forms(void **state)
 		tensor *ints = tensor_to(row, I64);
 
 		assert_ptr_equal(tensor_add_(a, row), a);
-		/* row is part of a: the result is as if it had been read first. */
+		/* row overlaps a: the result is as if row had been copied first. */
 		assert_values(a, 0, 0, 2, 4, 3, 5, 7);
 		assert_ptr_equal(tensor_mul_out(out, a, a), out);
 		assert_shape(out, 2, 3);
@@ -231,7 +231,7 @@ static void in_place_and_out_forms(void **state)
 	}
 }
 
-static void where_chooses_and_copy_broadcasts(void **state)
+static void where_selects_and_copy_broadcasts(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 2));
@@ -242,7 +242,7 @@ static void where_chooses_and_copy_broadcasts(void **state)
 				     tensor_full(TENSOR_SCALAR_SHAPE, TENSOR_SCALAR(-1), F32)),
 			0, -1, -1, 2, 3);
 		assert_values(tensor_copy_(a, tensor_arange(TENSOR_SCALAR(2), I64)), 0, 0, 1, 0, 1);
-		/* Within one storage, as if through a temporary. */
+		/* Overlapping views of one storage, as if through a temporary. */
 		a = iota(0, TENSOR_INTS(4));
 		assert_values(tensor_copy_(tensor_slice(a, 0, 1, 4, 1),
 					   tensor_slice(a, 0, 0, 3, 1)),
@@ -290,7 +290,7 @@ static void large_results_are_the_same_on_any_number_of_threads(void **state)
 	free(two);
 }
 
-/* Each of the four products is rounded, whatever instructions a level has. */
+/* Each of the four products is rounded, without FMA, at all levels of instructions. */
 static void complex_products_have_the_bits_of_four_products(void **state)
 {
 	enum { N = 1000 };
@@ -317,7 +317,7 @@ static void complex_products_have_the_bits_of_four_products(void **state)
 	}
 }
 
-static void gelu_is_a_share_of_the_normal_distribution(void **state)
+static void gelu_equals_x_times_the_normal_cdf(void **state)
 {
 	static const float far[] = { 0, 40, -40, -0.0f, NAN };
 
@@ -344,11 +344,12 @@ static void gelu_is_a_share_of_the_normal_distribution(void **state)
 	}
 }
 
-/* ---- numbers as arguments
- * ------------------------------------------------------------------------- */
+/* ---- scalar arguments ---- */
 
-/* It would be left out in silence. A number beside a tensor is one of its operands, and makes the
- * result complex. */
+/*
+ * Otherwise it would be dropped silently. A scalar operand beside a tensor makes the result
+ * complex.
+ */
 static void imaginary_part_of_a_real_argument_is_refused(void **state)
 {
 	const tensor_scalar i = tensor_scalar_complex(1, 2), real = tensor_scalar_complex(2, 0);
@@ -371,7 +372,7 @@ static void imaginary_part_of_a_real_argument_is_refused(void **state)
 			tensor_scatter_value(x, 0, ok(tensor_zeros(TENSOR_INTS(1), I64)), i),
 		};
 
-		for (size_t k = 0; k < sizeof(refused) / sizeof(*refused); k++)
+		for (size_t k = 0; k < ARRAY_SIZE(refused); k++)
 			assert_null(refused[k]);
 		assert_fails(!tensor_fill_(x, i), EINVAL, "complex scalar");
 		assert_values(x, 0, 1, 2);
@@ -381,7 +382,7 @@ static void imaginary_part_of_a_real_argument_is_refused(void **state)
 	}
 }
 
-static void truth_to_the_power_of_truth(void **state)
+static void pow_of_bool_is_bool(void **state)
 {
 	tensor_scope {
 		tensor *b = ok(
@@ -405,14 +406,14 @@ int main(void)
 		cmocka_unit_test(unary_operators_agree_with_the_c_library),
 		cmocka_unit_test(special_values_follow_ieee),
 		cmocka_unit_test(alpha_scales_the_second_operand),
-		cmocka_unit_test(in_place_and_out_forms),
-		cmocka_unit_test(where_chooses_and_copy_broadcasts),
+		cmocka_unit_test(in_place_and_out_forms_write_to_their_arguments),
+		cmocka_unit_test(where_selects_and_copy_broadcasts),
 		cmocka_unit_test(dtypes_without_a_kernel_are_refused),
 		cmocka_unit_test(large_results_are_the_same_on_any_number_of_threads),
 		cmocka_unit_test(complex_products_have_the_bits_of_four_products),
-		cmocka_unit_test(gelu_is_a_share_of_the_normal_distribution),
+		cmocka_unit_test(gelu_equals_x_times_the_normal_cdf),
 		cmocka_unit_test(imaginary_part_of_a_real_argument_is_refused),
-		cmocka_unit_test(truth_to_the_power_of_truth),
+		cmocka_unit_test(pow_of_bool_is_bool),
 	};
 
 	return cmocka_run_group_tests_name("pointwise", tests, NULL, NULL);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Quantised tensors: rounding and saturation, products against plain loops, refusals. */
+/* Quantized tensors: rounding and saturation, products against plain loops, errors. */
 #include "check.h"
-
-#define S(...) TENSOR_INTS(__VA_ARGS__)
 
 static tensor *floats(const float *values, tensor_ints shape)
 {
@@ -11,7 +9,7 @@ static tensor *floats(const float *values, tensor_ints shape)
 
 #define FLOATS(shape, ...) floats((const float[]){ __VA_ARGS__ }, shape)
 
-/* Numbers from 0 to n - 1 in no order, as bytes. */
+/* Pseudo-random bytes from 0 to n - 1. */
 static tensor *bytes(tensor_ints shape, unsigned n, int shift, enum tensor_dtype dtype)
 {
 	int64_t numel = 1;
@@ -28,11 +26,11 @@ static tensor *bytes(tensor_ints shape, unsigned n, int shift, enum tensor_dtype
 	return t;
 }
 
-static void halves_round_to_even_and_large_ones_saturate(void **state)
+static void ties_round_to_even_and_large_values_saturate(void **state)
 {
 	tensor_scope {
-		tensor *x = FLOATS(S(9), 0.25f, 0.75f, -0.25f, 1e30f, -1e30f, INFINITY, -INFINITY,
-				   NAN, 3);
+		tensor *x = FLOATS(TENSOR_INTS(9), 0.25f, 0.75f, -0.25f, 1e30f, -1e30f, INFINITY,
+				   -INFINITY, NAN, 3);
 		tensor *q = ok(tensor_quantize_per_tensor(x, 0.5, 10, TENSOR_U8));
 		double scale = 0;
 		int64_t zero = 0;
@@ -51,13 +49,13 @@ static void halves_round_to_even_and_large_ones_saturate(void **state)
 	}
 }
 
-static void channels_have_scales_of_their_own(void **state)
+static void each_channel_has_a_scale(void **state)
 {
 	tensor_scope {
-		tensor *x = FLOATS(S(2, 3), 1, 2, 3, 4, 5, 6),
-		       *z = ok(tensor_to(iota(0, S(3)), I64));
-		tensor *q = ok(
-			tensor_quantize_per_channel(x, FLOATS(S(3), 1, 0.5, 2), z, 1, TENSOR_I8));
+		tensor *x = FLOATS(TENSOR_INTS(2, 3), 1, 2, 3, 4, 5, 6),
+		       *z = ok(tensor_to(iota(0, TENSOR_INTS(3)), I64));
+		tensor *q = ok(tensor_quantize_per_channel(x, FLOATS(TENSOR_INTS(3), 1, 0.5, 2), z,
+							   1, TENSOR_I8));
 		int64_t axis = 9;
 
 		assert_values(tensor_int_repr(q), 0, 1, 5, 4, 4, 11, 5);
@@ -74,20 +72,22 @@ static void channels_have_scales_of_their_own(void **state)
 static void views_keep_the_scale(void **state)
 {
 	tensor_scope {
-		tensor *q = ok(tensor_quantize_per_tensor(iota(0, S(2, 3)), 0.5, 1, TENSOR_U8));
+		tensor *q = ok(
+			tensor_quantize_per_tensor(iota(0, TENSOR_INTS(2, 3)), 0.5, 1, TENSOR_U8));
 
 		assert_values(tensor_dequantize(tensor_select(tensor_t(q), 0, 1)), 0, 1, 4);
-		assert_values(tensor_dequantize(tensor_reshape(tensor_t(q), S(6))), 0, 0, 3, 1, 4,
-			      2, 5);
+		assert_values(tensor_dequantize(tensor_reshape(tensor_t(q), TENSOR_INTS(6))), 0, 0,
+			      3, 1, 4, 2, 5);
 		assert_values(tensor_dequantize(tensor_clone(q)), 0, 0, 1, 2, 3, 4, 5);
 		assert_values(tensor_dequantize(tensor_relu(tensor_quantize_per_tensor(
-				      iota(-2, S(4)), 0.5, 7, TENSOR_U8))),
+				      iota(-2, TENSOR_INTS(4)), 0.5, 7, TENSOR_U8))),
 			      0, 0, 0, 0, 1);
 	}
 }
 
-/* The same from whole numbers, one at a time. */
-static int requantized(int64_t sum, float scale, float bias, float out_scale, int out_zero, int low)
+/* The same in plain integer arithmetic, for one element. */
+static int requantize_by_hand(int64_t sum, float scale, float bias, float out_scale, int out_zero,
+			      int low)
 {
 	double q = rint((double)(((float)sum + bias * (1.0f / scale)) * (scale / out_scale))) +
 		   out_zero;
@@ -101,14 +101,14 @@ static void linear_is_exact(void **state)
 		{ 1, 1, 1 }, { 3, 65, 5 }, { 7, 16, 9 }, { 70, 130, 67 }, { 4, 0, 3 }
 	};
 
-	for (size_t c = 0; c < sizeof(shapes) / sizeof(*shapes); c++)
+	for (size_t c = 0; c < ARRAY_SIZE(shapes); c++)
 		tensor_scope {
 			int64_t m = shapes[c][0], k = shapes[c][1], n = shapes[c][2];
-			tensor *x = bytes(S(m, k), 256, 0, TENSOR_U8),
-			       *w = bytes(S(n, k), 256, 0, TENSOR_I8);
+			tensor *x = bytes(TENSOR_INTS(m, k), 256, 0, TENSOR_U8),
+			       *w = bytes(TENSOR_INTS(n, k), 256, 0, TENSOR_I8);
 			tensor *qx = ok(tensor__make_per_tensor_quantized_tensor(x, 0.02, 131));
 			tensor *qw = ok(tensor__make_per_tensor_quantized_tensor(w, 0.03, -4));
-			tensor *bias = iota(-2, S(n));
+			tensor *bias = iota(-2, TENSOR_INTS(n));
 			const uint8_t *px = tensor_data(x), *got;
 			const int8_t *pw = tensor_data(w);
 
@@ -124,10 +124,11 @@ static void linear_is_exact(void **state)
 						for (int64_t p = 0; p < k; p++)
 							sum += (px[i * k + p] - 131) *
 							       (pw[j * k + p] + 4);
-						assert_int_equal(got[i * n + j],
-								 requantized(sum, 0.02f * 0.03f,
-									     (float)(j - 2), 0.5f,
-									     60, relu ? 60 : 0));
+						assert_int_equal(
+							got[i * n + j],
+							requantize_by_hand(sum, 0.02f * 0.03f,
+									   (float)(j - 2), 0.5f, 60,
+									   relu ? 60 : 0));
 					}
 			}
 		}
@@ -137,12 +138,13 @@ static void convolution_is_exact(void **state)
 {
 	tensor_scope {
 		const int64_t c = 4, h = 7, w = 6, o = 6, oh = 4, ow = 3;
-		tensor *x = bytes(S(2, c, h, w), 256, 0, TENSOR_U8);
-		tensor *k = bytes(S(o, c / 2, 3, 3), 200, 28, TENSOR_I8);
+		tensor *x = bytes(TENSOR_INTS(2, c, h, w), 256, 0, TENSOR_U8);
+		tensor *k = bytes(TENSOR_INTS(o, c / 2, 3, 3), 200, 28, TENSOR_I8);
 		tensor *qx = ok(tensor__make_per_tensor_quantized_tensor(x, 0.02, 9));
 		tensor *qk = ok(tensor__make_per_tensor_quantized_tensor(k, 0.03, 0));
-		tensor *y = ok(tensor_quantized_conv2d(qx, qk, tensor_none, S(2), S(1), S(1), 2,
-						       0.7, 100));
+		tensor *y =
+			ok(tensor_quantized_conv2d(qx, qk, tensor_none, TENSOR_INTS(2),
+						   TENSOR_INTS(1), TENSOR_INTS(1), 2, 0.7, 100));
 		const uint8_t *px = tensor_data(x), *got = tensor_data(ok(tensor_int_repr(y)));
 		const int8_t *pk = tensor_data(k);
 
@@ -160,7 +162,8 @@ static void convolution_is_exact(void **state)
 					sum += (px[((b * c + cc) * h + yy) * w + xx] - 9) *
 					       pk[ch * 18 + p];
 			}
-			assert_int_equal(got[i], requantized(sum, 0.02f * 0.03f, 0, 0.7f, 100, 0));
+			assert_int_equal(got[i],
+					 requantize_by_hand(sum, 0.02f * 0.03f, 0, 0.7f, 100, 0));
 		}
 	}
 }
@@ -168,19 +171,22 @@ static void convolution_is_exact(void **state)
 static void arithmetic_requantizes(void **state)
 {
 	tensor_scope {
-		tensor *a = ok(tensor_quantize_per_tensor(iota(0, S(4)), 0.5, 3, TENSOR_U8));
-		tensor *b = ok(tensor_quantize_per_tensor(iota(2, S(4)), 0.25, 0, TENSOR_U8));
+		tensor *a =
+			ok(tensor_quantize_per_tensor(iota(0, TENSOR_INTS(4)), 0.5, 3, TENSOR_U8));
+		tensor *b =
+			ok(tensor_quantize_per_tensor(iota(2, TENSOR_INTS(4)), 0.25, 0, TENSOR_U8));
 
 		assert_values(tensor_dequantize(tensor_quantized_add(a, b, 0.5, 1)), 0, 2, 4, 6, 8);
 		assert_values(tensor_dequantize(tensor_quantized_mul(a, b, 1, 1)), 0, 0, 3, 8, 15);
 	}
 }
 
-static void fake_quantising_passes_the_gradient_where_nothing_is_clamped(void **state)
+static void fake_quantize_gradient_is_zero_where_clamped(void **state)
 {
 	tensor_scope {
-		tensor *x = FLOATS(S(5), -3, -0.26f, 0.25f, 0.75f, 9);
-		tensor *two = FLOATS(S(2), 0.5f, 1), *zeros = FLOATS(S(2), 0, 1);
+		tensor *x = FLOATS(TENSOR_INTS(5), -3, -0.26f, 0.25f, 0.75f, 9);
+		tensor *two = FLOATS(TENSOR_INTS(2), 0.5f, 1),
+		       *zeros = FLOATS(TENSOR_INTS(2), 0, 1);
 
 		tensor *y;
 
@@ -190,20 +196,21 @@ static void fake_quantising_passes_the_gradient_where_nothing_is_clamped(void **
 		assert_values(y, 0, -1, -0.5, 0, 1, 2.5);
 		assert_done(tensor_backward(tensor_sum(y)));
 		assert_values(tensor_grad(x), 0, 0, 1, 1, 1, 0);
-		assert_values(tensor_fake_quantize_per_channel_affine(iota(0, S(2, 3)), two, zeros,
-								      0, 0, 3),
+		assert_values(tensor_fake_quantize_per_channel_affine(iota(0, TENSOR_INTS(2, 3)),
+								      two, zeros, 0, 0, 3),
 			      0, 0, 1, 1.5, 2, 2, 2);
 		assert_fails(tensor_fake_quantize_per_tensor_affine(x, 1, 0, 5, 3) != NULL, EINVAL,
 			     "greater than quant_max");
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
-		tensor *x = iota(0, S(2, 3)),
+		tensor *x = iota(0, TENSOR_INTS(2, 3)),
 		       *q = ok(tensor_quantize_per_tensor(x, 1, 0, TENSOR_U8));
-		tensor *w = ok(tensor_quantize_per_tensor(iota(0, S(4, 2)), 1, 0, TENSOR_I8));
+		tensor *w =
+			ok(tensor_quantize_per_tensor(iota(0, TENSOR_INTS(4, 2)), 1, 0, TENSOR_I8));
 		uint8_t room[6];
 
 		assert_fails(tensor_quantize_per_tensor(x, 0, 0, TENSOR_U8) != NULL, EINVAL,
@@ -216,8 +223,8 @@ static void what_does_not_fit_is_refused(void **state)
 			     "u8, i8 or i32");
 		assert_fails(tensor_quantize_per_tensor(tensor_to(x, F64), 1, 0, TENSOR_U8) != NULL,
 			     EINVAL, "f32");
-		assert_fails(tensor_quantize_per_channel(x, FLOATS(S(2), 1, 1),
-							 FLOATS(S(3), 0, 0, 0), 0,
+		assert_fails(tensor_quantize_per_channel(x, FLOATS(TENSOR_INTS(2), 1, 1),
+							 FLOATS(TENSOR_INTS(3), 0, 0, 0), 0,
 							 TENSOR_U8) != NULL,
 			     EINVAL, "[2] for axis 0");
 		assert_fails(tensor_quantized_linear(q, w, tensor_none, 1, 0) != NULL, EINVAL,
@@ -240,8 +247,9 @@ static void printing_shows_values_and_scale(void **state)
 	tensor_scope {
 		char text[200];
 
-		tensor_format(ok(tensor_quantize_per_tensor(iota(0, S(3)), 0.5, 1, TENSOR_U8)),
-			      text, sizeof(text));
+		tensor_format(
+			ok(tensor_quantize_per_tensor(iota(0, TENSOR_INTS(3)), 0.5, 1, TENSOR_U8)),
+			text, sizeof(text));
 		assert_string_equal(text, "tensor([0., 1., 2.], size=[3], quantization_scheme="
 					  "per_tensor_affine, scale=0.5, zero_point=1, dtype=u8)");
 	}
@@ -250,14 +258,14 @@ static void printing_shows_values_and_scale(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(halves_round_to_even_and_large_ones_saturate),
-		cmocka_unit_test(channels_have_scales_of_their_own),
+		cmocka_unit_test(ties_round_to_even_and_large_values_saturate),
+		cmocka_unit_test(each_channel_has_a_scale),
 		cmocka_unit_test(views_keep_the_scale),
 		cmocka_unit_test(linear_is_exact),
 		cmocka_unit_test(convolution_is_exact),
 		cmocka_unit_test(arithmetic_requantizes),
-		cmocka_unit_test(fake_quantising_passes_the_gradient_where_nothing_is_clamped),
-		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(fake_quantize_gradient_is_zero_where_clamped),
+		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(printing_shows_values_and_scale),
 	};
 

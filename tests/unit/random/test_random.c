@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Random numbers: Philox against its published vectors, every operator's numbers against the
- * generator's words, and the same numbers for any threads, strides and lengths.
+ * Random numbers: Philox against its published vectors, every operator against the words of the
+ * generator, and the same numbers for any number of threads, strides and lengths.
  */
 #include "random.h"
 
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Word i of stream 0 as operators count them. */
+/* Word i of stream 0, in the order that operators use. */
 static uint32_t word(uint64_t seed, uint64_t offset, int64_t i)
 {
 	uint32_t w[4];
@@ -22,7 +22,7 @@ static uint32_t word(uint64_t seed, uint64_t offset, int64_t i)
 /* ---- the generator ---- */
 
 /* kat_vectors of Random123, philox4x32 10. */
-static void philox_gives_the_published_numbers(void **state)
+static void philox_equals_the_published_vectors(void **state)
 {
 	static const struct {
 		uint32_t counter[4], key[2], out[4];
@@ -36,7 +36,7 @@ static void philox_gives_the_published_numbers(void **state)
 		  { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } },
 	};
 
-	for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
 		uint32_t out[4];
 
 		philox_block(out, v[i].key[0] | (uint64_t)v[i].key[1] << 32,
@@ -46,7 +46,7 @@ static void philox_gives_the_published_numbers(void **state)
 	}
 }
 
-/* Also where the block's number passes 2^32, in the middle of a group. */
+/* Also where the block counter passes 2^32, in the middle of a group. */
 static void elements_are_the_generators_words(void **state)
 {
 	static const uint64_t offsets[] = { 0, 5, 0xfffffff8, 0xffffffffffffff00 };
@@ -84,7 +84,7 @@ static void elements_are_the_generators_words(void **state)
 	tensor_generator_release(g);
 }
 
-static void a_state_is_where_numbers_go_on(void **state)
+static void restored_state_continues_the_sequence(void **state)
 {
 	tensor_generator *g = tensor_generator_new(7);
 	struct tensor_generator_state at;
@@ -119,8 +119,8 @@ static void a_state_is_where_numbers_go_on(void **state)
 	tensor_generator_release(tensor_default_generator());
 }
 
-/* A child goes on where the parent was. */
-static void a_forked_child_has_a_copy(void **state)
+/* A forked child continues with the state of its parent. */
+static void forked_child_copies_the_generator(void **state)
 {
 	int status;
 	pid_t child;
@@ -138,7 +138,7 @@ static void a_forked_child_has_a_copy(void **state)
 	assert_done(tensor_set_num_threads(2));
 }
 
-static tensor *boxed(const char *name, const tensor_value *args, int n)
+static tensor *call_boxed(const char *name, const tensor_value *args, int n)
 {
 	tensor_value ret = { 0 };
 
@@ -154,22 +154,22 @@ static void boxed_calls_take_a_generator(void **state)
 	};
 
 	tensor_scope {
-		tensor *a = ok(boxed("rand.generator", args, 2));
+		tensor *a = ok(call_boxed("rand.generator", args, 2));
 
 		tensor_generator_manual_seed(g, 3);
 		assert_true(same_bits(a, ok(tensor_rand_generator(TENSOR_SHAPE(4), g, F32))));
 		args[1].kind = TENSOR_VALUE_INT;
-		assert_fails(boxed("rand.generator", args, 2), EINVAL, "expected generator");
+		assert_fails(call_boxed("rand.generator", args, 2), EINVAL, "expected generator");
 	}
 	tensor_generator_release(g);
 }
 
-/* ---- the same numbers, however they are made ---- */
+/* ---- the same numbers for any way to compute them ---- */
 
 #define LARGE 300001
 #define KINDS 12
 
-static tensor *large(int which)
+static tensor *large_result(int which)
 {
 	tensor_ints n = TENSOR_SHAPE(LARGE);
 
@@ -204,22 +204,22 @@ static tensor *large(int which)
 	}
 }
 
-static void threads_do_not_matter(void **state)
+static void results_do_not_depend_on_threads(void **state)
 {
 	for (int which = 0; which < KINDS; which++) {
 		tensor_scope {
 			tensor *one, *two;
 
 			assert_done(tensor_set_num_threads(1));
-			one = ok(large(which));
+			one = ok(large_result(which));
 			assert_done(tensor_set_num_threads(2));
-			two = ok(large(which));
+			two = ok(large_result(which));
 			assert_true(same_bits(one, two));
 		}
 	}
 }
 
-static void strides_do_not_matter(void **state)
+static void results_do_not_depend_on_strides(void **state)
 {
 	tensor_scope {
 		tensor *plain = ok(tensor_empty(TENSOR_SHAPE(37, 53), F32));
@@ -253,7 +253,7 @@ static uint64_t hash(tensor *t)
 	return h;
 }
 
-/* Recorded once; a change of these is a change of everybody's numbers. */
+/* Recorded results: a change of them changes the random numbers of all programs. */
 static void numbers_are_the_same_on_every_processor(void **state)
 {
 	static const uint64_t recorded[KINDS] = {
@@ -264,7 +264,7 @@ static void numbers_are_the_same_on_every_processor(void **state)
 
 	for (int which = 0; which < KINDS; which++) {
 		tensor_scope {
-			uint64_t h = hash(large(which));
+			uint64_t h = hash(large_result(which));
 
 			if (h != recorded[which])
 				fprintf(stderr, "kind %d: 0x%016llx\n", which,
@@ -274,8 +274,8 @@ static void numbers_are_the_same_on_every_processor(void **state)
 	}
 }
 
-/* The first elements of a longer result are those of a shorter one. */
-static void length_does_not_matter(void **state)
+/* The first elements of a longer result equal those of a shorter one. */
+static void elements_do_not_depend_on_the_length(void **state)
 {
 	for (int64_t n = 1; n < 200; n += 13) {
 		tensor_scope {
@@ -293,15 +293,15 @@ static void length_does_not_matter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(philox_gives_the_published_numbers),
+		cmocka_unit_test(philox_equals_the_published_vectors),
 		cmocka_unit_test(elements_are_the_generators_words),
-		cmocka_unit_test(a_state_is_where_numbers_go_on),
-		cmocka_unit_test(a_forked_child_has_a_copy),
+		cmocka_unit_test(restored_state_continues_the_sequence),
+		cmocka_unit_test(forked_child_copies_the_generator),
 		cmocka_unit_test(boxed_calls_take_a_generator),
-		cmocka_unit_test(threads_do_not_matter),
-		cmocka_unit_test(strides_do_not_matter),
+		cmocka_unit_test(results_do_not_depend_on_threads),
+		cmocka_unit_test(results_do_not_depend_on_strides),
 		cmocka_unit_test(numbers_are_the_same_on_every_processor),
-		cmocka_unit_test(length_does_not_matter),
+		cmocka_unit_test(elements_do_not_depend_on_the_length),
 	};
 
 	return cmocka_run_group_tests_name("random", tests, NULL, NULL);

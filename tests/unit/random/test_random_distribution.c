@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The distributions, by Kolmogorov and Smirnov's test, chi-square and moments. */
+/* Distributions: Kolmogorov-Smirnov tests, chi-square tests and moments. */
 #include "random.h"
 
 static int ascending(const void *a, const void *b)
@@ -9,7 +9,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* sqrt(n) times the largest distance; above 1.95 once in a thousand seeds. */
+/* sqrt(n) times the Kolmogorov-Smirnov statistic; above 1.95 for one in a thousand seeds. */
 static double kolmogorov(double *v, int64_t n, double (*cdf)(double))
 {
 	double worst = 0;
@@ -52,10 +52,10 @@ static void assert_distribution(tensor *t, double (*cdf)(double), double mean, d
 	assert_true(fabs(m - mean) < 4 * sqrt(variance / n));
 	assert_true(fabs(q - variance) < 0.03 * variance);
 	assert_true(d < 1.95);
-	assert_true(d > 0.3); /* too good is not random, either */
+	assert_true(d > 0.3); /* a smaller statistic is unlikely for random numbers */
 }
 
-static void floats_are_distributed_as_asked(void **state)
+static void float_distributions_pass_kolmogorov_smirnov(void **state)
 {
 	for (int i = 0; i < 2; i++) {
 		tensor_options o = i ? F64 : F32;
@@ -71,8 +71,8 @@ static void floats_are_distributed_as_asked(void **state)
 	}
 }
 
-/* Both numbers of a pair are made from the same radius; the angle makes them independent. */
-static void normals_do_not_depend_on_each_other(void **state)
+/* Both normals of a pair are computed from one radius; the angle makes them independent. */
+static void normals_of_a_pair_are_independent(void **state)
 {
 	for (int i = 0; i < 2; i++) {
 		tensor_scope {
@@ -94,7 +94,7 @@ static void normals_do_not_depend_on_each_other(void **state)
 	}
 }
 
-static void halves_are_distributed_as_asked(void **state)
+static void f16_and_bf16_distributions_have_the_moments(void **state)
 {
 	static const enum tensor_dtype halves[] = { TENSOR_F16, TENSOR_BF16 };
 
@@ -139,13 +139,13 @@ static void complex_parts_share_the_variance(void **state)
 	}
 }
 
-static void integers_of_a_range_are_alike(void **state)
+static void integers_of_a_range_are_uniform(void **state)
 {
 	static const enum tensor_dtype types[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16,
 						   TENSOR_I32,	TENSOR_I64, TENSOR_F16,
 						   TENSOR_BF16, TENSOR_F32, TENSOR_F64 };
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		tensor_scope {
 			double *v = values_of(tensor_randint_low(i ? -20 : 3, i ? 27 : 50,
 								 TENSOR_SHAPE(N), OF(types[i])));
@@ -162,13 +162,15 @@ static void integers_of_a_range_are_alike(void **state)
 	}
 }
 
-/* 3 * 2^k is where products of a number with the range favour a third of it, most of all near the
- * width of the number. */
-static void large_ranges_are_alike_too(void **state)
+/*
+ * For a range of 3 * 2^k the reduction by multiplication prefers a third of the values, the more
+ * the closer the range is to the width of the random word.
+ */
+static void large_ranges_are_uniform(void **state)
 {
 	static const int64_t thirds[] = { 1 << 22, 1 << 29, (int64_t)1 << 30, (int64_t)1 << 61 };
 
-	for (size_t i = 0; i < sizeof(thirds) / sizeof(*thirds); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(thirds); i++) {
 		tensor_scope {
 			tensor *t = ok(tensor_randint(3 * thirds[i], TENSOR_SHAPE(N), I64));
 			const int64_t *v = tensor_data(t);
@@ -195,7 +197,10 @@ static void ranges_reach_the_ends_of_a_dtype(void **state)
 		bool low = false, high = false;
 		double *b;
 
-		/* TENSOR_NONE is INT64_MIN: from there to the last is all there is. */
+		/*
+		 * TENSOR_NONE is INT64_MIN: the range from INT64_MIN without an end is that of all
+		 * i64.
+		 */
 		ok(tensor_random_from_(t, INT64_MIN, TENSOR_NONE));
 		for (int64_t i = 0; i < N; i++) {
 			low |= v[i] < INT64_MIN / 4 * 3;
@@ -218,8 +223,8 @@ static void ranges_reach_the_ends_of_a_dtype(void **state)
 	}
 }
 
-/* All 24 orders of four, by the number that a mixed-radix reading gives them. */
-static void permutations_are_alike(void **state)
+/* All 24 permutations of four, numbered as mixed-radix integers. */
+static void permutations_are_uniform(void **state)
 {
 	enum { ROUNDS = 24000 };
 	double *code = malloc(ROUNDS * sizeof(*code));
@@ -243,11 +248,11 @@ static void permutations_are_alike(void **state)
 	free(code);
 }
 
-static void a_permutation_has_everything_once(void **state)
+static void permutation_contains_each_index_once(void **state)
 {
 	static const int64_t lengths[] = { 0, 1, 2, 63, 64, 65, 1000, 100000 };
 
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
 		int64_t n = lengths[i];
 		char *seen = calloc(n + 1, 1);
 
@@ -279,12 +284,12 @@ static double share_of_ones(tensor *t)
 	return ones / n;
 }
 
-static void coins_fall_as_asked(void **state)
+static void bernoulli_has_the_given_probability(void **state)
 {
 	static const double ps[] = { 0, 0x1p-20, 0.3, 0.5, 0.999, 1 };
 
 	for (int d = TENSOR_BOOL; d <= TENSOR_F64; d++) {
-		for (size_t i = 0; i < sizeof(ps) / sizeof(*ps); i++) {
+		for (size_t i = 0; i < ARRAY_SIZE(ps); i++) {
 			tensor_scope {
 				tensor *t = ok(tensor_empty(TENSOR_SHAPE(N), OF(d)));
 				double p = ps[i], wide = 4 * sqrt(p * (1 - p) / N);
@@ -311,7 +316,7 @@ static void coins_fall_as_asked(void **state)
 	}
 }
 
-static void own_means_and_deviations(void **state)
+static void normal_takes_tensors_of_means_and_deviations(void **state)
 {
 	tensor_scope {
 		const double means[] = { -100, 0, 100 }, stds[] = { 1, 0, 2 };
@@ -343,17 +348,17 @@ static void own_means_and_deviations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(floats_are_distributed_as_asked, fresh),
-		cmocka_unit_test_setup(normals_do_not_depend_on_each_other, fresh),
-		cmocka_unit_test_setup(halves_are_distributed_as_asked, fresh),
+		cmocka_unit_test_setup(float_distributions_pass_kolmogorov_smirnov, fresh),
+		cmocka_unit_test_setup(normals_of_a_pair_are_independent, fresh),
+		cmocka_unit_test_setup(f16_and_bf16_distributions_have_the_moments, fresh),
 		cmocka_unit_test_setup(complex_parts_share_the_variance, fresh),
-		cmocka_unit_test_setup(integers_of_a_range_are_alike, fresh),
-		cmocka_unit_test_setup(large_ranges_are_alike_too, fresh),
+		cmocka_unit_test_setup(integers_of_a_range_are_uniform, fresh),
+		cmocka_unit_test_setup(large_ranges_are_uniform, fresh),
 		cmocka_unit_test_setup(ranges_reach_the_ends_of_a_dtype, fresh),
-		cmocka_unit_test_setup(permutations_are_alike, fresh),
-		cmocka_unit_test_setup(a_permutation_has_everything_once, fresh),
-		cmocka_unit_test_setup(coins_fall_as_asked, fresh),
-		cmocka_unit_test_setup(own_means_and_deviations, fresh),
+		cmocka_unit_test_setup(permutations_are_uniform, fresh),
+		cmocka_unit_test_setup(permutation_contains_each_index_once, fresh),
+		cmocka_unit_test_setup(bernoulli_has_the_given_probability, fresh),
+		cmocka_unit_test_setup(normal_takes_tensors_of_means_and_deviations, fresh),
 	};
 
 	return cmocka_run_group_tests_name("random_distribution", tests, NULL, NULL);

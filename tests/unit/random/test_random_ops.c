@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* multinomial and dropout, and what random operators refuse. */
+/* multinomial and dropout, and errors of random operators. */
 #include "random.h"
 
 /* ---- multinomial ---- */
 
-static void draws_follow_the_weights(void **state)
+static void multinomial_follows_the_weights(void **state)
 {
 	const float w[] = { 1, 0, 2, 5, 0, 2 };
 
@@ -47,7 +47,7 @@ static tensor *draw_of(double a, double b, int64_t k, bool replacement)
 	return tensor_multinomial(tensor_from_data(w, TENSOR_INTS(2), F64), k, replacement);
 }
 
-static void weights_that_are_none_are_refused(void **state)
+static void invalid_weights_are_refused(void **state)
 {
 	tensor_scope {
 		assert_fails(draw_of(1, -1, 1, true), EINVAL, "finite and not negative");
@@ -72,7 +72,7 @@ static void dropout_scales_what_it_keeps(void **state)
 	static const enum tensor_dtype types[] = { TENSOR_F16, TENSOR_BF16, TENSOR_F32,
 						   TENSOR_F64, TENSOR_C64,  TENSOR_C128 };
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		tensor_scope {
 			tensor *in = ok(tensor_full(TENSOR_SHAPE(N), S(3.0), OF(types[i])));
 			tensor *out, *mask;
@@ -94,7 +94,7 @@ static void dropout_scales_what_it_keeps(void **state)
 	}
 }
 
-static void dropout_of_nothing_and_of_everything(void **state)
+static void dropout_with_probability_0_and_1(void **state)
 {
 	tensor_scope {
 		tensor *in = ok(iota(1, TENSOR_INTS(2, 3))), *out, *mask;
@@ -121,10 +121,10 @@ static void dropout_of_nothing_and_of_everything(void **state)
 	}
 }
 
-/* ---- bounds and refusals ---- */
+/* ---- bounds and errors ---- */
 
-/* (to - from) * x + from would round to `to` here. */
-static void uniform_never_reaches_the_end(void **state)
+/* (to - from) * x + from would round up to `to` here. */
+static void uniform_excludes_the_upper_bound(void **state)
 {
 	tensor_scope {
 		const float *v;
@@ -148,7 +148,7 @@ static void exponentials_are_never_zero(void **state)
 	}
 }
 
-static void bad_parameters_are_refused(void **state)
+static void invalid_parameters_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *f = ok(tensor_empty(TENSOR_SHAPE(2), F32));
@@ -210,13 +210,13 @@ static void like_takes_shape_and_dtype(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(draws_follow_the_weights, fresh),
-		cmocka_unit_test_setup(weights_that_are_none_are_refused, fresh),
+		cmocka_unit_test_setup(multinomial_follows_the_weights, fresh),
+		cmocka_unit_test_setup(invalid_weights_are_refused, fresh),
 		cmocka_unit_test_setup(dropout_scales_what_it_keeps, fresh),
-		cmocka_unit_test_setup(dropout_of_nothing_and_of_everything, fresh),
-		cmocka_unit_test_setup(uniform_never_reaches_the_end, fresh),
+		cmocka_unit_test_setup(dropout_with_probability_0_and_1, fresh),
+		cmocka_unit_test_setup(uniform_excludes_the_upper_bound, fresh),
 		cmocka_unit_test_setup(exponentials_are_never_zero, fresh),
-		cmocka_unit_test_setup(bad_parameters_are_refused, fresh),
+		cmocka_unit_test_setup(invalid_parameters_are_refused, fresh),
 		cmocka_unit_test_setup(like_takes_shape_and_dtype, fresh),
 	};
 

@@ -2,9 +2,9 @@
 /* Variances, norms, logsumexp and scans against plain loops in f64. */
 #include "check.h"
 
-/* Sines around 3, [5, 7, 40], lying in memory in different ways. */
+/* Sines around 3 in a [5, 7, 40] tensor, in different memory layouts. */
 #define LAYOUTS 4
-static tensor *laid_out(int layout, tensor_options options)
+static tensor *with_layout(int layout, tensor_options options)
 {
 	static double v[5 * 7 * 80];
 	tensor *t;
@@ -25,8 +25,8 @@ static tensor *laid_out(int layout, tensor_options options)
 				TENSOR_INTS(5, 7, 40)));
 }
 
-/* f(line, n) for every line along dim, row-major over the rest. */
-static void along(tensor *t, int dim, double (*f)(const double *x, int n), double *result)
+/* Calls f(line, n) for every line along dim, in row-major order of the others. */
+static void apply_to_lines(tensor *t, int dim, double (*f)(const double *x, int n), double *result)
 {
 	tensor *w = ok(tensor_contiguous(ok(tensor_transpose(ok(tensor_to(t, F64)), dim, 2))));
 	const double *v = tensor_data(w);
@@ -85,25 +85,25 @@ static void every_layout_and_dimension_agrees_with_plain_loops(void **state)
 		for (int layout = 0; layout < LAYOUTS; layout++)
 			for (int dim = 0; dim < 3; dim++)
 				tensor_scope {
-					tensor *t = laid_out(layout,
-							     TENSOR_OPTIONS(.dtype = dtypes[k]));
+					tensor *t = with_layout(layout,
+								TENSOR_OPTIONS(.dtype = dtypes[k]));
 					tensor_ints d = TENSOR_INTS(dim);
 					int64_t n = 1400 / tensor_sizes(t)[dim];
 					double tol = tolerance[k], scale;
 
-					along(t, dim, variance, want);
+					apply_to_lines(t, dim, variance, want);
 					check_values_(tensor_var_dim(t, d, true, false), want, n,
 						      tol, __FILE__, __LINE__);
 					for (int i = 0; i < n; i++)
 						want[i] = sqrt(want[i]);
 					check_values_(tensor_std_dim(t, d, true, true), want, n,
 						      tol, __FILE__, __LINE__);
-					along(t, dim, log_of_sum, want);
+					apply_to_lines(t, dim, log_of_sum, want);
 					check_values_(tensor_logsumexp(t, d, false), want, n, tol,
 						      __FILE__, __LINE__);
 					for (int o = 0; o < 7; o++) {
 						order = orders[o];
-						along(t, dim, norm, want);
+						apply_to_lines(t, dim, norm, want);
 						scale = fmax(1, fabs(want[0]));
 						check_values_(
 							tensor_linalg_vector_norm(
@@ -113,7 +113,7 @@ static void every_layout_and_dimension_agrees_with_plain_loops(void **state)
 				}
 }
 
-static void variance_of_too_few_is_nan_or_infinite(void **state)
+static void variance_of_too_few_elements_is_nan_or_infinite(void **state)
 {
 	tensor *v, *m;
 
@@ -137,7 +137,7 @@ static void variance_of_too_few_is_nan_or_infinite(void **state)
 	}
 }
 
-static void variance_far_from_zero_keeps_its_digits(void **state)
+static void variance_with_a_large_mean_is_accurate(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_add_scalar(iota(0, TENSOR_INTS(100000)), TENSOR_SCALAR(1e6)));
@@ -158,8 +158,8 @@ static void scans_agree_with_plain_loops(void **state)
 		for (int layout = 0; layout < LAYOUTS; layout++)
 			for (int dim = 0; dim < 3; dim++)
 				tensor_scope {
-					tensor *t = laid_out(layout,
-							     TENSOR_OPTIONS(.dtype = dtypes[k]));
+					tensor *t = with_layout(layout,
+								TENSOR_OPTIONS(.dtype = dtypes[k]));
 					tensor *s = ok(tensor_cumsum(t, dim)), *v, *i;
 					tensor *first =
 						ok(tensor_contiguous(ok(tensor_select(t, dim, 0))));
@@ -187,7 +187,7 @@ static void scans_agree_with_plain_loops(void **state)
 							      tensor_data(best), tensor_numel(best),
 							      0, __FILE__, __LINE__);
 					}
-					/* the positions are those of the values */
+					/* the indices are those of the values */
 					check_values_(tensor_gather(t, dim, i),
 						      tensor_data(ok(tensor_contiguous(
 							      tensor_to(v, F64)))),
@@ -195,7 +195,7 @@ static void scans_agree_with_plain_loops(void **state)
 				}
 }
 
-static void a_scan_keeps_the_last_of_equals_and_nan(void **state)
+static void cummax_and_cummin_keep_the_last_of_equals_and_nan(void **state)
 {
 	const double x[] = { 1, 3, 3, 2, NAN, 5 };
 	tensor *v, *i;
@@ -218,7 +218,7 @@ static void a_scan_keeps_the_last_of_equals_and_nan(void **state)
 	}
 }
 
-static void long_scans_carry_over_blocks(void **state)
+static void long_scans_continue_across_blocks(void **state)
 {
 	tensor_scope {
 		tensor *t = ok(tensor_ones(TENSOR_INTS(3, 100003), F32)), *s;
@@ -234,8 +234,8 @@ static void long_scans_carry_over_blocks(void **state)
 	}
 }
 
-/* What is put before and after it is not broadcast, and an empty vector is not left out. */
-static void differences_are_of_what_fits(void **state)
+/* prepend and append are not broadcast, and an empty vector is still checked. */
+static void diff_refuses_prepend_and_append_of_other_shapes(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3)), *v = iota(0, TENSOR_INTS(1));
@@ -257,12 +257,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_layout_and_dimension_agrees_with_plain_loops),
-		cmocka_unit_test(variance_of_too_few_is_nan_or_infinite),
-		cmocka_unit_test(variance_far_from_zero_keeps_its_digits),
+		cmocka_unit_test(variance_of_too_few_elements_is_nan_or_infinite),
+		cmocka_unit_test(variance_with_a_large_mean_is_accurate),
 		cmocka_unit_test(scans_agree_with_plain_loops),
-		cmocka_unit_test(differences_are_of_what_fits),
-		cmocka_unit_test(a_scan_keeps_the_last_of_equals_and_nan),
-		cmocka_unit_test(long_scans_carry_over_blocks),
+		cmocka_unit_test(diff_refuses_prepend_and_append_of_other_shapes),
+		cmocka_unit_test(cummax_and_cummin_keep_the_last_of_equals_and_nan),
+		cmocka_unit_test(long_scans_continue_across_blocks),
 	};
 
 	return cmocka_run_group_tests_name("stat", tests, NULL, NULL);

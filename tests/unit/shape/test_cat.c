@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* cat: one after another along a dimension. */
+/* cat: concatenation along a dimension. */
 #include "check.h"
 
 static void cat_joins_along_any_dimension(void **state)
@@ -70,7 +70,7 @@ static void empty_vectors_are_skipped(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3)), *b = iota(0, TENSOR_INTS(2, 2));
@@ -90,7 +90,7 @@ static void what_does_not_fit_is_refused(void **state)
 	}
 }
 
-static void large_parts_arrive_whole(void **state)
+static void cat_copies_large_tensors(void **state)
 {
 	for (int dim = 0; dim < 2; dim++)
 		tensor_scope {
@@ -107,7 +107,7 @@ static void large_parts_arrive_whole(void **state)
 		}
 }
 
-static void pieces_of_every_width_arrive(void **state)
+static void cat_copies_pieces_of_every_width(void **state)
 {
 	enum { ROWS = 301, PIECES = 64 };
 
@@ -116,7 +116,7 @@ static void pieces_of_every_width_arrive(void **state)
 			tensor *t[PIECES + 1], *r;
 			int64_t at = 0;
 
-			/* One more than are joined at once goes another way. */
+			/* With one more than PIECES, concatenation is done in several parts. */
 			for (int i = 0; i < PIECES + extra; i++)
 				t[i] = ok(tensor_randint(251, TENSOR_INTS(ROWS, i + 1),
 							 TENSOR_OPTIONS(.dtype = TENSOR_U8)));
@@ -139,9 +139,9 @@ int main(void)
 		cmocka_unit_test(cat_takes_any_strides),
 		cmocka_unit_test(cat_promotes_dtypes),
 		cmocka_unit_test(empty_vectors_are_skipped),
-		cmocka_unit_test(what_does_not_fit_is_refused),
-		cmocka_unit_test(large_parts_arrive_whole),
-		cmocka_unit_test(pieces_of_every_width_arrive),
+		cmocka_unit_test(invalid_arguments_are_refused),
+		cmocka_unit_test(cat_copies_large_tensors),
+		cmocka_unit_test(cat_copies_pieces_of_every_width),
 	};
 
 	return cmocka_run_group_tests_name("cat", tests, NULL, NULL);

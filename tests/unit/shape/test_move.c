@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Operators that move elements: flip, roll, repeat, pads, triangles, splits and factories of
- * numbers in order, against numbers written down; tensors with negative strides; their formulas
- * against differences.
+ * Operators that move elements: flip, roll, repeat, pads, triangles, splits and ranges, against
+ * expected numbers; tensors with negative strides; derivatives against central differences.
  */
 #include "formulas.h"
 
@@ -46,7 +45,7 @@ static void repeat_works_with_sixteen_dimensions(void **state)
 	}
 }
 
-static void pads_continue_what_is_there(void **state)
+static void padding_modes_extend_the_input(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(1, TENSOR_INTS(1, 2, 3));
@@ -86,7 +85,7 @@ static void triangles_write_every_layout(void **state)
 	}
 }
 
-/* A view from the end backwards: what only as_strided's callers and we ourselves make. */
+/* A reversed view, which only the library and callers of as_strided() make. */
 static void negative_strides_are_read_and_written(void **state)
 {
 	tensor_scope {
@@ -111,7 +110,7 @@ static void negative_strides_are_read_and_written(void **state)
 	}
 }
 
-static void splits_are_views_of_all_of_it(void **state)
+static void splits_are_views_that_cover_the_tensor(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(5, 2)), *parts[5];
@@ -132,7 +131,7 @@ static void splits_are_views_of_all_of_it(void **state)
 	}
 }
 
-static void bytes_are_seen_as_another_dtype(void **state)
+static void view_dtype_reinterprets_bytes(void **state)
 {
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_INTS(2, 2), F32)), *c;
@@ -150,7 +149,7 @@ static void bytes_are_seen_as_another_dtype(void **state)
 	}
 }
 
-static void numbers_in_order_reach_both_ends(void **state)
+static void ranges_include_both_limits(void **state)
 {
 	tensor_scope {
 		assert_values(ok(tensor_linspace(S(0), S(1), 5, F64)), 0, 0, 0.25, 0.5, 0.75, 1);
@@ -166,7 +165,7 @@ static void numbers_in_order_reach_both_ends(void **state)
 	}
 }
 
-/* By tiles where there are enough elements, and what is left over at the edges. */
+/* Copied in tiles if there are enough elements, with partial tiles at the edges. */
 static void transposed_copies_are_exact_at_the_edges(void **state)
 {
 	static const enum tensor_dtype dtypes[] = { TENSOR_U8, TENSOR_I16, TENSOR_F32, TENSOR_F64,
@@ -174,7 +173,7 @@ static void transposed_copies_are_exact_at_the_edges(void **state)
 
 	for (int64_t rows = 7; rows < 36; rows += 7)
 		for (int64_t columns = 8; columns < 41; columns += 8 + columns % 3)
-			for (size_t k = 0; k < sizeof(dtypes) / sizeof(*dtypes); k++)
+			for (size_t k = 0; k < ARRAY_SIZE(dtypes); k++)
 				tensor_scope {
 					tensor *x = iota(0, TENSOR_INTS(rows, columns)), *t;
 
@@ -192,7 +191,7 @@ static void transposed_copies_are_exact_at_the_edges(void **state)
 				}
 }
 
-/* ---- formulas ---- */
+/* ---- derivatives ---- */
 
 static tensor *second_part(tensor *a)
 {
@@ -242,7 +241,7 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-static void repetitions_and_ravel_have_memory_of_their_own(void **state)
+static void repeat_and_ravel_copy(void **state)
 {
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(4)), *once = ok(tensor_repeat_interleave(t, 1, 0));
@@ -259,16 +258,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flip_and_roll_move_every_element_once),
 		cmocka_unit_test(repeat_works_with_sixteen_dimensions),
-		cmocka_unit_test(pads_continue_what_is_there),
+		cmocka_unit_test(padding_modes_extend_the_input),
 		cmocka_unit_test(triangles_write_every_layout),
 		cmocka_unit_test(negative_strides_are_read_and_written),
-		cmocka_unit_test(splits_are_views_of_all_of_it),
-		cmocka_unit_test(bytes_are_seen_as_another_dtype),
-		cmocka_unit_test(numbers_in_order_reach_both_ends),
+		cmocka_unit_test(splits_are_views_that_cover_the_tensor),
+		cmocka_unit_test(view_dtype_reinterprets_bytes),
+		cmocka_unit_test(ranges_include_both_limits),
 		cmocka_unit_test(transposed_copies_are_exact_at_the_edges),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(repetitions_and_ravel_have_memory_of_their_own),
+		cmocka_unit_test(repeat_and_ravel_copy),
 	};
 
 	return cmocka_run_group_tests_name("move", tests, NULL, NULL);

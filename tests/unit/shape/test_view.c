@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Views: the same memory, other sizes, strides and offsets; and what is refused. */
+/* Views: the same memory with other sizes, strides and offsets; errors. */
 #include "check.h"
 
-#define is_view_of(v, base) assert_true(tensor_shares_storage(ok(v), base))
+#define assert_is_view_of(v, base) assert_true(tensor_shares_storage(ok(v), base))
 
 static void views_share_memory_and_count_its_changes(void **state)
 {
@@ -18,7 +18,7 @@ static void views_share_memory_and_count_its_changes(void **state)
 	}
 }
 
-static void select_slice_narrow(void **state)
+static void select_slice_and_narrow_are_views(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(3, 4));
@@ -31,7 +31,7 @@ static void select_slice_narrow(void **state)
 		assert_shape(ok(tensor_slice(a, 0, 2, 1, 1)), 0, 4);
 		assert_shape(ok(tensor_slice(a, 0, 0, 3, INT64_MAX)), 1, 4);
 		assert_values(tensor_narrow(a, 1, -2, 2), 0, 2, 3, 6, 7, 10, 11);
-		is_view_of(tensor_narrow(a, 0, 1, 2), a);
+		assert_is_view_of(tensor_narrow(a, 0, 1, 2), a);
 		assert_fails(!tensor_select(a, 0, 3), EINVAL, "index 3 is out of range");
 		assert_fails(!tensor_select(a, 2, 0), EINVAL, "expected -2 to 1, got 2");
 		assert_fails(!tensor_select(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 0)), 0,
@@ -43,7 +43,7 @@ static void select_slice_narrow(void **state)
 	}
 }
 
-static void transpose_permute_t(void **state)
+static void transpose_permute_and_t_reorder_dimensions(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 2));
@@ -68,7 +68,7 @@ static void expand_repeats_without_memory(void **state)
 		assert_shape(e, 2, 2, 3);
 		assert_values(e, 0, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2);
 		assert_int_equal(tensor_stride(e, 0), 0);
-		is_view_of(e, a);
+		assert_is_view_of(e, a);
 		assert_fails(!tensor_expand(a, TENSOR_INTS(3, 3)), EINVAL, "does not expand");
 		assert_fails(!tensor_expand(a, TENSOR_INTS(2)), EINVAL, "does not expand");
 		assert_fails(!tensor_expand(a, TENSOR_INTS(-1, 2, 3)), EINVAL, "does not expand");
@@ -76,20 +76,20 @@ static void expand_repeats_without_memory(void **state)
 	}
 }
 
-static void view_and_reshape(void **state)
+static void view_shares_memory_and_reshape_may_copy(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(2, 3, 4)), *t = ok(tensor_transpose(a, 0, 1)), *r;
 
-		is_view_of(tensor_view(a, TENSOR_INTS(6, -1)), a);
+		assert_is_view_of(tensor_view(a, TENSOR_INTS(6, -1)), a);
 		assert_shape(ok(tensor_view(a, TENSOR_INTS(-1))), 24);
-		/* Dimensions that still are one run may be split and joined. */
+		/* Dimensions that are contiguous with each other may be split and merged. */
 		assert_shape(ok(tensor_view(t, TENSOR_INTS(3, 2, 2, 2))), 3, 2, 2, 2);
 		assert_fails(!tensor_view(t, TENSOR_INTS(24)), EINVAL, "use reshape");
 		r = ok(tensor_reshape(t, TENSOR_INTS(24)));
 		assert_false(tensor_shares_storage(r, a));
 		assert_values(tensor_slice(r, 0, 0, 8, 1), 0, 0, 1, 2, 3, 12, 13, 14, 15);
-		is_view_of(tensor_reshape(a, TENSOR_INTS(4, 6)), a);
+		assert_is_view_of(tensor_reshape(a, TENSOR_INTS(4, 6)), a);
 		r = ok(tensor_contiguous(ok(tensor_t(ok(tensor_select(a, 0, 0))))));
 		assert_true(tensor_is_contiguous(r));
 		assert_values(r, 0, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
@@ -104,7 +104,7 @@ static void view_and_reshape(void **state)
 	}
 }
 
-static void squeeze_unsqueeze(void **state)
+static void squeeze_and_unsqueeze_change_dimensions_of_size_one(void **state)
 {
 	tensor_scope {
 		tensor *a = iota(0, TENSOR_INTS(1, 3, 1, 2));
@@ -138,7 +138,7 @@ static void as_strided_stays_inside_the_storage(void **state)
 		assert_fails(!tensor_as_strided(a, TENSOR_INTS(3), TENSOR_INTS(INT64_MAX), 0),
 			     EOVERFLOW, "overflow");
 		assert_shape(ok(tensor_as_strided(a, TENSOR_INTS(0), TENSOR_INTS(99), 0)), 0);
-		/* as a part of an empty tensor may begin */
+		/* an empty view may have an offset past the end */
 		assert_shape(ok(tensor_as_strided(a, TENSOR_INTS(0, 2), TENSOR_INTS(2, 1), 1000)),
 			     0, 2);
 		assert_fails(!tensor_as_strided(a, TENSOR_INTS(0), TENSOR_INTS(1), INT64_MAX),
@@ -177,7 +177,7 @@ static void a_view_outlives_its_base(void **state)
 	tensor_release(v);
 }
 
-static void a_view_keeps_what_its_base_outgrew(void **state)
+static void view_keeps_the_memory_of_a_resized_base(void **state)
 {
 	tensor_scope {
 		tensor *out = iota(0, TENSOR_INTS(4)), *v = ok(tensor_slice(out, 0, 1, 3, 1));
@@ -225,15 +225,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(views_share_memory_and_count_its_changes),
-		cmocka_unit_test(select_slice_narrow),
-		cmocka_unit_test(transpose_permute_t),
+		cmocka_unit_test(select_slice_and_narrow_are_views),
+		cmocka_unit_test(transpose_permute_and_t_reorder_dimensions),
 		cmocka_unit_test(expand_repeats_without_memory),
-		cmocka_unit_test(view_and_reshape),
-		cmocka_unit_test(squeeze_unsqueeze),
+		cmocka_unit_test(view_shares_memory_and_reshape_may_copy),
+		cmocka_unit_test(squeeze_and_unsqueeze_change_dimensions_of_size_one),
 		cmocka_unit_test(as_strided_stays_inside_the_storage),
 		cmocka_unit_test(diagonal_of_two_dimensions),
 		cmocka_unit_test(a_view_outlives_its_base),
-		cmocka_unit_test(a_view_keeps_what_its_base_outgrew),
+		cmocka_unit_test(view_keeps_the_memory_of_a_resized_base),
 		cmocka_unit_test(geometry_changes_in_place),
 	};
 

@@ -2,7 +2,7 @@
 /* searchsorted, bucketize, unique, isin, bincount and histc. */
 #include "check.h"
 
-static void places_are_those_of_a_linear_search(void **state)
+static void searchsorted_equals_a_linear_search(void **state)
 {
 	static const enum tensor_dtype dtypes[] = { TENSOR_U8, TENSOR_I64, TENSOR_F32, TENSOR_F64,
 						    TENSOR_BF16 };
@@ -30,7 +30,7 @@ static void places_are_those_of_a_linear_search(void **state)
 			}
 }
 
-static void lines_have_sequences_of_their_own(void **state)
+static void searchsorted_takes_a_sequence_for_each_line(void **state)
 {
 	const double s[] = { 3, 1, 2, 30, 20, 10 }, x[] = { 2, 15 };
 	const int64_t order[] = { 1, 2, 0, 2, 1, 0 }, bad[] = { 1, 2, 3, 0, 0, 0 };
@@ -110,7 +110,9 @@ static void unique_all_says_where_each_is_first(void **state)
 		assert_values(v, 0, 7);
 		assert_values(at, 0, 0);
 		assert_int_equal(tensor_dim(i), 0);
-		/* Complex numbers: by their real parts, then by their imaginary ones. */
+		/*
+		 * Complex numbers are ordered by their real parts, then by their imaginary parts.
+		 */
 		t = ok(tensor_view_as_complex(ok(tensor_from_data(
 			(double[]){ 2, 1, 1, 5, 2, 0, 1, 5 }, TENSOR_INTS(4, 2), F64))));
 		assert_done(tensor_unique_all(t, &v, &at, &i, &n));
@@ -143,7 +145,7 @@ static void unique_slices_are_in_lexicographic_order(void **state)
 		assert_done(tensor_unique_dim(t, 1, true, false, false, &u, &i, &n));
 		assert_values(i, 0, 2, 1, 2, 0);
 		assert_values(n, 0, 1, 1, 2);
-		/* Of a vector along its dimension, counted from the front, elements. */
+		/* dim 0 of a vector works as without dim. */
 		assert_done(tensor_unique_consecutive(ok(tensor_select(t, 0, 0)), false, false, 0,
 						      &u, &i, &n));
 		assert_true(!tensor_numel(i) && !tensor_numel(n));
@@ -152,7 +154,7 @@ static void unique_slices_are_in_lexicographic_order(void **state)
 	}
 }
 
-static void elements_are_found_among_others(void **state)
+static void isin_finds_elements(void **state)
 {
 	const double x[] = { 3, NAN, 1, -0.0 }, y[] = { 0, NAN, 3 };
 
@@ -171,7 +173,7 @@ static void elements_are_found_among_others(void **state)
 	}
 }
 
-static void what_is_counted(void **state)
+static void bincount_and_histc_count_elements(void **state)
 {
 	const double x[] = { 0, 0.25, 1, 1, NAN, -1, 2 };
 	const int64_t at[] = { 1, 4, 1, 0 }, below[] = { 1, -1 };
@@ -191,7 +193,10 @@ static void what_is_counted(void **state)
 			     EINVAL, "must not be negative, got -1");
 		assert_fails(tensor_bincount(t, tensor_none, 0), EINVAL,
 			     "vector of integers, got f64");
-		/* The last of equal parts has its upper end; what is outside, and NaN, does not count. */
+		/*
+		 * The last bin includes its upper bound; values out of range and NaN are not
+		 * counted.
+		 */
 		assert_values(tensor_histc(t, 2, TENSOR_SCALAR(0), TENSOR_SCALAR(1)), 0, 2, 2);
 		assert_values(tensor_histc(iota(0, TENSOR_INTS(5)), 2, TENSOR_SCALAR(0),
 					   TENSOR_SCALAR(0)),
@@ -206,13 +211,13 @@ static void what_is_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(places_are_those_of_a_linear_search),
-		cmocka_unit_test(lines_have_sequences_of_their_own),
+		cmocka_unit_test(searchsorted_equals_a_linear_search),
+		cmocka_unit_test(searchsorted_takes_a_sequence_for_each_line),
 		cmocka_unit_test(unique_elements_are_counted_and_numbered),
 		cmocka_unit_test(unique_all_says_where_each_is_first),
 		cmocka_unit_test(unique_slices_are_in_lexicographic_order),
-		cmocka_unit_test(elements_are_found_among_others),
-		cmocka_unit_test(what_is_counted),
+		cmocka_unit_test(isin_finds_elements),
+		cmocka_unit_test(bincount_and_histc_count_elements),
 	};
 
 	return cmocka_run_group_tests_name("search", tests, NULL, NULL);

@@ -5,7 +5,7 @@
 static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
 					    TENSOR_I32,	 TENSOR_I64, TENSOR_F16, TENSOR_BF16,
 					    TENSOR_F32,	 TENSOR_F64 };
-#define DTYPES (sizeof(dtypes) / sizeof(*dtypes))
+#define DTYPES (ARRAY_SIZE(dtypes))
 
 struct item {
 	double value;
@@ -14,8 +14,8 @@ struct item {
 
 static bool descending;
 
-/* NaN after anything; equal ones by position. */
-static int compare(const void *a, const void *b)
+/* NaN is greater than all numbers; equal elements are ordered by index. */
+static int compare_items(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
 	int order = isnan(x->value) - isnan(y->value);
@@ -44,7 +44,7 @@ static tensor *numbers(int64_t n, int64_t lines, enum tensor_dtype dtype, bool s
 	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
 
-/* The lines of t [lines, n] in order. */
+/* The sorted lines of t [lines, n]. */
 static struct item *sorted_items(tensor *t)
 {
 	int64_t lines = tensor_sizes(t)[0], n = tensor_sizes(t)[1];
@@ -54,7 +54,7 @@ static struct item *sorted_items(tensor *t)
 	for (int64_t i = 0; i < lines * n; i++)
 		items[i] = (struct item){ ((double *)tensor_mutable_data(w))[i], i % n };
 	for (int64_t l = 0; l < lines; l++)
-		qsort(items + l * n, n, sizeof(*items), compare);
+		qsort(items + l * n, n, sizeof(*items), compare_items);
 	return items;
 }
 
@@ -105,7 +105,7 @@ static void every_dtype_and_length_agrees_with_qsort(void **state)
 	static const int64_t lengths[] = { 1, 2, 17, 33, 150, 191, 192, 700, 5000 };
 
 	for (size_t k = 0; k < DTYPES; k++)
-		for (size_t l = 0; l < sizeof(lengths) / sizeof(*lengths); l++)
+		for (size_t l = 0; l < ARRAY_SIZE(lengths); l++)
 			for (int special = 0; special < 2; special++)
 				tensor_scope
 					check_lines(numbers(lengths[l], 3, dtypes[k], special));
@@ -143,7 +143,7 @@ static void same_result_on_one_and_two_threads(void **state)
 	tensor_set_num_threads(before);
 }
 
-static void medians_are_the_lower_and_know_nan(void **state)
+static void median_is_the_lower_one_and_propagates_nan(void **state)
 {
 	const double x[] = { 5, 1, 4, 2, NAN, 3, NAN, 1, NAN, NAN, NAN, NAN };
 	tensor *v, *i;
@@ -165,7 +165,7 @@ static void medians_are_the_lower_and_know_nan(void **state)
 	}
 }
 
-static void the_most_frequent_is_the_mode(void **state)
+static void mode_is_the_most_frequent_value(void **state)
 {
 	const double x[] = { 3, 1, 3, 2, 1, 7, 7, 7, 0, 0 };
 	tensor *v, *i;
@@ -179,7 +179,7 @@ static void the_most_frequent_is_the_mode(void **state)
 	}
 }
 
-static void bad_arguments_are_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor *v, *i;
 
@@ -206,7 +206,7 @@ static void bad_arguments_are_refused(void **state)
 		assert_values(i, 0, 0);
 		assert_done(tensor_topk(t, 0, 1, true, true, &v, &i));
 		assert_shape(i, 2, 0);
-		/* the input may be an output: it is read first */
+		/* an output may be the input */
 		i = ok(tensor_empty(TENSOR_INTS(0), I64));
 		assert_done(tensor_sort_out(t, i, t, 1, true));
 		assert_values(t, 0, 2, 1, 0, 5, 4, 3);
@@ -219,9 +219,9 @@ int main(void)
 		cmocka_unit_test(every_dtype_and_length_agrees_with_qsort),
 		cmocka_unit_test(long_lines_agree_with_qsort),
 		cmocka_unit_test(same_result_on_one_and_two_threads),
-		cmocka_unit_test(medians_are_the_lower_and_know_nan),
-		cmocka_unit_test(the_most_frequent_is_the_mode),
-		cmocka_unit_test(bad_arguments_are_refused),
+		cmocka_unit_test(median_is_the_lower_one_and_propagates_nan),
+		cmocka_unit_test(mode_is_the_most_frequent_value),
+		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("sort", tests, NULL, NULL);

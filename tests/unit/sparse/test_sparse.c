@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Sparse tensors, COO and CSR: parts, conversions, products, gradients, refusals. */
+/* Sparse tensors, COO and CSR: components, conversions, products, gradients, errors. */
 #include "check.h"
 
 static tensor *ints(tensor_ints values, tensor_ints shape)
@@ -13,13 +13,13 @@ static tensor *floats(const float *values, tensor_ints shape)
 }
 
 #define FLOATS(shape, ...) floats((const float[]){ __VA_ARGS__ }, shape)
-#define S(...)		   TENSOR_INTS(__VA_ARGS__)
 
-/* [[0, 0, 1 + 4], [2 + 3, 0, 0]], each element in two parts. */
+/* [[0, 0, 1 + 4], [2 + 3, 0, 0]], with duplicate entries. */
 static tensor *sample(void)
 {
-	return ok(tensor_sparse_coo_tensor(ints(S(0, 1, 1, 0, 2, 0, 0, 2), S(2, 4)),
-					   FLOATS(S(4), 1, 2, 3, 4), S(2, 3)));
+	return ok(tensor_sparse_coo_tensor(ints(TENSOR_INTS(0, 1, 1, 0, 2, 0, 0, 2),
+						TENSOR_INTS(2, 4)),
+					   FLOATS(TENSOR_INTS(4), 1, 2, 3, 4), TENSOR_INTS(2, 3)));
 }
 
 static int64_t nnz(tensor *t)
@@ -38,7 +38,7 @@ static bool coalesced(tensor *t)
 	return is;
 }
 
-static void coalescing_adds_and_sorts(void **state)
+static void coalesce_sums_duplicates_and_sorts(void **state)
 {
 	tensor_scope {
 		tensor *s = sample(), *c = ok(tensor_coalesce(s));
@@ -59,9 +59,10 @@ static void coalescing_adds_and_sorts(void **state)
 static void strided_and_sparse_convert_into_each_other(void **state)
 {
 	tensor_scope {
-		tensor *d = FLOATS(S(2, 2, 2), 0, -0.0f, 3, 0, NAN, 0, 0, 7);
+		tensor *d = FLOATS(TENSOR_INTS(2, 2, 2), 0, -0.0f, 3, 0, NAN, 0, 0, 7);
 		tensor *s = ok(tensor_to_sparse(d)), *h = ok(tensor_to_sparse_dim(d, 1));
-		tensor *m = FLOATS(S(3, 2), 0, 1, 0, 0, 2, 3), *csr = ok(tensor_to_sparse_csr(m));
+		tensor *m = FLOATS(TENSOR_INTS(3, 2), 0, 1, 0, 0, 2, 3),
+		       *csr = ok(tensor_to_sparse_csr(m));
 
 		assert_int_equal(nnz(s), 3);
 		assert_values(tensor_values(s), 0, 3, NAN, 7);
@@ -75,19 +76,21 @@ static void strided_and_sparse_convert_into_each_other(void **state)
 		assert_values(tensor_to_dense(csr), 0, 0, 1, 0, 0, 2, 3);
 		assert_values(tensor_to_dense(tensor_t(csr)), 0, 0, 0, 2, 1, 0, 3);
 		assert_values(tensor_to_dense(tensor_to_sparse(csr)), 0, 0, 1, 0, 0, 2, 3);
-		assert_values(tensor_to_dense(tensor_to_sparse(tensor_zeros(S(2, 0), F32))), 0, );
+		assert_values(
+			tensor_to_dense(tensor_to_sparse(tensor_zeros(TENSOR_INTS(2, 0), F32))),
+			0, );
 	}
 }
 
-static void every_dtype_goes_in_and_out(void **state)
+static void every_dtype_converts_to_sparse_and_back(void **state)
 {
 	for (int d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++)
 		tensor_scope {
-			tensor *dense = ok(tensor_to(FLOATS(S(2, 3), 0, 1, 0, 1, 1, 0),
+			tensor *dense = ok(tensor_to(FLOATS(TENSOR_INTS(2, 3), 0, 1, 0, 1, 1, 0),
 						     TENSOR_OPTIONS(.dtype = d)));
 			tensor *s = ok(tensor_to_sparse(dense));
-			tensor *two = ok(tensor_sparse_coo_tensor(tensor__indices(s),
-								  tensor__values(s), S(2, 3)));
+			tensor *two = ok(tensor_sparse_coo_tensor(
+				tensor__indices(s), tensor__values(s), TENSOR_INTS(2, 3)));
 
 			assert_int_equal(nnz(s), 3);
 			assert_int_equal(tensor_dtype(tensor_to_dense(two)), d);
@@ -103,9 +106,10 @@ static void products_equal_strided_ones(void **state)
 		       *d = ok(tensor_to_dense(s));
 
 		for (int64_t n = 1; n < 140; n += 23) {
-			tensor *x = iota(-5, S(3, n)), *y = iota(2, S(n, 2));
+			tensor *x = iota(-5, TENSOR_INTS(3, n)), *y = iota(2, TENSOR_INTS(n, 2));
 			tensor *want = ok(tensor_mm(d, x)), *right = ok(tensor_mm(y, d));
-			tensor *bias = iota(1, S(2, n)), *zero = iota(0, S(2, 1));
+			tensor *bias = iota(1, TENSOR_INTS(2, n)),
+			       *zero = iota(0, TENSOR_INTS(2, 1));
 
 			zero = ok(tensor_mul_scalar(zero, TENSOR_SCALAR(0)));
 			assert_true(tensor_layout(tensor_mm(s, x)) == TENSOR_STRIDED);
@@ -133,8 +137,8 @@ static void elementwise_operators_keep_the_layout(void **state)
 	tensor_scope {
 		tensor *s = sample(), *c = ok(tensor_coalesce(s)),
 		       *csr = ok(tensor_to_sparse_csr(s));
-		tensor *o = ok(tensor_to_sparse(FLOATS(S(2, 3), 1, 0, 2, 0, 3, 0)));
-		tensor *ones = ok(tensor_ones(S(2, 3), F32));
+		tensor *o = ok(tensor_to_sparse(FLOATS(TENSOR_INTS(2, 3), 1, 0, 2, 0, 3, 0)));
+		tensor *ones = ok(tensor_ones(TENSOR_INTS(2, 3), F32));
 
 		assert_values(tensor_to_dense(tensor_neg(s)), 0, 0, 0, -5, -5, 0, 0);
 		assert_values(tensor_to_dense(tensor_relu(tensor_neg(s))), 0, 0, 0, 0, 0, 0, 0);
@@ -143,15 +147,17 @@ static void elementwise_operators_keep_the_layout(void **state)
 		assert_true(coalesced(ok(tensor_add(c, o))));
 		assert_values(tensor_to_dense(tensor_mul(s, o)), 0, 0, 0, 10, 0, 0, 0);
 		assert_int_equal(nnz(ok(tensor_mul(c, o))), 1);
-		assert_values(tensor_to_dense(tensor_mul(s, iota(1, S(3)))), 0, 0, 0, 15, 5, 0, 0);
+		assert_values(tensor_to_dense(tensor_mul(s, iota(1, TENSOR_INTS(3)))), 0, 0, 0, 15,
+			      5, 0, 0);
 		assert_values(tensor_add_opt(ones, s, TENSOR_SCALAR(2)), 0, 1, 1, 11, 11, 1, 1);
 		assert_values(tensor_to_dense(tensor_div_scalar(s, TENSOR_SCALAR(2))), 0, 0, 0, 2.5,
 			      2.5, 0, 0);
 		assert_values(tensor_to_dense(tensor_add(csr, csr)), 0, 0, 0, 10, 10, 0, 0);
 		assert_int_equal(tensor_layout(tensor_mul(csr, csr)), TENSOR_SPARSE_CSR);
 		assert_values(tensor_sum(s), 0, 10);
-		assert_values(tensor_to_dense(tensor_sum_dim(s, S(0), false)), 0, 5, 0, 5);
-		assert_values(tensor_to_dense(tensor_sum_dim(s, S(1), true)), 0, 5, 5);
+		assert_values(tensor_to_dense(tensor_sum_dim(s, TENSOR_INTS(0), false)), 0, 5, 0,
+			      5);
+		assert_values(tensor_to_dense(tensor_sum_dim(s, TENSOR_INTS(1), true)), 0, 5, 5);
 		assert_values(tensor_to_dense(tensor_t(s)), 0, 0, 5, 0, 0, 5, 0);
 		assert_values(tensor_to_dense(tensor_to(s, F64)), 0, 0, 0, 5, 5, 0, 0);
 		assert_ptr_equal(tensor_add_(c, o), c);
@@ -161,43 +167,54 @@ static void elementwise_operators_keep_the_layout(void **state)
 	}
 }
 
-static void what_does_not_fit_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
-		tensor *i = ints(S(0, 1, 1, 3), S(2, 2)), *v = FLOATS(S(2), 1, 2);
-		tensor *crow = ints(S(0, 2, 1), S(3)), *col = ints(S(0, 1), S(2));
+		tensor *i = ints(TENSOR_INTS(0, 1, 1, 3), TENSOR_INTS(2, 2)),
+		       *v = FLOATS(TENSOR_INTS(2), 1, 2);
+		tensor *crow = ints(TENSOR_INTS(0, 2, 1), TENSOR_INTS(3)),
+		       *col = ints(TENSOR_INTS(0, 1), TENSOR_INTS(2));
 		char text[24];
 		double x;
 
-		assert_fails(tensor_sparse_coo_tensor(i, v, S(2, 3)) != NULL, EINVAL,
+		assert_fails(tensor_sparse_coo_tensor(i, v, TENSOR_INTS(2, 3)) != NULL, EINVAL,
 			     "index 3 of element 1 is out of range for dimension 1 of size 3");
-		assert_fails(tensor_sparse_coo_tensor(ints(S(0, -1, 0, 0), S(2, 2)), v, S(2, 3)) !=
-				     NULL,
-			     EINVAL, "index -1");
-		assert_fails(tensor_sparse_coo_tensor(i, v, S(2)) != NULL, EINVAL, "2 sparse");
-		assert_fails(tensor_sparse_coo_tensor(i, FLOATS(S(1), 1), S(2, 4)) != NULL, EINVAL,
-			     "values must be [2, ...]");
-		assert_fails(tensor_sparse_coo_tensor(v, v, S(2, 4)) != NULL, EINVAL, "i64 or i32");
-		assert_fails(tensor_sparse_csr_tensor(crow, col, v, S(2, 2)) != NULL, EINVAL,
-			     "from 0 to 2");
-		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 3, 2), S(3)), col, v, S(2, 2)) !=
-				     NULL,
+		assert_fails(
+			tensor_sparse_coo_tensor(ints(TENSOR_INTS(0, -1, 0, 0), TENSOR_INTS(2, 2)),
+						 v, TENSOR_INTS(2, 3)) != NULL,
+			EINVAL, "index -1");
+		assert_fails(tensor_sparse_coo_tensor(i, v, TENSOR_INTS(2)) != NULL, EINVAL,
+			     "2 sparse");
+		assert_fails(tensor_sparse_coo_tensor(i, FLOATS(TENSOR_INTS(1), 1),
+						      TENSOR_INTS(2, 4)) != NULL,
+			     EINVAL, "values must be [2, ...]");
+		assert_fails(tensor_sparse_coo_tensor(v, v, TENSOR_INTS(2, 4)) != NULL, EINVAL,
+			     "i64 or i32");
+		assert_fails(tensor_sparse_csr_tensor(crow, col, v, TENSOR_INTS(2, 2)) != NULL,
+			     EINVAL, "from 0 to 2");
+		assert_fails(tensor_sparse_csr_tensor(ints(TENSOR_INTS(0, 3, 2), TENSOR_INTS(3)),
+						      col, v, TENSOR_INTS(2, 2)) != NULL,
 			     EINVAL, "must not descend");
-		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 2, 2), S(3)), ints(S(1, 0), S(2)),
-						      v, S(2, 2)) != NULL,
+		assert_fails(tensor_sparse_csr_tensor(ints(TENSOR_INTS(0, 2, 2), TENSOR_INTS(3)),
+						      ints(TENSOR_INTS(1, 0), TENSOR_INTS(2)), v,
+						      TENSOR_INTS(2, 2)) != NULL,
 			     EINVAL, "0 after 1");
-		assert_fails(tensor_sparse_csr_tensor(ints(S(0, 1, 2), S(3)), ints(S(1, 2), S(2)),
-						      v, S(2, 2)) != NULL,
+		assert_fails(tensor_sparse_csr_tensor(ints(TENSOR_INTS(0, 1, 2), TENSOR_INTS(3)),
+						      ints(TENSOR_INTS(1, 2), TENSOR_INTS(2)), v,
+						      TENSOR_INTS(2, 2)) != NULL,
 			     EINVAL, "column 2");
-		/* What knows nothing of sparse tensors, alone or beside a strided one. */
+		/*
+		 * Operators without sparse kernels fail, with sparse tensors alone or beside a
+		 * strided one.
+		 */
 		assert_fails(tensor_exp(sample()) != NULL, EOPNOTSUPP,
 			     "exp: no kernel for SparseCPU");
-		assert_fails(tensor_lt(iota(0, S(2, 3)), sample()) != NULL, EOPNOTSUPP,
+		assert_fails(tensor_lt(iota(0, TENSOR_INTS(2, 3)), sample()) != NULL, EOPNOTSUPP,
 			     "no kernel for CPU+SparseCPU");
-		assert_fails(tensor_view(sample(), S(6)) != NULL, EOPNOTSUPP, "view");
-		assert_fails(tensor_add_out(iota(0, S(2, 3)), sample(), sample()) != NULL,
+		assert_fails(tensor_view(sample(), TENSOR_INTS(6)) != NULL, EOPNOTSUPP, "view");
+		assert_fails(tensor_add_out(iota(0, TENSOR_INTS(2, 3)), sample(), sample()) != NULL,
 			     EOPNOTSUPP, "out");
-		assert_fails(tensor_coalesce(iota(0, S(2))) != NULL, EOPNOTSUPP,
+		assert_fails(tensor_coalesce(iota(0, TENSOR_INTS(2))) != NULL, EOPNOTSUPP,
 			     "no kernel for CPU");
 		assert_fails(tensor_mm(sample(), sample()) != NULL, EINVAL, "[2, 3]");
 		assert_fails(tensor_mm(sample(), tensor_t(sample())) != NULL, EOPNOTSUPP,
@@ -208,7 +225,7 @@ static void what_does_not_fit_is_refused(void **state)
 	}
 }
 
-static void printing_shows_the_parts(void **state)
+static void printing_shows_indices_and_values(void **state)
 {
 	tensor_scope {
 		char text[400];
@@ -236,9 +253,9 @@ static void the_same_bits_on_any_number_of_threads(void **state)
 			at[i] = seed >> 33 & 0x7ff;
 			v[i % m] = (float)(seed >> 40) / 12345.f - 600;
 		}
-		a = ok(tensor_sparse_coo_tensor(ints((tensor_ints){ at, 2 * m }, S(2, m)),
-						floats(v, S(m)), S(n, n)));
-		x = ok(tensor_div_scalar(iota(1, S(n, 40)), TENSOR_SCALAR(7)));
+		a = ok(tensor_sparse_coo_tensor(ints((tensor_ints){ at, 2 * m }, TENSOR_INTS(2, m)),
+						floats(v, TENSOR_INTS(m)), TENSOR_INTS(n, n)));
+		x = ok(tensor_div_scalar(iota(1, TENSOR_INTS(n, 40)), TENSOR_SCALAR(7)));
 		assert_done(tensor_set_num_threads(1));
 		b = ok(tensor_mm(a, x));
 		assert_done(tensor_set_num_threads(4));
@@ -251,18 +268,18 @@ static void the_same_bits_on_any_number_of_threads(void **state)
 
 /* ---- gradients ---- */
 
-static tensor *indices; /* of the functions below: [[0, 1, 1, 0], [2, 0, 1, 2]] */
+static tensor *indices; /* of a sparse tensor of the pattern [[0, 1, 1, 0], [2, 0, 1, 2]] */
 
 static tensor *through_dense(tensor *const *in, void *ctx)
 {
-	tensor *s = tensor_sparse_coo_tensor(indices, in[0], S(2, 3));
+	tensor *s = tensor_sparse_coo_tensor(indices, in[0], TENSOR_INTS(2, 3));
 
 	return tensor_sum(tensor_mul(tensor_to_dense(s), in[1]));
 }
 
 static tensor *through_mm(tensor *const *in, void *ctx)
 {
-	tensor *s = tensor_sparse_coo_tensor(indices, in[0], S(2, 3));
+	tensor *s = tensor_sparse_coo_tensor(indices, in[0], TENSOR_INTS(2, 3));
 	tensor *p = ctx ? tensor__sparse_mm(s, in[1]) : tensor_mm(s, in[1]);
 
 	return tensor_sum(tensor_mul(p, p));
@@ -270,8 +287,9 @@ static tensor *through_mm(tensor *const *in, void *ctx)
 
 static tensor *through_csr(tensor *const *in, void *ctx)
 {
-	tensor *s = tensor_sparse_csr_tensor(ints(S(0, 1, 3), S(3)), ints(S(2, 0, 1), S(3)), in[0],
-					     S(2, 3));
+	tensor *s = tensor_sparse_csr_tensor(ints(TENSOR_INTS(0, 1, 3), TENSOR_INTS(3)),
+					     ints(TENSOR_INTS(2, 0, 1), TENSOR_INTS(3)), in[0],
+					     TENSOR_INTS(2, 3));
 	tensor *p = tensor__sparse_mm(s, in[1]);
 
 	return tensor_sum(tensor_mul(p, p));
@@ -279,7 +297,7 @@ static tensor *through_csr(tensor *const *in, void *ctx)
 
 static tensor *through_sums(tensor *const *in, void *ctx)
 {
-	tensor *s = tensor_sparse_coo_tensor(indices, in[0], S(2, 3));
+	tensor *s = tensor_sparse_coo_tensor(indices, in[0], TENSOR_INTS(2, 3));
 	tensor *c =
 		tensor_coalesce(tensor_add(s, tensor_mul_scalar(tensor_neg(s), TENSOR_SCALAR(3))));
 
@@ -289,13 +307,13 @@ static tensor *through_sums(tensor *const *in, void *ctx)
 static void gradients_reach_the_values(void **state)
 {
 	tensor_scope {
-		tensor *v = ok(tensor_to(iota(1, S(4)), F64)),
-		       *d = ok(tensor_to(iota(-1, S(2, 3)), F64));
-		tensor *x = ok(tensor_to(iota(1, S(3, 2)), F64)),
-		       *w = ok(tensor_to(iota(3, S(3)), F64));
+		tensor *v = ok(tensor_to(iota(1, TENSOR_INTS(4)), F64)),
+		       *d = ok(tensor_to(iota(-1, TENSOR_INTS(2, 3)), F64));
+		tensor *x = ok(tensor_to(iota(1, TENSOR_INTS(3, 2)), F64)),
+		       *w = ok(tensor_to(iota(3, TENSOR_INTS(3)), F64));
 		tensor *const all[] = { v, d, x, w };
 
-		indices = ints(S(0, 1, 1, 0, 2, 0, 1, 2), S(2, 4));
+		indices = ints(TENSOR_INTS(0, 1, 1, 0, 2, 0, 1, 2), TENSOR_INTS(2, 4));
 		for (int i = 0; i < 4; i++)
 			assert_done(tensor_set_requires_grad(all[i], true));
 		assert_done(
@@ -314,7 +332,7 @@ static void gradients_reach_the_values(void **state)
 static void a_sparse_leaf_gets_a_sparse_gradient(void **state)
 {
 	tensor_scope {
-		tensor *s = ok(tensor_coalesce(sample())), *x = iota(1, S(3, 2));
+		tensor *s = ok(tensor_coalesce(sample())), *x = iota(1, TENSOR_INTS(3, 2));
 
 		assert_done(tensor_set_requires_grad(s, true));
 		for (int i = 1; i <= 2; i++) {
@@ -328,13 +346,13 @@ static void a_sparse_leaf_gets_a_sparse_gradient(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(coalescing_adds_and_sorts),
+		cmocka_unit_test(coalesce_sums_duplicates_and_sorts),
 		cmocka_unit_test(strided_and_sparse_convert_into_each_other),
-		cmocka_unit_test(every_dtype_goes_in_and_out),
+		cmocka_unit_test(every_dtype_converts_to_sparse_and_back),
 		cmocka_unit_test(products_equal_strided_ones),
 		cmocka_unit_test(elementwise_operators_keep_the_layout),
-		cmocka_unit_test(what_does_not_fit_is_refused),
-		cmocka_unit_test(printing_shows_the_parts),
+		cmocka_unit_test(invalid_arguments_are_refused),
+		cmocka_unit_test(printing_shows_indices_and_values),
 		cmocka_unit_test(the_same_bits_on_any_number_of_threads),
 		cmocka_unit_test(gradients_reach_the_values),
 		cmocka_unit_test(a_sparse_leaf_gets_a_sparse_gradient),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * <tensor/buffer.h> on /dev/tensor: rights, dma-bufs, revocation, memory that may be taken, events.
- * Skipped where the provider is another.
+ * <tensor/buffer.h> on /dev/tensor: rights, dma-bufs, revocation, purgeable memory, events. Skipped
+ * with another provider. Over 500 lines, because the roles of the peer belong to all tests.
  */
 #include "buffer.h"
 
@@ -13,7 +13,7 @@
 
 /* ---- roles ---- */
 
-/* Holds what it gets until it is killed. */
+/* Keeps the buffers that it receives until it is killed. */
 static int holder(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch);
@@ -39,7 +39,7 @@ static int revoker(tensor_channel *ch)
 	return t && tensor_buffer_revoke(t) == 0 ? 0 : 1;
 }
 
-/* Has READ and WRITE and nothing else. */
+/* Has READ and WRITE rights only. */
 static int limited(tensor_channel *ch)
 {
 	tensor *t = tensor_of_fd(inherited(ch));
@@ -64,7 +64,7 @@ static int limited(tensor_channel *ch)
 	return 0;
 }
 
-/* Has all rights, and may not open /dev/tensor. */
+/* Has all rights, but no permission to open /dev/tensor. */
 static int nobody(tensor_channel *ch)
 {
 	uint32_t handle;
@@ -82,7 +82,7 @@ static int nobody(tensor_channel *ch)
 	if (code_of(tensor_buffer_dmabuf(t, TENSOR_BUFFER_READ)) != EACCES)
 		return 4;
 	if (code_of(tensor_buffer_fd(t, TENSOR_BUFFER_READ)) != EACCES)
-		return 5; /* it has only one that permits more */
+		return 5; /* its only descriptor permits more */
 	if (close(tensor_buffer_fd(t, TENSOR_BUFFER_ALL)) < 0)
 		return 6;
 	if (tensor_buffer_sync(t, TENSOR_BUFFER_SYNC_READ, 0) < 0)
@@ -94,7 +94,7 @@ static int nobody(tensor_channel *ch)
 	return code_of(tensor_buffer_fd(t, TENSOR_BUFFER_ALL)) != EPERM ? 11 : 0;
 }
 
-/* The memfd provider where the module is loaded: a region has what its buffers have not. */
+/* The memfd provider with the module loaded: a region has features that memfds lack. */
 static int region(tensor_channel *ch)
 {
 	tensor *t = counted(TENSOR_INTS(4096)), *v = tensor_slice(t, 0, 16, 32, 1);
@@ -119,10 +119,10 @@ static int region(tensor_channel *ch)
 	if (code_of(tensor_dma_region_dmabuf(r, TENSOR_BUFFER_ALL)) != EACCES)
 		return 7;
 	tensor_release(v);
-	tensor_release(t); /* the region holds its memory */
+	tensor_release(t); /* the region keeps its memory */
 	close(fd);
 	tensor_dma_region_close(r);
-	if (count_fds() != before - 1) /* its memfd */
+	if (count_fds() != before - 1) /* the memfd of the tensor was closed */
 		return 8;
 	if (tensor_dma_region_open(small, TENSOR_BUFFER_READ) ||
 	    tensor_last_error()->code != EINVAL)
@@ -152,7 +152,7 @@ static const struct peer_role roles[] = {
 
 /* ---- rights ---- */
 
-static void rights_of_an_fd_are_the_holders(void **state)
+static void rights_of_an_fd_limit_its_holder(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(16));
 	int fd = tensor_buffer_fd(t, TENSOR_BUFFER_READ | TENSOR_BUFFER_WRITE);
@@ -162,12 +162,12 @@ static void rights_of_an_fd_are_the_holders(void **state)
 	assert_true(floats(t)[0] == 10);
 	close(fd);
 	fd = tensor_buffer_fd(t, TENSOR_BUFFER_ALL & ~TENSOR_BUFFER_READ);
-	assert_null(tensor_of_fd(fd)); /* cannot be mapped */
+	assert_null(tensor_of_fd(fd)); /* EXPORT alone: it cannot be mapped */
 	close(fd);
 	tensor_release(t);
 }
 
-static void process_without_the_device_has_what_its_fd_permits(void **state)
+static void process_without_the_device_has_the_rights_of_its_fd(void **state)
 {
 	tensor *t;
 	int fd;
@@ -176,13 +176,13 @@ static void process_without_the_device_has_what_its_fd_permits(void **state)
 		skip();
 	t = counted(TENSOR_INTS(16));
 	fd = tensor_buffer_fd(t, TENSOR_BUFFER_ALL);
-	/* The seal needs that nobody else may write: the sender's mapping goes first. */
+	/* SEAL fails while another process may write: the sender unmaps first. */
 	tensor_release(t);
 	assert_int_equal(run_with("nobody", fd), 0);
 	close(fd);
 }
 
-static void handle_is_one_of_the_open_device(void **state)
+static void handle_belongs_to_the_open_device(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(16));
 	struct tensor_info info = { .size = sizeof(info) };
@@ -245,7 +245,7 @@ static void dmabuf_comes_back_as_the_same_buffer(void **state)
 	}
 }
 
-/* ---- seals, revocation ---- */
+/* ---- seals and revocation ---- */
 
 static int wait_for(uint64_t ino, unsigned events)
 {
@@ -272,14 +272,14 @@ static void peer_with_the_right_seals(void **state)
 	uint64_t ino = info_of(t).ino;
 	int fd = tensor_buffer_fd(t, TENSOR_BUFFER_ALL), ro = tensor_buffer_fd(t, RO);
 
-	assert_int_equal(run_with("sealer", fd), 1); /* we may write */
+	assert_int_equal(run_with("sealer", fd), 1); /* this process may write */
 	mine = ok(tensor_of_fd(ro));
 	tensor_release(t);
 	assert_int_equal(run_with("sealer", fd), 0);
 	assert_int_equal(wait_for(ino, TENSOR_BUFFER_EVENT_SEAL), 0);
 	assert_true(info_of(mine).seals & TENSOR_BUFFER_SEALED_WRITE);
 	assert_true(floats(mine)[5] == 5);
-	assert_done(tensor_buffer_seal(mine)); /* it is */
+	assert_done(tensor_buffer_seal(mine)); /* already sealed: succeeds */
 	close(fd);
 	close(ro);
 	tensor_release(mine);
@@ -295,7 +295,7 @@ static void revoked_memory_is_sigbus(void **state)
 	assert_done(tensor_send(p.ch, t, 0));
 	u = ok(tensor_recv(p.ch));
 	assert_done(tensor_buffer_revoke(t));
-	assert_done(tensor_buffer_revoke(t)); /* again */
+	assert_done(tensor_buffer_revoke(t)); /* a second call succeeds as well */
 	assert_int_equal(IN_CHILD(touch(t)), -SIGBUS);
 	assert_int_equal(IN_CHILD(touch(u)), -SIGBUS);
 	assert_true(info_of(t).state & TENSOR_BUFFER_STATE_REVOKED);
@@ -306,13 +306,13 @@ static void revoked_memory_is_sigbus(void **state)
 	REVOKED(tensor_buffer_seal(t));
 	REVOKED(tensor_buffer_purgeable(t, true));
 	REVOKED(tensor_buffer_sync(t, TENSOR_BUFFER_SYNC_READ, 0));
-	assert_done(tensor_buffer_handle(t, &handle)); /* INFO and CLOSE take it */
+	assert_done(tensor_buffer_handle(t, &handle)); /* INFO and CLOSE accept the handle */
 	assert_fails(tensor_of_fd(fd), EIDRM, "was revoked");
 	assert_int_equal(peer_end(&p), 0);
 	close(fd);
 	tensor_release(u);
 	tensor_release(t);
-	/* Its memory is not in the cache. */
+	/* The memory of a revoked buffer is not reused. */
 	t = ok(tensor_empty(TENSOR_INTS(1 << 20), SHAREABLE(TENSOR_F32)));
 	floats(t)[1 << 19] = 1;
 	tensor_release(t);
@@ -333,9 +333,9 @@ static void peer_with_the_right_revokes(void **state)
 	tensor_release(t);
 }
 
-/* ---- memory that may be taken ---- */
+/* ---- purgeable memory ---- */
 
-static void purgeable_memory_is_nobody_elses(void **state)
+static void purgeable_memory_cannot_be_shared(void **state)
 {
 	tensor *t = ok(tensor_full(TENSOR_INTS(1 << 20), TENSOR_SCALAR(4), SHAREABLE(TENSOR_F32))),
 	       *u;
@@ -376,7 +376,7 @@ static void purgeable_buffer_is_not_reused(void **state)
 	tensor_release(t);
 }
 
-/* Makes the kernel shrink its caches. */
+/* Drops the kernel's caches, which runs the shrinker. */
 static bool make_memory_short(void)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
@@ -461,7 +461,7 @@ static void sync_counts_writes(void **state)
 
 /* ---- forks, regions ---- */
 
-static void child_has_the_mapping_and_no_handle(void **state)
+static void forked_child_has_the_mapping_and_no_handle(void **state)
 {
 	tensor *t = counted(TENSOR_INTS(16));
 	uint32_t handle;
@@ -484,7 +484,10 @@ static void child_has_the_mapping_and_no_handle(void **state)
 				_exit(2);
 			if (!strstr(tensor_last_error()->text, "the parent's before fork()"))
 				_exit(3);
-			/* The same with a device of its own, in which the number may mean another. */
+			/*
+			 * The child opens its own device, where the same number may be another
+			 * handle.
+			 */
 			own = tensor_empty(TENSOR_INTS(4), SHAREABLE(TENSOR_F32));
 			if (!own || code_of(tensor_buffer_revoke(t)) != ESTALE ||
 			    floats(t)[1] != 11)
@@ -496,7 +499,7 @@ static void child_has_the_mapping_and_no_handle(void **state)
 	assert_true(floats(t)[1] == 11);
 	assert_done(tensor_buffer_handle(t, &handle));
 	assert_null(tensor_dma_region_open(t, TENSOR_BUFFER_READ));
-	assert_non_null(strstr(tensor_last_error()->text, "tensor_buffer_dmabuf() makes"));
+	assert_contains(tensor_last_error()->text, "tensor_buffer_dmabuf() makes");
 	tensor_release(t);
 }
 
@@ -510,7 +513,7 @@ static void region_pins_memory_of_the_memfd_provider(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void needs_the_device(void **state)
+static void skipped_without_the_device(void **state)
 {
 	skip();
 }
@@ -518,25 +521,25 @@ static void needs_the_device(void **state)
 int main(int argc, char **argv)
 {
 	struct CMUnitTest tests[] = {
-		cmocka_unit_test(rights_of_an_fd_are_the_holders),
-		cmocka_unit_test(process_without_the_device_has_what_its_fd_permits),
-		cmocka_unit_test(handle_is_one_of_the_open_device),
+		cmocka_unit_test(rights_of_an_fd_limit_its_holder),
+		cmocka_unit_test(process_without_the_device_has_the_rights_of_its_fd),
+		cmocka_unit_test(handle_belongs_to_the_open_device),
 		cmocka_unit_test(import_is_closed_as_often_as_it_was_made),
 		cmocka_unit_test(dmabuf_comes_back_as_the_same_buffer),
 		cmocka_unit_test(peer_with_the_right_seals),
 		cmocka_unit_test(revoked_memory_is_sigbus),
 		cmocka_unit_test(peer_with_the_right_revokes),
-		cmocka_unit_test(purgeable_memory_is_nobody_elses),
+		cmocka_unit_test(purgeable_memory_cannot_be_shared),
 		cmocka_unit_test(purgeable_buffer_is_not_reused),
 		cmocka_unit_test(purged_memory_comes_back_zero),
 		cmocka_unit_test(death_of_a_peer_is_an_event),
 		cmocka_unit_test(sync_counts_writes),
-		cmocka_unit_test(child_has_the_mapping_and_no_handle),
+		cmocka_unit_test(forked_child_has_the_mapping_and_no_handle),
 		cmocka_unit_test(region_pins_memory_of_the_memfd_provider),
 	};
 
 	peer_main(argc, argv, roles);
-	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests) && !on_device(); i++)
-		tests[i].test_func = needs_the_device;
+	for (size_t i = 0; i < ARRAY_SIZE(tests) && !on_device(); i++)
+		tests[i].test_func = skipped_without_the_device;
 	return cmocka_run_group_tests_name("buffer_device", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Channels: what either end keeps and for how long, threads, peers that go or are late. */
+/* Channels: what each end keeps and for how long, threads, peers that exit or are late. */
 #include "peer.h"
 
 #include "lib/sharing/wire.h"
@@ -8,7 +8,7 @@
 
 static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
-/* ---- what is kept ---- */
+/* ---- cached buffers ---- */
 
 static void buffer_is_mapped_once(void **state)
 {
@@ -25,7 +25,7 @@ static void buffer_is_mapped_once(void **state)
 	pair_close(&q);
 }
 
-static void both_sides_forget_what_the_sender_freed(void **state)
+static void both_ends_drop_buffers_that_the_sender_freed(void **state)
 {
 	struct pair p = pair_open(SOCK_STREAM);
 	int before = count_buffers();
@@ -38,7 +38,7 @@ static void both_sides_forget_what_the_sender_freed(void **state)
 		tensor_release(t);
 		tensor_release(got);
 	}
-	/* The last one is held until the sender says more; those before are gone. */
+	/* The receiver keeps the last buffer until the next message; earlier ones are unmapped. */
 	assert_true(count_buffers() <= before + 1);
 	pair_close(&p);
 	assert_int_equal(count_buffers(), before);
@@ -94,7 +94,7 @@ static void no_fd_is_left_behind(void **state)
 				pass(&p, tensor_neg(t));
 			}
 			assert_done(tensor_send(p.out, t, TENSOR_SEND_READONLY));
-			/* Never received. */
+			/* Sent, but never received. */
 			assert_done(tensor_send(p.out, tensor_neg(t), 0));
 		}
 		pair_close(&p);
@@ -106,17 +106,17 @@ static void no_fd_is_left_behind(void **state)
 #define SO_PASSPIDFD 76 /* Linux 6.5 */
 #endif
 
-/* What the socket's owner asked the kernel for comes with each message, as descriptors too. */
-static void no_fd_of_the_senders_process_is_left(void **state)
+/* Socket options of the program add control messages to each message, some with descriptors. */
+static void control_messages_of_the_sender_leak_no_fd(void **state)
 {
 	static const int wanted[] = { SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD };
 	struct pair p = pair_open(SOCK_STREAM);
 	const int on = 1;
 	int before;
 
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
 		setsockopt(p.ends[1], SOL_SOCKET, wanted[i], &on,
-			   sizeof(on)); /* as the kernel has it */
+			   sizeof(on)); /* the kernel's default may be on */
 	before = count_fds();
 	for (int i = 0; i < 20; i++)
 		tensor_scope
@@ -134,7 +134,7 @@ struct sender {
 	_Atomic int failed;
 };
 
-/* Its own buffers, some of them freed at once, so that slots come and go. */
+/* Sends new buffers, some of which are freed at once, so that slots are reused. */
 static void *send_many(void *arg)
 {
 	struct sender *s = arg;
@@ -171,9 +171,9 @@ static void threads_share_a_channel(void **state)
 	pair_close(&p);
 }
 
-/* ---- the peer goes, or is late ---- */
+/* ---- peers that exit or are late ---- */
 
-static int fall_silent(tensor_channel *ch)
+static int receive_once_and_pause(tensor_channel *ch)
 {
 	tensor_release(tensor_recv(ch));
 	pause();
@@ -198,7 +198,7 @@ static void death_of_the_peer_is_epipe(void **state)
 	}
 }
 
-static void socket_that_does_not_block_says_eagain(void **state)
+static void nonblocking_socket_gives_eagain(void **state)
 {
 	struct pair p = pair_open(SOCK_STREAM);
 	int sent = 0, got = 0;
@@ -246,17 +246,18 @@ static void wrong_arguments_are_refused(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct peer_role roles[] = { { "fall_silent", fall_silent }, { NULL, NULL } };
+	static const struct peer_role roles[] = { { "fall_silent", receive_once_and_pause },
+						  { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffer_is_mapped_once),
-		cmocka_unit_test(both_sides_forget_what_the_sender_freed),
+		cmocka_unit_test(both_ends_drop_buffers_that_the_sender_freed),
 		cmocka_unit_test(received_tensor_outlives_channel_and_sender),
 		cmocka_unit_test(more_buffers_than_slots_arrive),
 		cmocka_unit_test(no_fd_is_left_behind),
-		cmocka_unit_test(no_fd_of_the_senders_process_is_left),
+		cmocka_unit_test(control_messages_of_the_sender_leak_no_fd),
 		cmocka_unit_test(threads_share_a_channel),
 		cmocka_unit_test(death_of_the_peer_is_epipe),
-		cmocka_unit_test(socket_that_does_not_block_says_eagain),
+		cmocka_unit_test(nonblocking_socket_gives_eagain),
 		cmocka_unit_test(wrong_arguments_are_refused),
 	};
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The memory of tensors that nobody shares: private at every size, without a descriptor, given from one
- * size to another; and what becomes of it when it is shared after all.
+ * Memory of tensors that are not shared: private at every size, without a descriptor, reused for
+ * other sizes; and the move to shared memory. Over 500 lines, because all tests use one set of
+ * helpers.
  */
 #include "peer.h"
 
@@ -29,8 +30,7 @@ static double seconds(clockid_t clock)
 
 static const size_t sizes[] = { 4, 1000, 4096, 5000, MIB - 1, MIB, MIB + 1, 64 * MIB };
 
-#define EACH_SIZE(n) \
-	for (size_t k_ = 0, n = 0; k_ < sizeof(sizes) / sizeof(*sizes) && (n = sizes[k_]); k_++)
+#define EACH_SIZE(n) for (size_t k_ = 0, n = 0; k_ < ARRAY_SIZE(sizes) && (n = sizes[k_]); k_++)
 
 static void fork_copies_a_private_tensor_of_any_size(void **state)
 {
@@ -93,8 +93,8 @@ static void address_stays_from_a_page_up(void **state)
 	}
 }
 
-/* Whoever is on the storage: views, views of views, tensors that own a reference to it. */
-static void all_tensors_of_a_storage_follow(void **state)
+/* All tensors of the storage: views, views of views, tensors that own a reference to it. */
+static void all_tensors_of_a_storage_move(void **state)
 {
 	EACH_SIZE(n) tensor_scope
 	{
@@ -104,7 +104,7 @@ static void all_tensors_of_a_storage_follow(void **state)
 		tensor *other = ok(tensor_detach(t));
 
 		tensor_fill_(t, TENSOR_SCALAR(1));
-		/* by a view, which is not the storage's owner */
+		/* through a view, which does not own the storage */
 		assert_done(tensor_share_memory(last));
 		assert_ptr_equal(tensor_data(other), tensor_data(t));
 		assert_ptr_equal(tensor_data(half), (const uint8_t *)tensor_data(t) + n / 2);
@@ -115,7 +115,7 @@ static void all_tensors_of_a_storage_follow(void **state)
 	}
 }
 
-static void neighbours_of_a_small_tensor_stay(void **state)
+static void neighbours_of_a_moved_tensor_keep_their_values(void **state)
 {
 	tensor *t[64];
 
@@ -136,7 +136,7 @@ static void neighbours_of_a_small_tensor_stay(void **state)
 	}
 }
 
-static int all_bytes_behind(tensor_channel *ch)
+static int bytes_behind_are_zero(tensor_channel *ch)
 {
 	struct tensor_buffer_info info = { .size = sizeof(info) };
 	tensor *t = tensor_recv(ch);
@@ -152,12 +152,12 @@ static int all_bytes_behind(tensor_channel *ch)
 	return p[0] == 1 ? 0 : 3;
 }
 
-/* What other tensors had in the block before does not go along. */
+/* The bytes after the tensor, which belonged to other tensors before, are not copied. */
 static void bytes_behind_the_tensor_are_not_shared(void **state)
 {
 	static const size_t used[] = { 60, 1000, 5000, 300000, 3 * MIB };
 
-	for (size_t i = 0; i < sizeof(used) / sizeof(*used); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(used); i++) {
 		tensor *secret = bytes(used[i] + used[i] / 20), *t;
 		struct peer p;
 
@@ -172,12 +172,15 @@ static void bytes_behind_the_tensor_are_not_shared(void **state)
 	}
 }
 
-/* Two views of what was there before are released; one of the new tensor makes the move look for others. */
+/*
+ * Views of the earlier tensor are released; a view of the new tensor makes the move search for
+ * others.
+ */
 static void bytes_of_released_views_are_not_shared(void **state)
 {
 	static const size_t used[] = { 10, 970, 5200, 290000 };
 
-	for (size_t i = 0; i < sizeof(used) / sizeof(*used); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(used); i++) {
 		struct tensor_buffer_info info = { .size = sizeof(info) };
 		tensor *secret = bytes(used[i] + 30), *t, *view[2];
 		uint8_t *p;
@@ -201,7 +204,7 @@ static void bytes_of_released_views_are_not_shared(void **state)
 	}
 }
 
-/* As many elements as there were before come back, as in private memory. */
+/* A larger size restores the elements, as in private memory. */
 static void shrunk_tensor_keeps_its_elements(void **state)
 {
 	EACH_SIZE(n) for (int shared = 0; shared < 2; shared++) tensor_scope
@@ -221,8 +224,8 @@ static void shrunk_tensor_keeps_its_elements(void **state)
 	}
 }
 
-/* What as_strided() reached of the block goes along. */
-static void view_behind_its_base_is_shared_whole(void **state)
+/* The bytes that as_strided() reaches are copied. */
+static void view_past_its_base_is_shared_completely(void **state)
 {
 	NOT_WATCHED();
 	tensor_scope {
@@ -236,11 +239,11 @@ static void view_behind_its_base_is_shared_whole(void **state)
 	}
 }
 
-/* ---- how long moving takes ---- */
+/* ---- duration of the move ---- */
 
 enum { MOVED = 50, OTHERS = 200000 };
 
-/* Seconds of the processor to share tensors that have a view each, made before or after the others. */
+/* Processor seconds for sharing tensors with one view each, made before or after the others. */
 static double time_to_share(tensor **t, tensor **view, bool new_view)
 {
 	double start = seconds(CLOCK_THREAD_CPUTIME_ID);
@@ -265,7 +268,7 @@ static double time_beside(int others, bool new_view)
 	}
 	for (int i = 0; i < others; i++)
 		other[i] = i % 2 ? ok(tensor_slice(other[i - 1], 0, 1, 2, 1)) : bytes(16);
-	assert_done(tensor_share_memory(last)); /* sorts the others, once */
+	assert_done(tensor_share_memory(last)); /* the first move sorts the list */
 	took = time_to_share(t, view, new_view);
 	for (int i = 0; i < MOVED; i++) {
 		assert_ptr_equal(tensor_data(view[i]), (const uint8_t *)tensor_data(t[i]) + 3);
@@ -279,7 +282,7 @@ static double time_beside(int others, bool new_view)
 	return took;
 }
 
-static void move_takes_no_longer_beside_many_tensors(void **state)
+static void duration_of_a_move_does_not_depend_on_other_tensors(void **state)
 {
 	NOT_WATCHED();
 	for (int new_view = 0; new_view < 2; new_view++) {
@@ -330,7 +333,10 @@ static void fork_once(void)
 	assert_int_equal(IN_CHILD((void)0), 0);
 }
 
-/* How long `what` takes while a large tensor is moved, as a part of that; the least of a few times. */
+/*
+ * The time of `what` during the move of a large tensor, relative to the move; the minimum of
+ * several.
+ */
 static double part_of_a_large_move(void (*what)(void))
 {
 	double part = 1, start, took, large = 0;
@@ -354,7 +360,7 @@ static double part_of_a_large_move(void (*what)(void))
 	return part;
 }
 
-static void large_move_stops_no_other_thread(void **state)
+static void large_move_does_not_block_other_threads(void **state)
 {
 	double share, fork;
 
@@ -367,15 +373,18 @@ static void large_move_stops_no_other_thread(void **state)
 	assert_true(fork < 0.5);
 }
 
-static void *share_it(void *t)
+static void *share_tensor(void *t)
 {
 	moving = 1;
 	return tensor_share_memory(t) < 0 ? t : NULL;
 }
 
-/* The child is without the thread; its copy of the storage stays what it was. Three copies fit into a small guest. */
+/*
+ * The child does not have the moving thread; its copy of the storage stays unchanged. The memory of
+ * a small guest suffices for three copies.
+ */
 #define AMID 64
-static void fork_amid_a_move_leaves_the_child_a_copy(void **state)
+static void fork_during_a_move_gives_the_child_a_copy(void **state)
 {
 	tensor *t = bytes(AMID * MIB);
 	uint8_t *p = tensor_mutable_data(t);
@@ -385,23 +394,23 @@ static void fork_amid_a_move_leaves_the_child_a_copy(void **state)
 	NOT_WATCHED();
 	memset(p, 1, AMID * MIB);
 	moving = 0;
-	assert_int_equal(pthread_create(&thread, NULL, share_it, t), 0);
+	assert_int_equal(pthread_create(&thread, NULL, share_tensor, t), 0);
 	while (!moving)
 		usleep(100);
 	usleep(5000);
-	assert_int_equal(IN_CHILD({
-				 if (p[0] != 1 || p[AMID * MIB - 1] != 1)
-					 _exit(1);
-				 if (tensor_buffer_fd(t, TENSOR_BUFFER_READ |
-								 TENSOR_BUFFER_EXPORT) < 0)
-					 p[0] = 2; /* private; else the move was over */
-				 if (tensor_share_memory(t) < 0) {
-					 fprintf(stderr, "%s\n", tensor_last_error()->text);
-					 _exit(2);
-				 }
-				 tensor_cache_trim();
-			 }),
-			 0);
+	assert_int_equal(
+		IN_CHILD({
+			if (p[0] != 1 || p[AMID * MIB - 1] != 1)
+				_exit(1);
+			if (tensor_buffer_fd(t, TENSOR_BUFFER_READ | TENSOR_BUFFER_EXPORT) < 0)
+				p[0] = 2; /* the memory is private; otherwise the move has ended */
+			if (tensor_share_memory(t) < 0) {
+				fprintf(stderr, "%s\n", tensor_last_error()->text);
+				_exit(2);
+			}
+			tensor_cache_trim();
+		}),
+		0);
 	pthread_join(thread, &failed);
 	assert_null(failed);
 	assert_int_equal(p[0], 1);
@@ -418,8 +427,9 @@ static void threads_share_one_tensor(void **state)
 
 		memset(tensor_mutable_data(t), i, 100);
 		for (int k = 0; k < 4; k++)
-			assert_int_equal(
-				pthread_create(&thread[k], NULL, share_it, k % 2 ? t : view), 0);
+			assert_int_equal(pthread_create(&thread[k], NULL, share_tensor,
+							k % 2 ? t : view),
+					 0);
 		for (int k = 0; k < 4; k++) {
 			pthread_join(thread[k], &failed);
 			assert_null(failed);
@@ -442,7 +452,7 @@ static int count_maps(void)
 	return n;
 }
 
-static void mappings_do_not_stay(void **state)
+static void mappings_of_freed_buffers_are_removed(void **state)
 {
 	enum { COUNT = 2000 };
 	tensor *t[COUNT];
@@ -462,8 +472,10 @@ static void mappings_do_not_stay(void **state)
 		tensor_release(t[i]);
 }
 
-/* No private memory can be mapped in its place then; a trim does it later. */
-static void release_at_the_limit_of_mappings_is_made_up_for(void **state)
+/*
+ * At the limit of mappings the memory cannot be replaced by private memory; a trim does it later.
+ */
+static void release_at_the_limit_of_mappings_is_completed_later(void **state)
 {
 	enum { COUNT = 100, MOST = 200000 };
 	static void *filler[MOST];
@@ -489,14 +501,16 @@ static void release_at_the_limit_of_mappings_is_made_up_for(void **state)
 	assert_int_equal(count_fds(), fds);
 }
 
-static int fills_it(tensor_channel *ch)
+static int fill_received(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch);
 
 	return t && tensor_fill_(t, TENSOR_SCALAR(3)) ? 0 : 1;
 }
 
-/* The first send moves; nothing is copied from then on, and the receiver's writes are seen. */
+/*
+ * The first send moves the memory; later ones copy nothing, and writes of the receiver are visible.
+ */
 static void sent_tensor_is_shared_from_then_on(void **state)
 {
 	EACH_SIZE(n)
@@ -513,7 +527,7 @@ static void sent_tensor_is_shared_from_then_on(void **state)
 	}
 }
 
-/* The place of a buffer that is gone is private memory again. */
+/* The address range of a freed buffer is private memory again. */
 static void memory_is_private_again_afterwards(void **state)
 {
 	EACH_SIZE(n) for (int round = 0; round < 5; round++)
@@ -568,7 +582,7 @@ static int make_many(void)
 	return 0;
 }
 
-/* More than vm.max_map_count permits mappings, and many more than descriptors. */
+/* More tensors than vm.max_map_count permits mappings, and many more than descriptors. */
 static void hundred_thousand_tensors_of_a_mebibyte(void **state)
 {
 	NOT_WATCHED();
@@ -585,7 +599,7 @@ static size_t resident(void)
 	return pages * 4096;
 }
 
-static tensor *touched(size_t n)
+static tensor *new_filled(size_t n)
 {
 	tensor *t = bytes(n);
 
@@ -593,7 +607,7 @@ static tensor *touched(size_t n)
 	return t;
 }
 
-/* 100,000 tensors, 300 of them at a time, of one size after another. */
+/* 100,000 tensors, 300 of them at a time, with sizes in turn. */
 static void memory_goes_from_one_size_to_another(void **state)
 {
 	static tensor *live[300];
@@ -606,7 +620,7 @@ static void memory_goes_from_one_size_to_another(void **state)
 		size_t step = (size_t)i / 1800, n = ((size_t)256 << step / 5) * (5 + step % 5) / 5;
 
 		tensor_release(live[i % 300]);
-		live[i % 300] = touched(n);
+		live[i % 300] = new_filled(n);
 		now = (i % 300 ? now : 0) + n;
 	}
 	for (int i = now = 0; i < 300; i++)
@@ -620,8 +634,8 @@ static void memory_goes_from_one_size_to_another(void **state)
 }
 
 static const struct peer_role roles[] = {
-	{ "behind", all_bytes_behind },
-	{ "fill", fills_it },
+	{ "behind", bytes_behind_are_zero },
+	{ "fill", fill_received },
 	{ NULL, NULL },
 };
 
@@ -631,18 +645,18 @@ int main(int argc, char **argv)
 		cmocka_unit_test(fork_copies_a_private_tensor_of_any_size),
 		cmocka_unit_test(fork_shares_a_shareable_tensor_of_any_size),
 		cmocka_unit_test(address_stays_from_a_page_up),
-		cmocka_unit_test(all_tensors_of_a_storage_follow),
-		cmocka_unit_test(neighbours_of_a_small_tensor_stay),
+		cmocka_unit_test(all_tensors_of_a_storage_move),
+		cmocka_unit_test(neighbours_of_a_moved_tensor_keep_their_values),
 		cmocka_unit_test(bytes_behind_the_tensor_are_not_shared),
 		cmocka_unit_test(bytes_of_released_views_are_not_shared),
 		cmocka_unit_test(shrunk_tensor_keeps_its_elements),
-		cmocka_unit_test(view_behind_its_base_is_shared_whole),
-		cmocka_unit_test(move_takes_no_longer_beside_many_tensors),
-		cmocka_unit_test(large_move_stops_no_other_thread),
-		cmocka_unit_test(fork_amid_a_move_leaves_the_child_a_copy),
+		cmocka_unit_test(view_past_its_base_is_shared_completely),
+		cmocka_unit_test(duration_of_a_move_does_not_depend_on_other_tensors),
+		cmocka_unit_test(large_move_does_not_block_other_threads),
+		cmocka_unit_test(fork_during_a_move_gives_the_child_a_copy),
 		cmocka_unit_test(threads_share_one_tensor),
-		cmocka_unit_test(mappings_do_not_stay),
-		cmocka_unit_test(release_at_the_limit_of_mappings_is_made_up_for),
+		cmocka_unit_test(mappings_of_freed_buffers_are_removed),
+		cmocka_unit_test(release_at_the_limit_of_mappings_is_completed_later),
 		cmocka_unit_test(sent_tensor_is_shared_from_then_on),
 		cmocka_unit_test(memory_is_private_again_afterwards),
 		cmocka_unit_test(foreign_memory_is_not_moved),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Tensors between two processes: what arrives, who may write, what crosses the socket. */
+/*
+ * Tensors between two processes: what the receiver gets, who may write, what is sent on the socket.
+ */
 #include "peer.h"
 
 #include "lib/sharing/wire.h"
@@ -8,7 +10,7 @@ static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
 /* ---- roles ---- */
 
-/* Everything back as it came. */
+/* Sends back every tensor that it receives. */
 static int echo(tensor_channel *ch)
 {
 	tensor *t;
@@ -21,7 +23,7 @@ static int echo(tensor_channel *ch)
 	return tensor_last_error()->code == EPIPE ? 0 : 2;
 }
 
-/* The same by somebody who may not open /dev/tensor. */
+/* The same without permission to open /dev/tensor. */
 static int echo_nobody(tensor_channel *ch)
 {
 	if (getuid() == 0 && setuid(65534) < 0)
@@ -29,7 +31,7 @@ static int echo_nobody(tensor_channel *ch)
 	return echo(ch);
 }
 
-/* Adds one to what it gets, in the sender's memory, and sends a word about it. */
+/* Adds one in the sender's memory and sends an answer. */
 static int add_one(tensor_channel *ch)
 {
 	tensor *t = (tensor *)ch;
@@ -47,8 +49,8 @@ static int add_one(tensor_channel *ch)
 	return 0;
 }
 
-/* Tries whatever could make read-only memory writable. 0: nothing did. */
-static int attack(tensor_channel *ch)
+/* Tries all ways to write to read-only memory. Returns 0 if all failed. */
+static int try_to_write(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch), *u;
 	void *p = (void *)tensor_data(t);
@@ -78,11 +80,11 @@ static int attack(tensor_channel *ch)
 		if (mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0) != MAP_FAILED)
 			return 5;
 		if (write(again, "x", 1) > 0 || fallocate(again, 3, 0, 4096) == 0)
-			return 6; /* 3: punch a hole */
+			return 6; /* mode 3: FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */
 		if (write(fd, "x", 1) > 0 || fallocate(fd, 3, 0, 4096) == 0)
 			return 7;
 	}
-	/* Nor can it be handed on with more rights. */
+	/* A receiver cannot send it on with more rights. */
 	if (tensor_send(ch, t, 0) < 0)
 		return 8;
 	u = tensor_recv(ch);
@@ -90,7 +92,7 @@ static int attack(tensor_channel *ch)
 	return u ? 9 : 0;
 }
 
-/* Page frame numbers of each tensor that comes, as an i64 tensor. */
+/* Sends the page frame numbers of each tensor that it receives, as an i64 tensor. */
 static int frames_of(const tensor *t, int64_t *frames, int n)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -125,13 +127,13 @@ static int tell_frames(tensor_channel *ch)
 }
 
 static const struct peer_role roles[] = {
-	{ "echo", echo },     { "echo_nobody", echo_nobody }, { "add_one", add_one },
-	{ "attack", attack }, { "frames", tell_frames },      { NULL, NULL },
+	{ "echo", echo },	    { "echo_nobody", echo_nobody }, { "add_one", add_one },
+	{ "attack", try_to_write }, { "frames", tell_frames },	    { NULL, NULL },
 };
 
-/* ---- what arrives ---- */
+/* ---- what the receiver gets ---- */
 
-/* The tensor's elements one after the other. */
+/* The elements of the tensor in row-major order. */
 static char *elements(tensor *t)
 {
 	size_t n = tensor_numel(t) * tensor_itemsize(tensor_dtype(t));
@@ -141,7 +143,7 @@ static char *elements(tensor *t)
 	return bytes;
 }
 
-static void there_and_back(struct peer *p, tensor *t)
+static void send_and_compare(struct peer *p, tensor *t)
 {
 	char *want = elements(ok(t)), *got;
 	tensor *back;
@@ -173,16 +175,16 @@ static void every_dtype_and_stride_arrives(void **state)
 
 					for (size_t i = 0; i < 24 * tensor_itemsize(d); i++)
 						bytes[i] = d == TENSOR_BOOL ? i & 1 : i * 7;
-					there_and_back(&p, t);
-					there_and_back(&p, tensor_t(t));
-					there_and_back(&p, tensor_slice(t, 1, 1, 6, 2));
-					there_and_back(&p, tensor_slice(t, 0, 2, 2, 1));
-					there_and_back(&p, tensor_select(t, 0, 3));
-					there_and_back(&p,
-						       tensor_select(tensor_select(t, 0, 3), 0, 5));
-					there_and_back(&p,
-						       tensor_expand(tensor_slice(t, 0, 1, 2, 1),
-								     TENSOR_INTS(3, 5, 6)));
+					send_and_compare(&p, t);
+					send_and_compare(&p, tensor_t(t));
+					send_and_compare(&p, tensor_slice(t, 1, 1, 6, 2));
+					send_and_compare(&p, tensor_slice(t, 0, 2, 2, 1));
+					send_and_compare(&p, tensor_select(t, 0, 3));
+					send_and_compare(&p, tensor_select(tensor_select(t, 0, 3),
+									   0, 5));
+					send_and_compare(&p,
+							 tensor_expand(tensor_slice(t, 0, 1, 2, 1),
+								       TENSOR_INTS(3, 5, 6)));
 				}
 		assert_int_equal(peer_end(&p), 0);
 	}
@@ -195,13 +197,13 @@ static void sixteen_dimensions_arrive(void **state)
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1));
 
-		there_and_back(&p, t);
-		there_and_back(&p, tensor_to(t, SHAREABLE(0)));
+		send_and_compare(&p, t);
+		send_and_compare(&p, tensor_to(t, SHAREABLE(0)));
 	}
 	assert_int_equal(peer_end(&p), 0);
 }
 
-/* A view that is sent keeps its strides and its place in the buffer. */
+/* A view keeps its strides and its offset in the buffer. */
 static void view_arrives_as_a_view(void **state)
 {
 	struct peer p = peer_start("echo", SOCK_SEQPACKET);
@@ -219,7 +221,7 @@ static void view_arrives_as_a_view(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void peer_without_the_device_shares_all_the_same(void **state)
+static void peer_without_the_device_can_share(void **state)
 {
 	struct peer p = peer_start("echo_nobody", SOCK_STREAM);
 
@@ -232,12 +234,12 @@ static void peer_without_the_device_shares_all_the_same(void **state)
 		back = ok(tensor_recv(p.ch));
 		((float *)tensor_mutable_data(back))[2] = 9;
 		assert_values(t, 0, 1, 1, 9, 1);
-		there_and_back(&p, t);
+		send_and_compare(&p, t);
 	}
 	assert_int_equal(peer_end(&p), 0);
 }
 
-/* ---- whose memory it is ---- */
+/* ---- shared memory ---- */
 
 static void writes_are_seen_on_both_sides(void **state)
 {
@@ -274,7 +276,7 @@ static void private_tensor_is_shared_by_the_first_send(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-/* A mapped file is not the library's own memory. */
+/* A mapped file is not memory of the library. */
 static void mapped_file_is_copied(void **state)
 {
 	static const struct tensor_load_options mapped = { .map = TENSOR_MAP_PRIVATE };
@@ -296,7 +298,7 @@ static void mapped_file_is_copied(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void read_only_is_the_kernels_word(void **state)
+static void read_only_is_enforced_by_the_kernel(void **state)
 {
 	struct peer p = peer_start("attack", SOCK_STREAM);
 
@@ -305,13 +307,13 @@ static void read_only_is_the_kernels_word(void **state)
 
 		assert_done(tensor_send(p.ch, t, TENSOR_SEND_READONLY));
 		assert_false(tensor_is_writable(ok(tensor_recv(p.ch))));
-		/* The maker still writes. */
+		/* The sender may still write. */
 		ok(tensor_add_(t, tensor_ones(TENSOR_SCALAR_SHAPE, F32)));
 	}
 	assert_int_equal(peer_end(&p), 0);
 }
 
-static void page_frames_are_the_same(void **state)
+static void both_processes_map_the_same_page_frames(void **state)
 {
 	enum { N = 512 };
 	struct peer p = peer_start("frames", SOCK_STREAM);
@@ -334,10 +336,10 @@ static void page_frames_are_the_same(void **state)
 		skip();
 }
 
-/* ---- what crosses the socket ---- */
+/* ---- messages on the socket ---- */
 
-/* Bytes of one message, and how many fds came; they are closed. */
-static ssize_t spy(int socket, int *fds)
+/* Receives one message: its size, and how many fds it had; they are closed. */
+static ssize_t receive_raw(int socket, int *fds)
 {
 	char bytes[4096], control[CMSG_SPACE(64 * sizeof(int))];
 	struct iovec iov = { bytes, sizeof(bytes) };
@@ -368,16 +370,16 @@ static void only_descriptors_cross_the_socket(void **state)
 		tensor *t = ok(tensor_zeros(TENSOR_INTS(4096, 1024), F32));
 
 		assert_done(tensor_send(ch, t, 0));
-		assert_int_equal(spy(ends[1], &fds), sizeof(struct wire_message));
+		assert_int_equal(receive_raw(ends[1], &fds), sizeof(struct wire_message));
 		assert_int_equal(fds, 1);
 		for (int i = 0; i < 10; i++) {
 			assert_done(tensor_send(ch, tensor_select(t, 0, i), 0));
-			assert_int_equal(spy(ends[1], &fds), sizeof(struct wire_message));
+			assert_int_equal(receive_raw(ends[1], &fds), sizeof(struct wire_message));
 			assert_int_equal(fds, 0);
 		}
-		/* With other rights it is another buffer to the peer. */
+		/* A descriptor with other rights is sent as another buffer. */
 		assert_done(tensor_send(ch, t, TENSOR_SEND_READONLY));
-		spy(ends[1], &fds);
+		receive_raw(ends[1], &fds);
 		assert_int_equal(fds, 1);
 	}
 	tensor_channel_close(ch);
@@ -391,12 +393,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(every_dtype_and_stride_arrives),
 		cmocka_unit_test(sixteen_dimensions_arrive),
 		cmocka_unit_test(view_arrives_as_a_view),
-		cmocka_unit_test(peer_without_the_device_shares_all_the_same),
+		cmocka_unit_test(peer_without_the_device_can_share),
 		cmocka_unit_test(writes_are_seen_on_both_sides),
 		cmocka_unit_test(private_tensor_is_shared_by_the_first_send),
 		cmocka_unit_test(mapped_file_is_copied),
-		cmocka_unit_test(read_only_is_the_kernels_word),
-		cmocka_unit_test(page_frames_are_the_same),
+		cmocka_unit_test(read_only_is_enforced_by_the_kernel),
+		cmocka_unit_test(both_processes_map_the_same_page_frames),
 		cmocka_unit_test(only_descriptors_cross_the_socket),
 	};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * What a receiver sees when its file descriptors run out, and messages of the program's own between those of a channel
+ * A receiver without free file descriptors, and messages of the program between those of a channel
  * on one socket.
  */
 #include "peer.h"
@@ -9,11 +9,11 @@
 
 static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
-/* ---- descriptors that run out ---- */
+/* ---- no free descriptors ---- */
 
 #define FILES 40
 
-static void limit(rlim_t soft, rlim_t hard)
+static void limit_descriptors(rlim_t soft, rlim_t hard)
 {
 	const struct rlimit r = { soft, hard };
 
@@ -21,7 +21,7 @@ static void limit(rlim_t soft, rlim_t hard)
 		_exit(90);
 }
 
-/* Opens files until there is no number; how many. */
+/* Opens files until no descriptor is free; returns how many. */
 static int fill_table(int *fds)
 {
 	int n = 0;
@@ -37,7 +37,7 @@ static int fill_table(int *fds)
 			_exit(status); \
 	} while (0)
 
-static void lose_a_buffer(struct pair *p, tensor *t, const char *text)
+static void receive_without_descriptors(struct pair *p, tensor *t, const char *text)
 {
 	int fds[FILES], n;
 
@@ -56,13 +56,16 @@ static void emfile_names_the_limit(int type)
 	tensor *t = tensor_ones(TENSOR_INTS(64), SHAREABLE(TENSOR_F32));
 	tensor *other = tensor_zeros(TENSOR_INTS(64), SHAREABLE(TENSOR_F32));
 
-	limit(FILES, FILES);
-	lose_a_buffer(&p, t, "RLIMIT_NOFILE permits (40)");
-	/* The sender takes it for sent; the channel goes on with others. */
+	limit_descriptors(FILES, FILES);
+	receive_without_descriptors(&p, t, "RLIMIT_NOFILE permits (40)");
+	/*
+	 * The sender has sent it: it can never be received, but the channel works with other
+	 * buffers.
+	 */
 	EXPECT(tensor_send(p.out, t, 0) == 0 && !tensor_recv(p.in), 5);
 	EXPECT(tensor_last_error()->code == EBADMSG, 6);
 	EXPECT(tensor_send(p.out, other, 0) == 0 && tensor_recv(p.in), 7);
-	/* New channels on both ends know nothing of it. */
+	/* New channels on both ends have no record of the lost buffer. */
 	tensor_channel_close(p.out);
 	tensor_channel_close(p.in);
 	p.out = tensor_channel_open(p.ends[0]);
@@ -82,8 +85,8 @@ static void soft_limit_is_raised(void)
 	tensor *t = tensor_ones(TENSOR_INTS(64), SHAREABLE(TENSOR_F32));
 	struct rlimit now;
 
-	limit(FILES, 2 * FILES);
-	lose_a_buffer(&p, t, "(40, raised for the next ones)");
+	limit_descriptors(FILES, 2 * FILES);
+	receive_without_descriptors(&p, t, "(40, raised for the next ones)");
 	EXPECT(getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == 2 * FILES, 9);
 }
 
@@ -94,12 +97,12 @@ static void receiver_raises_a_soft_limit_that_was_reached(void **state)
 
 /* ---- one socket for tensors and messages of the program ---- */
 
-static void say(const struct pair *p, const char *text)
+static void send_text(const struct pair *p, const char *text)
 {
 	assert_int_equal(send(p->ends[0], text, strlen(text), 0), strlen(text));
 }
 
-static void hear(const struct pair *p, const char *text)
+static void assert_text_received(const struct pair *p, const char *text)
 {
 	char got[64] = "";
 
@@ -107,14 +110,14 @@ static void hear(const struct pair *p, const char *text)
 	assert_string_equal(got, text);
 }
 
-static void arrives(struct pair *p, float value)
+static void assert_tensor_received(struct pair *p, float value)
 {
 	tensor *t = ok(tensor_recv(p->in));
 
 	assert_true(((const float *)tensor_data(t))[3] == value);
 }
 
-/* All are sent before the first is read: nothing is read that belongs to the next. */
+/* All are sent before the first is read: each read must stop at the end of its message. */
 static void messages_of_the_program_go_between_tensors(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -126,25 +129,25 @@ static void messages_of_the_program_go_between_tensors(void **state)
 			tensor *b = ok(tensor_full(TENSOR_INTS(4), TENSOR_SCALAR(2),
 						   SHAREABLE(TENSOR_F32)));
 
-			say(&p, "two tensors");
+			send_text(&p, "two tensors");
 			assert_done(tensor_send(p.out, a, 0));
 			assert_done(tensor_send(p.out, b, 0));
-			say(&p, "one that was sent before");
+			send_text(&p, "one that was sent before");
 			assert_done(tensor_send(p.out, a, 0));
-			say(&p, "the end");
+			send_text(&p, "the end");
 
-			hear(&p, "two tensors");
-			arrives(&p, 1);
-			arrives(&p, 2);
-			hear(&p, "one that was sent before");
-			arrives(&p, 1);
-			hear(&p, "the end");
+			assert_text_received(&p, "two tensors");
+			assert_tensor_received(&p, 1);
+			assert_tensor_received(&p, 2);
+			assert_text_received(&p, "one that was sent before");
+			assert_tensor_received(&p, 1);
+			assert_text_received(&p, "the end");
 		}
 		pair_close(&p);
 	}
 }
 
-/* A descriptor of the program's own, between tensors that have some. */
+/* A descriptor of the program, between tensors with descriptors. */
 static void descriptors_of_the_program_go_between_tensors(void **state)
 {
 	union {
@@ -174,12 +177,12 @@ static void descriptors_of_the_program_go_between_tensors(void **state)
 			assert_int_equal(sendmsg(p.ends[0], &m, 0), 4);
 			assert_done(tensor_send(p.out, b, 0));
 
-			arrives(&p, 1);
+			assert_tensor_received(&p, 1);
 			assert_int_equal(recvmsg(p.ends[1], &m, 0), 4);
 			memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
 			assert_true(fd > 2 && fcntl(fd, F_GETFD) >= 0);
 			close(fd);
-			arrives(&p, 2);
+			assert_tensor_received(&p, 2);
 		}
 		pair_close(&p);
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A receiver against a sender that lies: every field of the message, every kind of fd. Each case
- * is an error with a text; nothing is leaked, and the next honest message arrives.
+ * A receiver with a malicious sender: invalid values of every field of the message, all kinds of
+ * fds. Each is refused with an error text; nothing leaks, and the next valid message is received.
+ * Over 500 lines, because all cases change one valid message.
  */
 #include "peer.h"
 
@@ -11,12 +12,12 @@
 
 #include "lib/sharing/wire.h"
 
-/* A receiving channel, the raw other end, and an honest message to spoil. */
+/* A receiving channel, the other end as a plain socket, and a valid message to modify. */
 struct link {
 	int raw, own;
 	tensor_channel *ch;
 	struct wire_message m;
-	int fd; /* of the buffer in m, writable */
+	int fd; /* the buffer of m, writable */
 	int readonly_fd;
 };
 
@@ -39,7 +40,7 @@ static void raw_send(int socket, const void *data, size_t len, const int *fds, i
 	assert_int_equal(sendmsg(socket, &msg, MSG_NOSIGNAL), len);
 }
 
-/* What an honest sender says about t, and the fd it sends. */
+/* The message and the fd that a sender makes for t. */
 static int capture(tensor *t, unsigned flags, struct wire_message *m)
 {
 	char control[CMSG_SPACE(sizeof(int))];
@@ -92,8 +93,8 @@ static void link_close(struct link *l)
 	close(l->readonly_fd);
 }
 
-/* The honest message still works. */
-static void still_works(struct link *l)
+/* The unmodified message is received. */
+static void assert_valid_message_received(struct link *l)
 {
 	tensor *t;
 
@@ -104,12 +105,12 @@ static void still_works(struct link *l)
 	tensor_release(t);
 }
 
-/* m is refused, whether its buffer comes along or is there already. */
-static void refused(struct link *l, const struct wire_message *m, const char *words)
+/* m is refused, with its buffer attached or already known to the receiver. */
+static void assert_refused(struct link *l, const struct wire_message *m, const char *words)
 {
 	raw_send(l->raw, m, sizeof(*m), &l->fd, 1);
 	assert_fails(tensor_recv(l->ch), EBADMSG, words);
-	still_works(l);
+	assert_valid_message_received(l);
 }
 
 #define WITH(l, member, value)                   \
@@ -124,7 +125,7 @@ static void refused(struct link *l, const struct wire_message *m, const char *wo
 static void fields_out_of_range_are_refused(void **state)
 {
 	int types[] = { SOCK_STREAM, SOCK_SEQPACKET }, before;
-	struct link l = link_open(SOCK_STREAM); /* opens what the library keeps open */
+	struct link l = link_open(SOCK_STREAM); /* opens descriptors that the library keeps */
 
 	link_close(&l);
 	before = count_fds();
@@ -134,27 +135,27 @@ static void fields_out_of_range_are_refused(void **state)
 		l = link_open(types[k]);
 
 		m = WITH(&l, flags, l.m.flags | 4);
-		refused(&l, &m, "flag");
+		assert_refused(&l, &m, "flag");
 		m = WITH(&l, slot, WIRE_SLOTS);
-		refused(&l, &m, "slot");
+		assert_refused(&l, &m, "slot");
 		m = WITH(&l, dtype, 0);
-		refused(&l, &m, "dtype");
+		assert_refused(&l, &m, "dtype");
 		m = WITH(&l, dtype, TENSOR_DTYPE_COUNT);
-		refused(&l, &m, "dtype");
+		assert_refused(&l, &m, "dtype");
 		m = WITH(&l, dtype, UINT32_MAX);
-		refused(&l, &m, "dtype");
+		assert_refused(&l, &m, "dtype");
 		m = WITH(&l, ndim, 17);
-		refused(&l, &m, "dimensions");
+		assert_refused(&l, &m, "dimensions");
 		m = WITH(&l, ndim, UINT32_MAX);
-		refused(&l, &m, "dimensions");
-		m = WITH(&l, ndim, 1); /* with the size of a second */
-		refused(&l, &m, "does not exist");
+		assert_refused(&l, &m, "dimensions");
+		m = WITH(&l, ndim, 1); /* the dtype field contains the size of a second dimension */
+		assert_refused(&l, &m, "does not exist");
 		m = WITH(&l, sizes[5], 1);
-		refused(&l, &m, "does not exist");
+		assert_refused(&l, &m, "does not exist");
 		m = WITH(&l, ino, l.m.ino + 1);
-		refused(&l, &m, "another buffer");
+		assert_refused(&l, &m, "another buffer");
 		m = WITH(&l, dev, l.m.dev + 1);
-		refused(&l, &m, "another buffer");
+		assert_refused(&l, &m, "another buffer");
 		link_close(&l);
 	}
 	assert_fds(before);
@@ -166,10 +167,10 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 	const struct {
 		int64_t offset, sizes[3], strides[3];
 	} cases[] = {
-		{ 0, { 1024, 1, 2 }, { 1, 1, 1 } }, /* one element too many in a page */
+		{ 0, { 1024, 1, 2 }, { 1, 1, 1 } }, /* one element more than a page */
 		{ 4, { 1024, 1, 1 }, { 1, 1, 1 } },
 		{ 4097, { 1, 1, 1 }, { 1, 1, 1 } },
-		{ 2, { 1, 1, 1 }, { 1, 1, 1 } }, /* not on an element */
+		{ 2, { 1, 1, 1 }, { 1, 1, 1 } }, /* offset not aligned to elements */
 		{ -4, { 1, 1, 1 }, { 1, 1, 1 } },
 		{ INT64_MIN, { 1, 1, 1 }, { 1, 1, 1 } },
 		{ big - 3, { 1, 1, 1 }, { 1, 1, 1 } },
@@ -189,12 +190,12 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 		{ 0,
 		  { 2, 2, 1 },
 		  { half / 2, half / 2, 1 } },	     /* the bytes overflow, not the elements */
-		{ 0, { big, 0, big }, { 1, 1, 1 } }, /* none, but their product overflows */
+		{ 0, { big, 0, big }, { 1, 1, 1 } }, /* no elements, but the product overflows */
 		{ 8192, { 0, 1, 1 }, { 1, 1, 1 } },
 	};
 	struct link l = link_open(SOCK_STREAM);
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct wire_message m = l.m;
 
 		m.offset = cases[i].offset;
@@ -203,12 +204,12 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 		memcpy(m.strides, cases[i].strides, sizeof(cases[i].strides));
 		raw_send(l.raw, &m, sizeof(m), &l.fd, 1);
 		if (tensor_recv(l.ch)) {
-			fprintf(stderr, "case %zu was taken\n", i);
+			fprintf(stderr, "case %zu was accepted\n", i);
 			fail();
 		}
 		assert_int_equal(tensor_last_error()->code, EBADMSG);
-		still_works(&l);
-		/* The same about a buffer that the receiver has. */
+		assert_valid_message_received(&l);
+		/* The same for a buffer that the receiver already has. */
 		m.flags &= ~WIRE_FD;
 		raw_send(l.raw, &m, sizeof(m), NULL, 0);
 		assert_fails(tensor_recv(l.ch), EBADMSG, "does not fit");
@@ -216,7 +217,7 @@ static void geometry_outside_the_buffer_is_refused(void **state)
 	link_close(&l);
 }
 
-static void geometry_that_just_fits_is_taken(void **state)
+static void geometry_up_to_the_end_of_the_buffer_is_accepted(void **state)
 {
 	const struct {
 		int64_t offset, size, stride, at_last;
@@ -224,7 +225,7 @@ static void geometry_that_just_fits_is_taken(void **state)
 		      { 0, 1 << 20, 0, 0 }, { 4096, 0, 99999, -1 }, { 0, 2, 1023, 1023 } };
 	struct link l = link_open(SOCK_SEQPACKET);
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct wire_message m = l.m;
 		tensor *t;
 
@@ -266,16 +267,16 @@ static void foreign_message_ends_the_channel(void **state)
 	}
 }
 
-/* ---- what the receiver is said to hold ---- */
+/* ---- buffers that the receiver should have ---- */
 
-static void buffer_that_never_came_is_refused(void **state)
+static void unknown_buffer_is_refused(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	struct wire_message m = WITH(&l, flags, 0);
 
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	m.ino++;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
@@ -286,31 +287,31 @@ static void buffer_that_never_came_is_refused(void **state)
 	m.slot = WIRE_NO_SLOT;
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "neither");
-	/* It came writable. */
+	/* The buffer was sent writable. */
 	m = WITH(&l, flags, WIRE_READONLY);
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
-	/* It was to be forgotten. */
+	/* The buffer was to be dropped. */
 	m = WITH(&l, flags, 0);
 	memset(m.forget, 0xff, sizeof(m.forget));
 	raw_send(l.raw, &m, sizeof(m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "not in the slot");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	link_close(&l);
 }
 
-static void rights_that_are_not_what_is_said_are_refused(void **state)
+static void rights_that_contradict_the_message_are_refused(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	struct wire_message m = WITH(&l, flags, WIRE_FD | WIRE_READONLY);
 
-	refused(&l, &m, "writable fd");
+	assert_refused(&l, &m, "writable fd");
 	link_close(&l);
 }
 
 /* ---- fds ---- */
 
-static void fds_that_are_no_buffers_are_refused(void **state)
+static void fds_of_other_files_are_refused(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	int plain = memfd_create("plain", MFD_ALLOW_SEALING), grown, pipes[2], fds[6];
@@ -328,8 +329,8 @@ static void fds_that_are_no_buffers_are_refused(void **state)
 	fds[2] = small;
 	fds[3] = pipes[0];
 	fds[4] = open("/proc/self/exe", O_RDONLY);
-	fds[5] = l.own;	 /* the receiver's own socket */
-	still_works(&l); /* and keeps its buffer, to which an fd may belong */
+	fds[5] = l.own;			   /* the receiver's own socket */
+	assert_valid_message_received(&l); /* the receiver keeps its buffer */
 	before = count_fds();
 	for (int i = 0; i < 6; i++) {
 		struct wire_message m = l.m;
@@ -341,7 +342,7 @@ static void fds_that_are_no_buffers_are_refused(void **state)
 		raw_send(l.raw, &m, sizeof(m), &fds[i], 1);
 		assert_fails(tensor_recv(l.ch), EBADMSG, "no tensor buffer");
 		assert_fds(before);
-		still_works(&l);
+		assert_valid_message_received(&l);
 	}
 	for (int i = 0; i < 5; i++)
 		close(fds[i]);
@@ -349,7 +350,7 @@ static void fds_that_are_no_buffers_are_refused(void **state)
 	link_close(&l);
 }
 
-/* A channel takes buffers only: what a mapping of a dma-buf does is for its driver to say. */
+/* A channel accepts buffers only: the driver of a dma-buf determines what its mapping does. */
 static void dmabuf_is_refused(void **state)
 {
 	struct tensor_buffer_info info = { .size = sizeof(info) };
@@ -380,12 +381,12 @@ static void dmabuf_is_refused(void **state)
 	}
 	close(fd);
 	tensor_release(t);
-	still_works(&l);
+	assert_valid_message_received(&l);
 	link_close(&l);
 }
 
-/* Both have the identity of the buffer; the part reaches less of it, and begins elsewhere. */
-static void part_is_not_taken_for_the_whole(void **state)
+/* Both descriptors have the identity of the buffer; the part is smaller and has another offset. */
+static void part_of_a_buffer_is_not_confused_with_the_whole(void **state)
 {
 	struct tensor_export part = { .size = sizeof(part),
 				      .flags = TENSOR_EXPORT_RANGE,
@@ -417,7 +418,7 @@ static void part_is_not_taken_for_the_whole(void **state)
 	assert_true(((const float *)tensor_data(first))[0] == 5);
 	m.sizes[0] = 4096;
 	raw_send(l.raw, &m, sizeof(m), &fd, 1);
-	whole = ok(tensor_recv(l.ch)); /* while the part is mapped */
+	whole = ok(tensor_recv(l.ch)); /* the part is still mapped */
 	assert_true(((const float *)tensor_data(whole))[4095] == 6);
 	((float *)tensor_mutable_data(first))[1] = 7;
 	assert_true(((const float *)tensor_data(whole))[1025] == 7);
@@ -435,7 +436,7 @@ static void more_fds_than_announced_are_closed(void **state)
 	struct wire_message m = WITH(&l, flags, 0);
 	int many[40], before;
 
-	still_works(&l);
+	assert_valid_message_received(&l);
 	before = count_fds();
 	for (int i = 0; i < 40; i++)
 		many[i] = l.fd;
@@ -443,21 +444,21 @@ static void more_fds_than_announced_are_closed(void **state)
 	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
 	raw_send(l.raw, &l.m, sizeof(l.m), many, 40);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
-	/* In two parts, each with one. */
+	/* The message in two parts, each with an fd. */
 	raw_send(l.raw, &l.m, 10, many, 1);
 	raw_send(l.raw, (char *)&l.m + 10, sizeof(l.m) - 10, many, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	raw_send(l.raw, &m, sizeof(m), many, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "more fds");
 	raw_send(l.raw, &l.m, sizeof(l.m), NULL, 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "announced");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	assert_fds(before);
 	link_close(&l);
 }
 
-static void message_in_pieces_is_put_together(void **state)
+static void message_in_parts_is_reassembled(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	tensor *t;
@@ -473,7 +474,7 @@ static void message_in_pieces_is_put_together(void **state)
 	link_close(&l);
 }
 
-static void message_that_is_cut_short_is_refused(void **state)
+static void truncated_message_is_refused(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	char longer[sizeof(l.m) + 8] = { 0 };
@@ -486,26 +487,26 @@ static void message_that_is_cut_short_is_refused(void **state)
 	link_close(&l);
 
 	l = link_open(SOCK_SEQPACKET);
-	still_works(&l);
+	assert_valid_message_received(&l);
 	before = count_fds();
 	raw_send(l.raw, &l.m, 100, &l.fd, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
 	memcpy(longer, &l.m, sizeof(l.m));
 	raw_send(l.raw, longer, sizeof(longer), &l.fd, 1);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "too long");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	assert_fds(before);
 	link_close(&l);
 }
 
-/* Of packets one may be empty: that is no end of the stream. */
+/* A seqpacket may be empty: read() returns 0, but the stream has not ended. */
 static void empty_packet_is_refused(void **state)
 {
 	struct link l = link_open(SOCK_SEQPACKET);
 
 	assert_int_equal(send(l.raw, "", 0, 0), 0);
 	assert_fails(tensor_recv(l.ch), EBADMSG, "cut short");
-	still_works(&l);
+	assert_valid_message_received(&l);
 	assert_int_equal(send(l.raw, "", 0, 0), 0);
 	raw_send(l.raw, &l.m, sizeof(l.m), &l.fd, 1);
 	shutdown(l.raw, SHUT_WR);
@@ -515,8 +516,8 @@ static void empty_packet_is_refused(void **state)
 	link_close(&l);
 }
 
-/* A memfd that a peer punched a hole into reads as zeros. */
-static void hole_in_a_buffer_faults_nobody(void **state)
+/* A hole that a peer punches into a memfd reads as zeros, without a fault. */
+static void hole_in_a_buffer_reads_as_zeros(void **state)
 {
 	struct link l = link_open(SOCK_STREAM);
 	tensor *t;
@@ -539,18 +540,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fields_out_of_range_are_refused),
 		cmocka_unit_test(geometry_outside_the_buffer_is_refused),
-		cmocka_unit_test(geometry_that_just_fits_is_taken),
+		cmocka_unit_test(geometry_up_to_the_end_of_the_buffer_is_accepted),
 		cmocka_unit_test(foreign_message_ends_the_channel),
-		cmocka_unit_test(buffer_that_never_came_is_refused),
-		cmocka_unit_test(rights_that_are_not_what_is_said_are_refused),
-		cmocka_unit_test(fds_that_are_no_buffers_are_refused),
+		cmocka_unit_test(unknown_buffer_is_refused),
+		cmocka_unit_test(rights_that_contradict_the_message_are_refused),
+		cmocka_unit_test(fds_of_other_files_are_refused),
 		cmocka_unit_test(dmabuf_is_refused),
-		cmocka_unit_test(part_is_not_taken_for_the_whole),
+		cmocka_unit_test(part_of_a_buffer_is_not_confused_with_the_whole),
 		cmocka_unit_test(more_fds_than_announced_are_closed),
-		cmocka_unit_test(message_in_pieces_is_put_together),
-		cmocka_unit_test(message_that_is_cut_short_is_refused),
+		cmocka_unit_test(message_in_parts_is_reassembled),
+		cmocka_unit_test(truncated_message_is_refused),
 		cmocka_unit_test(empty_packet_is_refused),
-		cmocka_unit_test(hole_in_a_buffer_faults_nobody),
+		cmocka_unit_test(hole_in_a_buffer_reads_as_zeros),
 	};
 
 	return cmocka_run_group_tests_name("share_hostile", tests, NULL, NULL);

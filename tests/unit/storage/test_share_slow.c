@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A file descriptor comes whose file system is a process that does not answer: every question to the file,
- * and its close(), would wait for ever. A receiver asks nothing.
+ * The sender passes a descriptor of a file in a FUSE file system whose server does not answer:
+ * every system call on the file, and its close(), would block. The receiver makes none on its own
+ * thread.
  */
 #include "peer.h"
 
@@ -18,7 +19,7 @@ static const struct fuse_attr file_attr = {
 	.ino = 2, .mode = S_IFREG | 0644, .nlink = 1, .size = 8192
 };
 
-static bool answer(int fd, uint64_t unique, int error, const void *data, size_t n)
+static bool send_fuse_reply(int fd, uint64_t unique, int error, const void *data, size_t n)
 {
 	char reply[512];
 	const struct fuse_out_header head = { .len = (uint32_t)(sizeof(head) + n),
@@ -30,7 +31,7 @@ static bool answer(int fd, uint64_t unique, int error, const void *data, size_t 
 	return write(fd, reply, head.len) == (ssize_t)head.len;
 }
 
-/* One request of a file system with one file, which can be opened. */
+/* Serves one request of a FUSE file system with one file that can be opened. */
 static bool serve_one(int fd)
 {
 	static char request[FUSE_MIN_READ_BUFFER];
@@ -46,20 +47,20 @@ static bool serve_one(int fd)
 		return false;
 	switch (in->opcode) {
 	case FUSE_INIT:
-		return answer(fd, in->unique, 0, &init, sizeof(init));
+		return send_fuse_reply(fd, in->unique, 0, &init, sizeof(init));
 	case FUSE_LOOKUP:
-		return answer(fd, in->unique, 0, &entry, sizeof(entry));
+		return send_fuse_reply(fd, in->unique, 0, &entry, sizeof(entry));
 	case FUSE_OPEN:
-		return answer(fd, in->unique, 0, &opened, sizeof(opened));
+		return send_fuse_reply(fd, in->unique, 0, &opened, sizeof(opened));
 	case FUSE_GETATTR:
 		attr.attr = in->nodeid == 1 ? folder_attr : file_attr;
-		return answer(fd, in->unique, 0, &attr, sizeof(attr));
+		return send_fuse_reply(fd, in->unique, 0, &attr, sizeof(attr));
 	default:
-		return answer(fd, in->unique, -ENOSYS, "", 0);
+		return send_fuse_reply(fd, in->unique, -ENOSYS, "", 0);
 	}
 }
 
-/* Serves until a byte comes, then stands still with the file system mounted. */
+/* Serves until a byte arrives, then stops without unmounting the file system. */
 static void serve(int fuse, int stop)
 {
 	struct pollfd p[] = { { .fd = fuse, .events = POLLIN }, { .fd = stop, .events = POLLIN } };
@@ -106,14 +107,14 @@ static void send_fd(int socket, int fd)
 	assert_int_equal(sendmsg(socket, &msg, 0), sizeof(m));
 }
 
-/* A file of a file system that does not answer any more. */
+/* An open file of a FUSE file system that no longer answers. */
 struct slow_file {
 	char folder[32];
 	int fd, stop[2];
 	pid_t server;
 };
 
-/* false: this process may not mount one. */
+/* false: this process has no permission to mount. */
 static bool slow_open(struct slow_file *s)
 {
 	char options[96], path[64], byte;
@@ -139,11 +140,11 @@ static bool slow_open(struct slow_file *s)
 	assert_true(s->fd >= 0);
 	assert_int_equal(write(s->stop[0], "s", 1), 1);
 	assert_int_equal(read(s->stop[0], &byte, 1), 1);
-	alarm(30); /* instead of hanging */
+	alarm(30); /* ends a hanging test */
 	return true;
 }
 
-/* Whoever waits for the server gets an error then. */
+/* Calls that wait for the server fail then. */
 static void slow_end_server(struct slow_file *s)
 {
 	alarm(0);
@@ -182,7 +183,7 @@ static void link_close(struct link *l)
 	close(l->ends[1]);
 }
 
-static void file_of_a_process_that_stands_still_is_refused_at_once(void **state)
+static void file_of_a_stopped_fuse_server_is_refused_at_once(void **state)
 {
 	struct slow_file slow;
 	struct link l;
@@ -204,8 +205,11 @@ static void file_of_a_process_that_stands_still_is_refused_at_once(void **state)
 	close(l.ends[1]);
 }
 
-/* While one close() waits, what others send that is refused waits, too: not without end. */
-static void refused_descriptors_of_a_channel_are_few(void **state)
+/*
+ * While one close() blocks, refused descriptors of other messages queue up: their number is
+ * limited.
+ */
+static void refused_descriptors_of_a_channel_are_limited(void **state)
 {
 	struct slow_file slow;
 	struct link bad, flood, good;
@@ -225,7 +229,7 @@ static void refused_descriptors_of_a_channel_are_few(void **state)
 	send_fd(bad.ends[1], slow.fd);
 	assert_fails(tensor_recv(bad.ch), EBADMSG, "no tensor buffer");
 	link_close(&bad);
-	usleep(200000); /* the thread that closes is at it */
+	usleep(200000); /* the closing thread blocks in close() */
 	for (; n < 1000; n++) {
 		send_fd(flood.ends[1], pipes[0]);
 		assert_null(tensor_recv(flood.ch));
@@ -236,7 +240,7 @@ static void refused_descriptors_of_a_channel_are_few(void **state)
 	assert_in_range(n, 1, 4 * WIRE_REFUSED_MAX);
 	assert_fails(tensor_recv(flood.ch), ETOOMANYREFS, "channel ended");
 	assert_in_range(count_fds(), 0, before + WIRE_REFUSED_MAX + 2);
-	/* Other channels go on. */
+	/* Other channels are not blocked. */
 	peer = tensor_channel_open(good.ends[1]);
 	tensor_scope {
 		assert_done(tensor_send(peer, ok(tensor_ones(TENSOR_INTS(4), F32)), 0));
@@ -255,8 +259,8 @@ static void refused_descriptors_of_a_channel_are_few(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(file_of_a_process_that_stands_still_is_refused_at_once),
-		cmocka_unit_test(refused_descriptors_of_a_channel_are_few),
+		cmocka_unit_test(file_of_a_stopped_fuse_server_is_refused_at_once),
+		cmocka_unit_test(refused_descriptors_of_a_channel_are_limited),
 	};
 
 	return cmocka_run_group_tests_name("share_slow", tests, NULL, NULL);

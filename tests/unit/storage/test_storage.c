@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Host memory: what the cache reuses and what it never does, forks, limits, labels. */
+/* Host memory: which memory the cache reuses, forks, limits, labels. */
 #include "peer.h"
 
 #include <limits.h>
@@ -8,7 +8,7 @@
 #define LARGE  TENSOR_INTS(4 << 20) /* 16 MiB of f32 */
 #define BUFFER SHAREABLE(TENSOR_F32)
 
-static struct tensor_cache_stats stats(void)
+static struct tensor_cache_stats cache_stats(void)
 {
 	struct tensor_cache_stats s;
 
@@ -45,7 +45,7 @@ static void no_fault_when_warm(tensor_options o)
 #endif
 }
 
-static void warm_memory_takes_no_page_fault(void **state)
+static void warm_memory_causes_no_page_fault(void **state)
 {
 	no_fault_when_warm(F32);
 	no_fault_when_warm(BUFFER);
@@ -58,12 +58,12 @@ static void freed_buffer_is_reused(void **state)
 	struct tensor_cache_stats s;
 
 	tensor_release(t);
-	s = stats();
+	s = cache_stats();
 	assert_true(s.cached >= 16 << 20);
 	t = ok(tensor_empty(LARGE, BUFFER));
 	assert_ptr_equal(tensor_data(t), p);
-	assert_int_equal(stats().hits, s.hits + 1);
-	assert_int_equal(stats().buffers, s.buffers);
+	assert_int_equal(cache_stats().hits, s.hits + 1);
+	assert_int_equal(cache_stats().buffers, s.buffers);
 	tensor_release(t);
 }
 
@@ -74,7 +74,7 @@ static void trimmed_cache_is_empty(void **state)
 	tensor_release(ok(tensor_empty(LARGE, BUFFER)));
 	before = count_buffers();
 	tensor_cache_trim();
-	assert_int_equal(stats().cached, 0);
+	assert_int_equal(cache_stats().cached, 0);
 	assert_true(count_buffers() < before);
 }
 
@@ -91,17 +91,17 @@ static void shared_buffer_is_never_reused(void **state)
 	t = ok(tensor_empty(LARGE, BUFFER));
 	assert_done(tensor_send(ch, t, 0));
 	tensor_release(t);
-	s = stats();
+	s = cache_stats();
 	assert_int_equal(s.cached, 0);
 	t = ok(tensor_empty(LARGE, BUFFER));
-	assert_int_equal(stats().buffers, s.buffers + 1);
+	assert_int_equal(cache_stats().buffers, s.buffers + 1);
 	tensor_release(t);
 	tensor_channel_close(ch);
 	close(ends[0]);
 	close(ends[1]);
 }
 
-static void new_buffer_is_zero(void **state)
+static void new_buffer_contains_zeros(void **state)
 {
 	tensor *t;
 
@@ -124,7 +124,7 @@ static void small_tensors_are_copied_by_a_fork(void **state)
 	assert_int_equal(pipe(go), 0);
 	pid = fork();
 	if (!pid) {
-		/* Memory of both is full of other things by now. */
+		/* Both processes have overwritten free memory by now. */
 		if (read(go[0], &byte, 1) != 1)
 			_exit(1);
 		for (int i = 0; i < 1000; i++)
@@ -146,27 +146,27 @@ static void small_tensors_are_copied_by_a_fork(void **state)
 	close(go[1]);
 }
 
-static void buffer_of_before_a_fork_is_not_reused(void **state)
+static void buffer_from_before_a_fork_is_not_reused(void **state)
 {
 	struct tensor_cache_stats s;
 	tensor *t;
 
 	tensor_cache_trim();
 	tensor_release(ok(tensor_empty(LARGE, BUFFER)));
-	s = stats();
+	s = cache_stats();
 	assert_int_equal(IN_CHILD({
 				 t = tensor_empty(LARGE, BUFFER);
-				 if (!t || stats().buffers != s.buffers + 1)
+				 if (!t || cache_stats().buffers != s.buffers + 1)
 					 _exit(1);
 			 }),
 			 0);
 	t = ok(tensor_empty(LARGE, BUFFER));
-	assert_int_equal(stats().buffers, s.buffers + 1);
+	assert_int_equal(cache_stats().buffers, s.buffers + 1);
 	tensor_release(t);
 }
 
-/* A child has its own way to the device, and leaves its parent's handles alone. */
-static void parent_keeps_its_buffers_whatever_a_child_frees(void **state)
+/* A child opens the device itself and does not close handles of its parent. */
+static void child_does_not_free_buffers_of_its_parent(void **state)
 {
 	tensor *mine = ok(tensor_full(LARGE, TENSOR_SCALAR(1), BUFFER));
 	struct peer p;
@@ -193,7 +193,7 @@ static void parent_keeps_its_buffers_whatever_a_child_frees(void **state)
 	tensor_release(mine);
 }
 
-/* What a child inherited reaches a third process; shared where there is a way, else copied. */
+/* A child sends an inherited tensor to a third process: shared if possible, otherwise copied. */
 static void child_sends_inherited(tensor_options o)
 {
 	tensor *t = ok(tensor_full(LARGE, TENSOR_SCALAR(7), o));
@@ -209,14 +209,14 @@ static void child_sends_inherited(tensor_options o)
 	tensor_release(t);
 }
 
-static void child_sends_what_it_inherited(void **state)
+static void child_sends_inherited_tensors(void **state)
 {
 	child_sends_inherited(F32);
 	child_sends_inherited(BUFFER);
 }
 
-/* Status: the first element of what comes. */
-static int first(tensor_channel *ch)
+/* The exit status is the first element of the received tensor. */
+static int send_first_element(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch);
 	int value = t ? (int)((const float *)tensor_data(t))[0] : 100;
@@ -227,7 +227,7 @@ static int first(tensor_channel *ch)
 
 /* ---- limits ---- */
 
-static void too_much_memory_is_a_clear_error(void **state)
+static void too_large_allocation_is_a_clear_error(void **state)
 {
 	char text[32];
 
@@ -250,7 +250,7 @@ static bool set_limit(unsigned long long bytes)
 	return f && fclose(f) == 0 && done;
 }
 
-/* What waits in the cache gives way before a limit refuses anything. */
+/* The cache is emptied before an allocation fails by a limit. */
 static void limit_of_the_module_is_a_clear_error(void **state)
 {
 	unsigned long long before;
@@ -263,7 +263,7 @@ static void limit_of_the_module_is_a_clear_error(void **state)
 	assert_int_equal(fscanf(f, "%llu", &before), 1);
 	fclose(f);
 	tensor_cache_trim();
-	/* Of this process alone, in a guest; where others have buffers it is reached sooner. */
+	/* In a guest only this process has buffers; elsewhere the limit is reached earlier. */
 	assert_true(set_limit(40 << 20));
 	a = tensor_empty(LARGE, BUFFER);
 	b = tensor_empty(LARGE, BUFFER);
@@ -276,12 +276,12 @@ static void limit_of_the_module_is_a_clear_error(void **state)
 	assert_null(tensor_empty(LARGE, BUFFER));
 	assert_true(set_limit(before));
 	assert_int_equal(tensor_last_error()->code, ENOMEM);
-	assert_non_null(strstr(tensor_last_error()->text, "limit of the tensor module"));
+	assert_contains(tensor_last_error()->text, "limit of the tensor module");
 	tensor_release(a);
 	tensor_release(b);
 }
 
-/* As many buffers as the limits allow, up to 64. */
+/* The number of buffers, up to 64, that can be made within these limits. */
 static int buffers_with(rlim_t soft, rlim_t hard)
 {
 	const struct rlimit few = { soft, hard };
@@ -294,7 +294,7 @@ static int buffers_with(rlim_t soft, rlim_t hard)
 	return n;
 }
 
-static void file_descriptors_that_run_out_are_a_clear_error(void **state)
+static void limit_of_descriptors_is_a_clear_error(void **state)
 {
 	if (strcmp(tensor_provider_name(), "memfd"))
 		skip();
@@ -307,11 +307,11 @@ static void file_descriptors_that_run_out_are_a_clear_error(void **state)
 					 _exit(1);
 			 }),
 			 0);
-	/* A soft limit below the hard one is raised. */
+	/* The library raises the soft limit to the hard one. */
 	assert_int_equal(IN_CHILD(_exit(buffers_with(32, 128))), 64);
 }
 
-/* The limit of a file counts for the memory behind a descriptor, and its signal does not come. */
+/* RLIMIT_FSIZE applies to memfds; SIGXFSZ is not delivered. */
 static void limit_of_a_file_is_a_clear_error(void **state)
 {
 	const struct rlimit small = { 1 << 20, 1 << 20 };
@@ -329,7 +329,7 @@ static void limit_of_a_file_is_a_clear_error(void **state)
 			 0);
 }
 
-/* The device's buffers cost none. */
+/* Buffers of the device use no descriptors. */
 static void handles_cost_no_file_descriptor(void **state)
 {
 	enum { N = 200 };
@@ -347,9 +347,9 @@ static void handles_cost_no_file_descriptor(void **state)
 		tensor_release(t[i]);
 }
 
-/* ---- which provider ---- */
+/* ---- providers ---- */
 
-static int run_with(const char *provider)
+static int run_with_provider(const char *provider)
 {
 	return IN_CHILD({
 		setenv("TENSOR_PROVIDER", provider, 1);
@@ -358,7 +358,10 @@ static int run_with(const char *provider)
 	});
 }
 
-/* 0: it is the one named, 10: it is, but makes no buffer, 20: it is another. */
+/*
+ * Exit status 0: this provider is used, 10: it is used but cannot make a buffer, 20: another one is
+ * used.
+ */
 static int name_role(const char *name)
 {
 	tensor *t = tensor_empty(LARGE, BUFFER);
@@ -374,9 +377,10 @@ static int name_role(const char *name)
 
 static void environment_chooses_the_provider(void **state)
 {
-	assert_int_equal(run_with("memfd"), 0);
-	assert_int_equal(run_with("device"), access("/dev/tensor", R_OK | W_OK) == 0 ? 0 : 10);
-	assert_int_equal(run_with(""), 20);
+	assert_int_equal(run_with_provider("memfd"), 0);
+	assert_int_equal(run_with_provider("device"),
+			 access("/dev/tensor", R_OK | W_OK) == 0 ? 0 : 10);
+	assert_int_equal(run_with_provider(""), 20);
 }
 
 /* ---- labels ---- */
@@ -396,7 +400,7 @@ static void labels_are_checked(void **state)
 	assert_fails(tensor_set_label(t, "ab\xc3"), EINVAL, "byte 2");
 	assert_fails(tensor_set_label(t, "\xc0\xaf"), EINVAL, "byte 0");
 	assert_fails(tensor_set_label(t, "\xed\xa0\x80"), EINVAL, "byte 0");
-	/* marks that turn the direction of what is shown behind them */
+	/* characters that change the direction of the text after them */
 	assert_fails(tensor_set_label(t, "a\xe2\x80\xae"
 					 "b"),
 		     EINVAL, "byte 1");
@@ -411,20 +415,20 @@ static void labels_are_checked(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct peer_role roles[] = { { "first", first }, { NULL, NULL } };
+	static const struct peer_role roles[] = { { "first", send_first_element }, { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(warm_memory_takes_no_page_fault),
+		cmocka_unit_test(warm_memory_causes_no_page_fault),
 		cmocka_unit_test(freed_buffer_is_reused),
 		cmocka_unit_test(trimmed_cache_is_empty),
 		cmocka_unit_test(shared_buffer_is_never_reused),
-		cmocka_unit_test(new_buffer_is_zero),
+		cmocka_unit_test(new_buffer_contains_zeros),
 		cmocka_unit_test(small_tensors_are_copied_by_a_fork),
-		cmocka_unit_test(buffer_of_before_a_fork_is_not_reused),
-		cmocka_unit_test(parent_keeps_its_buffers_whatever_a_child_frees),
-		cmocka_unit_test(child_sends_what_it_inherited),
-		cmocka_unit_test(too_much_memory_is_a_clear_error),
+		cmocka_unit_test(buffer_from_before_a_fork_is_not_reused),
+		cmocka_unit_test(child_does_not_free_buffers_of_its_parent),
+		cmocka_unit_test(child_sends_inherited_tensors),
+		cmocka_unit_test(too_large_allocation_is_a_clear_error),
 		cmocka_unit_test(limit_of_the_module_is_a_clear_error),
-		cmocka_unit_test(file_descriptors_that_run_out_are_a_clear_error),
+		cmocka_unit_test(limit_of_descriptors_is_a_clear_error),
 		cmocka_unit_test(limit_of_a_file_is_a_clear_error),
 		cmocka_unit_test(handles_cost_no_file_descriptor),
 		cmocka_unit_test(environment_chooses_the_provider),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The real tensorstat on this process's own buffers. */
+/* tensorstat on the buffers of this process. */
 #include "peer.h"
 #include "tensorstat.h"
 
@@ -50,7 +50,7 @@ static void view_is_described_as_it_is(void **state)
 	}
 }
 
-static void memory_that_waits_for_reuse_has_no_name(void **state)
+static void cached_buffer_has_no_label(void **state)
 {
 	tensor *t = ok(tensor_zeros(TENSOR_INTS(64), SHAREABLE(TENSOR_F32)));
 
@@ -60,7 +60,7 @@ static void memory_that_waits_for_reuse_has_no_name(void **state)
 	assert_silent_about("passing");
 }
 
-static void buffer_that_is_sent_says_what_it_is(void **state)
+static void sent_buffer_has_a_description(void **state)
 {
 	tensor *t = ok(tensor_zeros(TENSOR_INTS(77, 3), SHAREABLE(TENSOR_F64)));
 	int ends[2];
@@ -79,7 +79,7 @@ static void buffer_that_is_sent_says_what_it_is(void **state)
 	tensor_release(t);
 }
 
-static void json_is_json(void **state)
+static void json_output_is_valid(void **state)
 {
 	tensor *t = ok(tensor_zeros(TENSOR_INTS(2), SHAREABLE(TENSOR_F32)));
 
@@ -98,7 +98,7 @@ static void json_is_json(void **state)
 	tensor_release(t);
 }
 
-static void filters_thin_out(void **state)
+static void filters_select_rows(void **state)
 {
 	tensor *small = ok(tensor_zeros(TENSOR_INTS(2), SHAREABLE(TENSOR_I32)));
 	tensor *large = ok(tensor_zeros(TENSOR_INTS(1 << 19), SHAREABLE(TENSOR_F32)));
@@ -136,7 +136,7 @@ static void buffer_is_found_by_its_id(void **state)
 	tensor_release(t);
 }
 
-static void two_holders_are_one_row(void **state)
+static void buffer_with_two_holders_is_one_row(void **state)
 {
 	tensor *t = ok(tensor_zeros(TENSOR_INTS(2), SHAREABLE(TENSOR_F32)));
 	struct peer p = peer_start("hold", SOCK_STREAM);
@@ -157,13 +157,13 @@ static void two_holders_are_one_row(void **state)
 	tensor_release(t);
 }
 
-static int hold(tensor_channel *ch)
+static int hold_until_closed(tensor_channel *ch)
 {
 	tensor *t = tensor_recv(ch), *word = tensor_ones(TENSOR_SCALAR_SHAPE, I64);
 
 	tensor_send(ch, word, 0);
 	tensor_release(word);
-	tensor_release(tensor_recv(ch)); /* until the other end is closed */
+	tensor_release(tensor_recv(ch)); /* returns when the other end is closed */
 	tensor_release(t);
 	return 0;
 }
@@ -182,7 +182,7 @@ static void clients_are_listed(void **state)
 	tensor_release(t);
 }
 
-static void exit_status_has_the_reason(void **state)
+static void exit_status_depends_on_the_error(void **state)
 {
 	bool module = access("/dev/tensor", F_OK) == 0;
 
@@ -209,9 +209,9 @@ static void exit_status_has_the_reason(void **state)
 	assert_int_equal(tensorstat_run("buffer show >/dev/full"), 1);
 }
 
-/* ---- what strangers write ---- */
+/* ---- labels and descriptors of other processes ---- */
 
-/* A memfd of our name with this in its last page. */
+/* A memfd with the name of the library's and this last page. */
 static int imitation(const void *page, size_t size)
 {
 	int fd = memfd_create("tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -221,7 +221,7 @@ static int imitation(const void *page, size_t size)
 	return fd;
 }
 
-static void descriptor_of_a_stranger_is_not_believed(void **state)
+static void descriptor_of_another_process_is_validated(void **state)
 {
 	struct descriptor_page page = { .d = { .dtype = TENSOR_F32, .ndim = 1, .sizes = { -7 } } };
 	int fd;
@@ -236,14 +236,14 @@ static void descriptor_of_a_stranger_is_not_believed(void **state)
 
 	page.d.ndim = UINT32_MAX;
 	page.d.dtype = UINT32_MAX;
-	memset(page.d.label, 'x', sizeof(page.d.label)); /* without an end */
+	memset(page.d.label, 'x', sizeof(page.d.label)); /* without a terminating zero */
 	fd = imitation(&page, sizeof(page));
 	assert_int_equal(tensorstat_run("-b memfd -j b sh owner %d"), 0);
 	assert_says("\"name\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\",\"dtype\":null");
 	close(fd);
 }
 
-static void memfd_that_is_not_ours_is_left_out(void **state)
+static void memfd_of_another_program_is_not_listed(void **state)
 {
 	int fds[] = { imitation("something", 9), memfd_create("tensor", MFD_CLOEXEC) };
 	struct stat st;
@@ -260,20 +260,20 @@ static void memfd_that_is_not_ours_is_left_out(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct peer_role roles[] = { { "hold", hold }, { NULL, NULL } };
+	static const struct peer_role roles[] = { { "hold", hold_until_closed }, { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(labelled_buffer_is_listed),
 		cmocka_unit_test(view_is_described_as_it_is),
-		cmocka_unit_test(memory_that_waits_for_reuse_has_no_name),
-		cmocka_unit_test(buffer_that_is_sent_says_what_it_is),
-		cmocka_unit_test(json_is_json),
-		cmocka_unit_test(filters_thin_out),
+		cmocka_unit_test(cached_buffer_has_no_label),
+		cmocka_unit_test(sent_buffer_has_a_description),
+		cmocka_unit_test(json_output_is_valid),
+		cmocka_unit_test(filters_select_rows),
 		cmocka_unit_test(buffer_is_found_by_its_id),
-		cmocka_unit_test(two_holders_are_one_row),
+		cmocka_unit_test(buffer_with_two_holders_is_one_row),
 		cmocka_unit_test(clients_are_listed),
-		cmocka_unit_test(exit_status_has_the_reason),
-		cmocka_unit_test(descriptor_of_a_stranger_is_not_believed),
-		cmocka_unit_test(memfd_that_is_not_ours_is_left_out),
+		cmocka_unit_test(exit_status_depends_on_the_error),
+		cmocka_unit_test(descriptor_of_another_process_is_validated),
+		cmocka_unit_test(memfd_of_another_program_is_not_listed),
 	};
 
 	peer_main(argc, argv, roles);

@@ -76,7 +76,7 @@ static void doctor_warns_about_secure_boot(void **state)
 static void doctor_compares_versions(void **state)
 {
 	module_loaded("0\n");
-	assert_int_equal(tensorstat_run("doctor"), 1); /* there is no node */
+	assert_int_equal(tensorstat_run("doctor"), 1); /* the device node does not exist */
 	assert_says("ok    version    module and tensorstat are 0.1.0");
 	assert_says("FAIL  node");
 	assert_says("half of the memory, which is 8GiB");
@@ -121,7 +121,7 @@ static void doctor_finds_the_rule(void **state)
 
 /* ---- limits ---- */
 
-/* A process with that many descriptors of memfd buffers and one of another file. */
+/* Records a process with so many descriptors of memfd buffers and one of another file. */
 static void record_process(const char *pid, const char *comm, int tensors, const char *limits)
 {
 	char path[128], full[256];

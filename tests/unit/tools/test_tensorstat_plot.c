@@ -21,7 +21,7 @@ static int folder_drop(void **state)
 	return system(command);
 }
 
-/* Exit status of tensorstat with FOLDER for each @ of the arguments. */
+/* Runs tensorstat with FOLDER for each @ of the arguments; returns the exit status. */
 static int plot_run(const char *args)
 {
 	char text[512], *to = text;
@@ -81,7 +81,7 @@ static void samples_of_processes_are_drawn(void **state)
 	tensor *t = ok(tensor_zeros(TENSOR_INTS(1 << 20), SHAREABLE(TENSOR_F32)));
 	char name[16] = "", legend[64];
 
-	/* Its characters have a meaning in XML. */
+	/* These characters must be escaped in XML. */
 	prctl(PR_GET_NAME, name);
 	prctl(PR_SET_NAME, "a<b>&c");
 	assert_int_equal(plot_run("plot seconds 0.3 every 0.1 to @/now.svg title 'x < y & z'"), 0);
@@ -108,14 +108,14 @@ static void recorded_files_are_drawn(void **state)
 	assert_says(">one.json, peak 3MiB<");
 	assert_says(">two.json, peak 2MiB<");
 	assert_says(">limit 8MiB<");
-	/* From 0 to the limit, and from 0 to 8 buffers. */
+	/* The axes: from 0 to the limit, and from 0 to 8 buffers. */
 	assert_says(">8MiB</text>");
 	assert_says(">8</text>");
 	/* One step up and one down: 4 MiB are 130 of 260 pixels. */
 	assert_says("d=\"M76.0 291.5H76.0V291.5H501.0V226.5H926.0V324.0\"");
 }
 
-/* The limit of the module is far above: the lines would be flat. */
+/* The limit of the module is far above the values, which would be a flat line with it. */
 static void far_limit_is_left_out(void **state)
 {
 	write_file("low.json", LINE(10, 1024, 1) LINE(11, 2048, 1));
@@ -132,7 +132,7 @@ static void standard_input_is_read(void **state)
 	assert_says("</svg>\n");
 }
 
-/* A pixel has one vertical line for all its samples. */
+/* All samples of a pixel column are one vertical line. */
 static void long_recording_keeps_peaks_and_stays_small(void **state)
 {
 	char path[64];
@@ -185,7 +185,7 @@ static void file_is_replaced_or_kept(void **state)
 	assert_string_equal(out, "3\n");
 }
 
-static void bad_arguments_are_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
 	write_file("late.json", LINE(11, 1, 1) LINE(10, 1, 1));
 	write_file("empty.json", "");
@@ -238,7 +238,7 @@ int main(void)
 		IN_FOLDER(long_recording_keeps_peaks_and_stays_small),
 		IN_FOLDER(page_has_the_picture_and_a_table),
 		IN_FOLDER(file_is_replaced_or_kept),
-		IN_FOLDER(bad_arguments_are_refused),
+		IN_FOLDER(invalid_arguments_are_refused),
 		cmocka_unit_test(terminal_gets_no_svg),
 		IN_FOLDER(interrupt_draws_what_was_sampled),
 	};

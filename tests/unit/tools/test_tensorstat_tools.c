@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* tensorstat beyond lists: options, stat, top, metrics, and suggestions for mistyped words. */
+/* tensorstat without lists: options, stat, top, metrics, and suggestions for mistyped words. */
 #include "tensorstat.h"
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ static int drop_buffers(void **state)
 	return 0;
 }
 
-static const char *at(const char *words)
+static const char *assert_found(const char *words)
 {
 	const char *p = strstr(out, words);
 
@@ -33,13 +33,13 @@ static const char *at(const char *words)
 static void sort_orders_by_a_column(void **state)
 {
 	assert_int_equal(tensorstat_run("--sort size b sh owner %d"), 0);
-	assert_true(at("bear") < at("an ant"));
+	assert_true(assert_found("bear") < assert_found("an ant"));
 	assert_int_equal(tensorstat_run("--sort size:asc b sh owner %d"), 0);
-	assert_true(at("bear") > at("an ant"));
+	assert_true(assert_found("bear") > assert_found("an ant"));
 	assert_int_equal(tensorstat_run("--sort name b sh owner %d"), 0);
-	assert_true(at("bear") > at("an ant"));
+	assert_true(assert_found("bear") > assert_found("an ant"));
 	assert_int_equal(tensorstat_run("-j --sort name:desc b sh owner %d"), 0);
-	assert_true(at("bear") < at("an ant"));
+	assert_true(assert_found("bear") < assert_found("an ant"));
 	assert_int_equal(tensorstat_run("--sort colour b sh"), 2);
 	assert_says("strides");
 	assert_int_equal(tensorstat_run("--sort size:up b sh"), 2);
@@ -57,7 +57,7 @@ static void fields_choose_columns(void **state)
 	assert_int_equal(tensorstat_run("-j --fields name b sh"), 2);
 }
 
-static void one_line_is_names_and_values(void **state)
+static void one_line_output_is_names_and_values(void **state)
 {
 	assert_int_equal(tensorstat_run("-o b sh owner %d dtype i32"), 0);
 	assert_says("name \"an ant\" dtype i32 shape [2] size ");
@@ -65,7 +65,7 @@ static void one_line_is_names_and_values(void **state)
 	assert_int_equal(count("\n"), 1);
 }
 
-static void colour_comes_only_when_wanted(void **state)
+static void colour_is_off_by_default(void **state)
 {
 	assert_int_equal(tensorstat_run("b sh"), 0);
 	assert_silent_about("\033");
@@ -97,7 +97,7 @@ static void terminal_is_coloured_unless_no_color_is_set(void **state)
 	assert_says("ID");
 }
 
-static void watching_writes_an_object_a_line(void **state)
+static void watch_writes_one_json_object_per_line(void **state)
 {
 	assert_int_equal(tensorstat_run("-j -w 0.1 b sh owner %d | head -n 2"), 0);
 	assert_int_equal(count("\n"), 2);
@@ -108,7 +108,7 @@ static void watching_writes_an_object_a_line(void **state)
 
 /* ---- totals ---- */
 
-static void stat_counts_until_told(void **state)
+static void stat_prints_the_requested_samples(void **state)
 {
 	assert_int_equal(tensorstat_run("stat"), 0);
 	assert_says("BUFFERS");
@@ -152,13 +152,13 @@ static void top_in_a_pipe_writes_plain_tables(void **state)
 	assert_int_equal(tensorstat_run("-w 0.1 top 2"), 0);
 	assert_int_equal(count("buffer by size"), 2);
 	assert_silent_about("\033");
-	assert_true(at("bear") < at("an ant"));
+	assert_true(assert_found("bear") < assert_found("an ant"));
 	assert_int_equal(tensorstat_run("top process 1"), 0);
 	assert_says("process by size");
 	assert_says("BUFFERS");
 	assert_int_equal(tensorstat_run("--sort name:asc top buffer 1"), 0);
 	assert_says("buffer by name");
-	assert_true(at("bear") > at("an ant"));
+	assert_true(assert_found("bear") > assert_found("an ant"));
 	assert_int_equal(tensorstat_run("top user 1"), 0);
 	assert_says("ORPHANS");
 	assert_int_equal(tensorstat_run("top galaxy"), 2);
@@ -183,13 +183,13 @@ static void top_fits_the_window_and_never_clears_it(void **state)
 	assert_int_equal(terminal_end(master, pid), 0);
 	assert_says("\033[?1049h");
 	assert_silent_about("\033[2J");
-	/* the last picture: from home to the end, a line each with its rest erased */
+	/* the last frame: from cursor-home to the end; each line ends with erase-to-end-of-line */
 	for (last = out; strstr(last + 1, "\033[H"); last = strstr(last + 1, "\033[H"))
 		;
 	for (const char *p = last; (p = strstr(p, "\033[K")); p++)
 		lines++;
 	assert_in_range(lines, 4, 8);
-	assert_non_null(strstr(last, "\033[?25h\033[?1049l"));
+	assert_contains(last, "\033[?25h\033[?1049l");
 }
 
 static void top_leaves_the_terminal_as_it_was(void **state)
@@ -200,7 +200,7 @@ static void top_leaves_the_terminal_as_it_was(void **state)
 	int master;
 	pid_t pid;
 
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
 		*out = '\0';
 		pid = run_in_terminal(&master, 24, 80, argv);
 		tcgetattr(master, &before);
@@ -233,7 +233,7 @@ static void top_stops_and_comes_back(void **state)
 	kill(pid, SIGCONT);
 	read_terminal(master, 500);
 	assert_int_equal(count("\033[?1049h"), 2);
-	/* SIGTSTP does not stop the leader of a session: its process group is orphaned. */
+	/* The leader of a session has an orphaned process group, which SIGTSTP does not stop. */
 	kill(pid, SIGTSTP);
 	read_terminal(master, 500);
 	assert_int_equal(count("\033[?1049l"), 1);
@@ -258,13 +258,13 @@ static void metrics_contain_the_totals_and_sums(void **state)
 	char text[128];
 
 	assert_int_equal(tensorstat_run("metrics"), 0);
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(text, sizeof(text), "# TYPE %s%s gauge\n", metrics_prefix(), names[i]);
 		assert_says(text);
 	}
 	assert_says("dtype=\"f32\"} ");
 	assert_says("uid=\"");
-	/* The end is marked, and nothing follows. */
+	/* The output ends with the end mark. */
 	assert_string_equal(out + strlen(out) - 6, "# EOF\n");
 	assert_int_equal(tensorstat_run("metrics now"), 2);
 }
@@ -337,7 +337,7 @@ static void textfile_is_renamed_into_place(void **state)
 
 /* ---- suggestions ---- */
 
-/* The backend that needs no module, so that the filter is read. */
+/* The memfd backend needs no module, so the filter is parsed. */
 static void mistyped_words_get_a_suggestion(void **state)
 {
 	static const struct {
@@ -359,11 +359,11 @@ static void mistyped_words_get_a_suggestion(void **state)
 		{ "top prqcess", "did you mean \"process\"?" },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(tensorstat_run(cases[i].args), 2);
 		assert_says(cases[i].says);
 	}
-	/* Nothing similar; control characters of the word do not reach the terminal. */
+	/* No similar word; control characters of the word are not printed. */
 	assert_int_equal(tensorstat_run("xyzzy"), 2);
 	assert_silent_about("did you mean");
 	assert_says("see tensorstat help");
@@ -376,11 +376,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sort_orders_by_a_column),
 		cmocka_unit_test(fields_choose_columns),
-		cmocka_unit_test(one_line_is_names_and_values),
-		cmocka_unit_test(colour_comes_only_when_wanted),
+		cmocka_unit_test(one_line_output_is_names_and_values),
+		cmocka_unit_test(colour_is_off_by_default),
 		cmocka_unit_test(terminal_is_coloured_unless_no_color_is_set),
-		cmocka_unit_test(watching_writes_an_object_a_line),
-		cmocka_unit_test(stat_counts_until_told),
+		cmocka_unit_test(watch_writes_one_json_object_per_line),
+		cmocka_unit_test(stat_prints_the_requested_samples),
 		cmocka_unit_test(device_is_shown),
 		cmocka_unit_test(top_in_a_pipe_writes_plain_tables),
 		cmocka_unit_test(top_fits_the_window_and_never_clears_it),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * tensorstat top in a pseudo terminal. A small terminal emulator keeps the screen; it fails on every
- * byte that top has no reason to send, so that no text of another process reaches the terminal raw.
+ * tensorstat top in a pseudo terminal. A small terminal emulator keeps the screen; it fails on all
+ * sequences that top does not use, so that text of another process cannot send any. Over 500 lines,
+ * because the emulator belongs to it.
  */
 #include "tensorstat.h"
 
@@ -17,7 +18,7 @@
 
 static struct {
 	int rows, columns, row, column;
-	char cell[ROWS_MAX][COLUMNS_MAX][5]; /* a UTF-8 character each; "" beside a wide one */
+	char cell[ROWS_MAX][COLUMNS_MAX][5]; /* one UTF-8 character each; "" after a wide one */
 	bool alternate, hidden;
 	size_t read; /* bytes of `out` that were interpreted */
 } screen;
@@ -40,7 +41,7 @@ static void screen_reset(int rows, int columns)
 	*out = '\0';
 }
 
-/* The sequence at s, without ESC [. Returns its length. */
+/* Interprets the control sequence at s, without ESC [. Returns its length. */
 static size_t screen_control(const char *s)
 {
 	size_t n = strspn(s, "?;0123456789") + 1;
@@ -85,7 +86,7 @@ static size_t screen_character(const char *s)
 	return n;
 }
 
-/* Whether more has to come before the byte at s can be interpreted. */
+/* Whether the sequence or character at s is incomplete. */
 static bool is_incomplete(const char *s)
 {
 	if (*s == '\033')
@@ -93,7 +94,7 @@ static bool is_incomplete(const char *s)
 	return (unsigned char)*s >= 0xc2 && strlen(s) < 4 && !label_char((const unsigned char *)s);
 }
 
-/* Interprets what came since. */
+/* Interprets the output since the last call. */
 static void screen_update(void)
 {
 	const char *s;
@@ -145,7 +146,7 @@ static void top_start(int rows, int columns, char *const *argv)
 	top = run_in_terminal(&terminal, rows, columns, argv);
 }
 
-/* Waits until the screen has the words, or has them no more. */
+/* Waits until the words are on the screen, or no longer on it. */
 static void wait_for(const char *words, bool there)
 {
 	double end = seconds_now() + 10;
@@ -181,7 +182,7 @@ static void top_quit(void)
 static char owner[32];
 static char *const own[] = { tool, "-w", "0.2", "--sort", "name:desc", "top", "owner", owner, NULL };
 
-/* ---- buffers to look at ---- */
+/* ---- buffers ---- */
 
 static tensor *buffer[BUFFERS];
 
@@ -252,7 +253,7 @@ static void sequence_in_two_parts_is_one_key(void **state)
 	press("[");
 	press("B");
 	assert_shows("rows 2-11");
-	/* Unknown sequences do nothing, and their letters are no keys. */
+	/* Unknown sequences are ignored, and their letters are not keys. */
 	press("\033[200q\033[1;5q\033Oq\033[99~");
 	press("\033[A");
 	assert_shows("rows 1-10");
@@ -348,7 +349,7 @@ static void bar_and_history_are_drawn(void **state)
 	/* One sample every 0.2 s. */
 	assert_shows("in 1s");
 	top_quit();
-	/* ASCII where the locale is not UTF-8. */
+	/* ASCII if the locale is not UTF-8. */
 	setenv("LC_ALL", "C", 1);
 	top_start(24, 100, own);
 	assert_shows("@@@]");
@@ -406,8 +407,8 @@ static void all_window_sizes_are_filled_and_not_exceeded(void **state)
 
 	top_start(24, 80, slow);
 	assert_shows("buffer by");
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		/* Nothing is drawn until the size changes: the interval is 600 s. */
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		/* Nothing is drawn before the size changes: the interval is 600 s. */
 		read_terminal(terminal, 300);
 		screen_update();
 		screen_reset(sizes[i][0], sizes[i][1]);
@@ -470,13 +471,13 @@ static void dumb_terminal_gets_plain_tables(void **state)
 	}
 }
 
-static void keys_are_not_needed(void **state)
+static void top_works_without_keys(void **state)
 {
 	char *argv[] = { "sh", "-c", NULL, NULL };
 	char command[PATH_MAX + 64];
 	int master;
 
-	/* Standard input is no terminal; COUNT pictures, then the end. */
+	/* Standard input is not a terminal: prints COUNT frames and exits. */
 	snprintf(command, sizeof(command), "TERM=xterm exec %s -w 0.1 top owner %d 3 </dev/null",
 		 tool, getpid());
 	argv[2] = command;
@@ -508,7 +509,7 @@ static void interrupt_key_restores_the_terminal(void **state)
 	assert_int_equal(after.c_lflag & (ICANON | ECHO), ICANON | ECHO);
 }
 
-/* A memfd that looks like a buffer with that label, which the library would refuse. */
+/* A memfd of a buffer with this label, which the library would refuse. */
 static int imitation(const char *label)
 {
 	struct descriptor_page page = { .d = { .dtype = TENSOR_F32, .ndim = 1, .sizes = { 7 } } };
@@ -521,14 +522,14 @@ static int imitation(const char *label)
 	return fd;
 }
 
-static void hostile_names_are_made_harmless(void **state)
+static void control_characters_in_names_are_replaced(void **state)
 {
 	char *argv[] = { tool, "-b", "memfd", "-w", "0.2", "top", "owner", owner, NULL };
 	int fds[] = {
 		imitation("\033[2J\033]0;owned\007\rX"),
 		imitation("bad \xff\xfe\xc0\x80 \xed\xa0\x80 utf"),
 		imitation("\xe2\x80\xae reversed \xc2\x9b"),
-		imitation("0123456789abcdef0123456789abcdef"), /* without a closing zero */
+		imitation("0123456789abcdef0123456789abcdef"), /* without a terminating zero */
 		imitation("\xe6\xbc\xa2\xe5\xad\x97 wide"),
 	};
 
@@ -543,7 +544,7 @@ static void hostile_names_are_made_harmless(void **state)
 	press("/\025\001\002\xff\xfe\n");
 	assert_shows("text \"??\"");
 	top_quit();
-	for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		close(fds[i]);
 }
 
@@ -562,9 +563,9 @@ int main(void)
 		cmocka_unit_test(all_window_sizes_are_filled_and_not_exceeded),
 		cmocka_unit_test(resize_is_drawn_at_once),
 		cmocka_unit_test(dumb_terminal_gets_plain_tables),
-		cmocka_unit_test(keys_are_not_needed),
+		cmocka_unit_test(top_works_without_keys),
 		cmocka_unit_test(interrupt_key_restores_the_terminal),
-		cmocka_unit_test(hostile_names_are_made_harmless),
+		cmocka_unit_test(control_characters_in_names_are_replaced),
 	};
 
 	tool_find();
