@@ -188,7 +188,7 @@ static tensor *buffer[BUFFERS];
 
 static int make_buffers(void **state)
 {
-	char label[8];
+	char label[16];
 
 	snprintf(owner, sizeof(owner), "%d", getpid());
 	for (int i = 0; i < BUFFERS; i++) {
