@@ -106,7 +106,7 @@ def numbers(t, name, size, code, sizes, strides):
 
 
 def history(t):
-    meta = t['grad']
+    meta = t['autograd_meta']
     if not integer(meta) or not integer(meta['tracked']):
         return []
     if not integer(meta['fn']):
