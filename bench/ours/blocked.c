@@ -32,7 +32,7 @@ static tensor *chain(void)
 	return pooled;
 }
 
-static void run(int64_t n)
+static void run_calls(int64_t n)
 {
 	while (n--)
 		tensor_release(chain());
@@ -44,7 +44,7 @@ static double value(void)
 }
 
 const struct row blocked_rows[] = {
-	{ "chain", setup, run, value, NULL },
-	{ "chain_blocked", setup_blocked, run, value, NULL },
+	{ "chain", setup, run_calls, value, NULL },
+	{ "chain_blocked", setup_blocked, run_calls, value, NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };

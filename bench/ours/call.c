@@ -261,7 +261,7 @@ static void drop(void)
 			tensor_release(rets[i].t);
 }
 
-static void run(int64_t n)
+static void run_calls(int64_t n)
 {
 	while (n--) {
 		row_check(tensor_op_call(op, args, nargs, rets, nrets));
@@ -294,7 +294,7 @@ static double value(void)
 
 const struct row *call_row(const char *spec)
 {
-	static const struct row row = { text, setup, run, value, NULL };
+	static const struct row row = { text, setup, run_calls, value, NULL };
 	char name[64];
 
 	if (sscanf(spec, "%63s", name) != 1 || !tensor_op_find(name) ||

@@ -337,7 +337,7 @@ int tensor_event_fd(void);
  */
 int tensor_event_read(struct tensor_buffer_event *events, int n);
 
-/* ---- other memory, for devices ---- */
+/* ---- pinned memory for devices ---- */
 
 /* Memory pinned for devices. Holds a reference to the tensor's storage. */
 typedef struct tensor_dma_region tensor_dma_region;

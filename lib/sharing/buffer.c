@@ -182,7 +182,7 @@ TENSOR_EXPORT int tensor_buffer_handle(const tensor *t, uint32_t *handle)
 	return err < 0 ? FAIL_ON(function, t, err, common) : 0;
 }
 
-/* ---- what it is ---- */
+/* ---- properties ---- */
 
 _Static_assert(sizeof(struct tensor_buffer_info) == 128, "its layout is an ABI: add at the end");
 #define INFO_V1 128
@@ -210,7 +210,7 @@ TENSOR_EXPORT int tensor_buffer_info(const tensor *t, struct tensor_buffer_info 
 	return 0;
 }
 
-/* ---- what it may be used for ---- */
+/* ---- rights and seals ---- */
 
 TENSOR_EXPORT int tensor_buffer_seal(tensor *t)
 {

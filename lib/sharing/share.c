@@ -90,7 +90,7 @@ TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
 	free(ch);
 }
 
-/* ---- which slot ---- */
+/* ---- slots ---- */
 
 static unsigned set_of(struct tensor_identity id)
 {

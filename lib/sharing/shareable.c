@@ -142,7 +142,7 @@ static const struct storage_ops moved_ops = { .free = moved_free,
 					      .buffer = buffer_of,
 					      .shared = true };
 
-/* ---- the move ---- */
+/* ---- moving a storage ---- */
 
 static int lay_over(struct tensor_buffer *b, void *at)
 {

@@ -79,7 +79,7 @@ int wire_send(int socket, const struct wire_message *m, int fd)
 	return 0;
 }
 
-/* ---- descriptors that nobody asked for ---- */
+/* ---- refused descriptors ---- */
 
 /*
  * close() of a file on FUSE may wait for the process that serves it, which may be the sender. So a

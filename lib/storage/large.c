@@ -34,7 +34,7 @@ void large_unlock(void)
 	pthread_mutex_unlock(&large.lock);
 }
 
-/* ---- the free ones ---- */
+/* ---- free mappings ---- */
 
 static void put_in(struct mapping *m, unsigned class)
 {
@@ -91,7 +91,7 @@ static void unmap_all(struct mapping *m)
 	}
 }
 
-/* ---- new ones ---- */
+/* ---- allocation ---- */
 
 /* Huge pages need aligned addresses. */
 static void *map_aligned(size_t size)

@@ -99,7 +99,7 @@ const char *nearest_word(const char *text, const char *const *known)
 	return best;
 }
 
-/* ---- numbers ---- */
+/* ---- numbers of options ---- */
 
 bool parse_u64(const char *text, uint64_t *value)
 {

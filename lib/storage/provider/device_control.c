@@ -112,7 +112,7 @@ int device_seal(struct tensor_buffer *b)
 	return add_seals(fd, handle, &seals);
 }
 
-/* ---- the rest ---- */
+/* ---- other functions ---- */
 
 int device_revoke(struct tensor_buffer *b)
 {

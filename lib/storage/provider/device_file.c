@@ -174,7 +174,7 @@ int device_sync_handle(int fd, uint32_t handle, unsigned flags, int64_t timeout_
 	return ioctl(fd, TENSOR_IOC_SYNC, &arg) < 0 ? -errno : 0;
 }
 
-/* ---- where to call for a buffer ---- */
+/* ---- files for ioctls of a buffer ---- */
 
 int device_holder(const struct tensor_buffer *b)
 {

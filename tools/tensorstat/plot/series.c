@@ -213,7 +213,7 @@ enum status recording_read(struct recording *r, const char *path)
 	return status;
 }
 
-/* ---- the largest ---- */
+/* ---- largest processes ---- */
 
 static int by_peak(const void *a, const void *b)
 {

@@ -81,7 +81,7 @@ static void value_text(char *text, const struct panel *p, double value)
 		snprintf(text, CELL, "%.0f", value);
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 static double x_of(const struct panel *p, int64_t time_ms)
 {
@@ -358,7 +358,7 @@ static void draw_picture(FILE *out, const struct recording *r, const char *title
 	fputs("</svg>\n", out);
 }
 
-/* ---- the page ---- */
+/* ---- HTML page ---- */
 
 static void put_table(FILE *out, const struct recording *r)
 {

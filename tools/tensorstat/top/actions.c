@@ -57,7 +57,7 @@ static void shift(struct top *t, int columns)
 	t->shift = t->shift < 0 ? 0 : t->shift > SHIFT_MAX ? SHIFT_MAX : t->shift;
 }
 
-/* ---- order ---- */
+/* ---- sort order ---- */
 
 static void set_mode(struct top *t, enum top_mode mode)
 {

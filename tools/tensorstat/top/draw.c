@@ -222,7 +222,7 @@ static void draw_rows(const struct top *t, FILE *out, const struct view *v, size
 	free(text);
 }
 
-/* ---- pictures ---- */
+/* ---- screens ---- */
 
 static void draw_help(struct top *t, FILE *out, int rows)
 {
