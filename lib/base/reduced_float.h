@@ -110,10 +110,15 @@ static inline uint8_t f32_to_e4m3fn(float f)
 							   b));
 }
 
-/* Negative values convert through i64, as integers do; C leaves the direct conversion undefined. */
+/*
+ * Negative values convert through i64, as integers do. Values of 2^64 and more, and NaN, give the
+ * greatest u64. C leaves both undefined, and processors differ.
+ */
 static inline uint64_t f64_to_u64(double d)
 {
-	return d < 0x1p63 ? (uint64_t)(int64_t)d : (uint64_t)d;
+	if (d < 0x1p63)
+		return (uint64_t)(int64_t)d;
+	return d < 0x1p64 ? (uint64_t)d : UINT64_MAX;
 }
 
 #endif
