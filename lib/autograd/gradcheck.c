@@ -195,7 +195,7 @@ TENSOR_EXPORT int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ct
 	enabled = tensor_set_grad_enabled(true);
 	err = check(&c, wanted, list, grads);
 	tensor_set_grad_enabled(enabled);
-	tensor_scope_leave(&scope);
+	scope_leave(&scope);
 	free(list);
 	return err;
 }
@@ -279,7 +279,7 @@ TENSOR_EXPORT int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void
 	enabled = tensor_set_grad_enabled(true);
 	err = check_derivative(&c, wanted, list);
 	tensor_set_grad_enabled(enabled);
-	tensor_scope_leave(&scope);
+	scope_leave(&scope);
 	free(list);
 	return err;
 }

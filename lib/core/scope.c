@@ -21,7 +21,17 @@ TENSOR_EXPORT struct tensor_scope_guard tensor_scope_enter(void)
  * The structs of the last results of a scope are not reused at once, so a use of a result that was
  * returned out of the scope is detected. Only a few: held structs occupy cache lines.
  */
-#define HELD_OF_SCOPE 16
+#define HELD_OF_SCOPE 8
+
+void scope_leave(struct tensor_scope_guard *guard)
+{
+	struct tensor_thread *th = thread();
+
+	while (th->scope_n > guard->mark)
+		tensor_put(th->scope[--th->scope_n]);
+	/* Not depth - 1: longjmp() may have left inner scopes without a call of this function. */
+	th->scope_depth = guard->depth;
+}
 
 TENSOR_EXPORT void tensor_scope_leave(struct tensor_scope_guard *guard)
 {
@@ -33,17 +43,14 @@ TENSOR_EXPORT void tensor_scope_leave(struct tensor_scope_guard *guard)
 		if (tensor_ref_last(t, REF_HOLDER))
 			tensor_free_held(t);
 	}
-	while (th->scope_n > guard->mark)
-		tensor_put(th->scope[--th->scope_n]);
-	/* Not depth - 1: longjmp() may have left inner scopes without a call of this function. */
-	th->scope_depth = guard->depth;
+	scope_leave(guard);
 }
 
 tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result)
 {
 	if (result)
 		tensor_get(result);
-	tensor_scope_leave(guard);
+	scope_leave(guard);
 	return result;
 }
 

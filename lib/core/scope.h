@@ -28,6 +28,8 @@ static inline tensor *scope_own(struct tensor_thread *th, tensor *t)
 int scope_own_list(tensor **results, int64_t n);
 int scope_own_results(tensor **const *results, int n);
 
+/* As tensor_scope_leave(), for scopes of the library: reuses released tensor structs at once. */
+void scope_leave(struct tensor_scope_guard *guard);
 /* Leaves a scope but keeps one result, owned by the caller. */
 tensor *scope_leave_with(struct tensor_scope_guard *guard, tensor *result);
 

@@ -404,6 +404,6 @@ int results_leave(struct tensor_scope_guard *guard, const struct op_result *resu
 		err = results[i].made ? 0 : error_code();
 	for (int i = 0; i < n; i++)
 		*results[i].out = err ? NULL : tensor_get(results[i].made);
-	tensor_scope_leave(guard);
+	scope_leave(guard);
 	return err;
 }

@@ -337,7 +337,7 @@ int engine_run(const struct engine_call *call)
 		free(held);
 	th->grad_enabled = enabled;
 	th->exclude = exclude;
-	tensor_scope_leave(&scope);
+	scope_leave(&scope);
 	return err;
 }
 

@@ -42,7 +42,7 @@ int linalg_leave(const struct tensor_op *op, struct tensor_scope_guard *guard,
 		err = check_results(op, results, n);
 	for (int i = 0; i < n && !err; i++)
 		err = return_result(op, &results[i]);
-	tensor_scope_leave(guard);
+	scope_leave(guard);
 	return err;
 }
 

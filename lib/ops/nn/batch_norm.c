@@ -141,7 +141,7 @@ static int batch_norm(const struct tensor_op *op, tensor **output, tensor **save
 		results[1] = training ? tensor_get(mean) : tensor_new_like(mean, &none, 1);
 		results[2] = training ? tensor_get(invstd) : tensor_new_like(mean, &none, 1);
 	}
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	err = norm_forward_end(results, input->dtype, norm_stat_dtype(input, weight, bias),
 			       !input->contiguous && memory_channels_last(input), err);
 	*output = results[0];
@@ -216,7 +216,7 @@ int op_batch_norm_backward(const struct tensor_op *op, tensor **grad_input, tens
 		*grad_weight = out[1];
 		*grad_bias = out[2];
 	}
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	return err;
 }
 

@@ -102,7 +102,7 @@ int composite_nll_loss2d_forward(tensor *self, tensor *target, tensor *weight, i
 	} else {
 		*output = *total_weight = NULL;
 	}
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	return err;
 }
 

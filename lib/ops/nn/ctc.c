@@ -182,7 +182,7 @@ int explicit_ctc_loss(tensor *log_probs, tensor *targets, tensor_ints input_leng
 	err = prepare(&c, log_probs, targets, input_lengths, target_lengths, blank, first);
 	if (!err)
 		err = losses(&c, log_probs, neg_log_likelihood, log_alpha);
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	free(first);
 	return err;
 }
@@ -262,7 +262,7 @@ tensor *explicit_ctc_loss_backward(tensor *grad, tensor *log_probs, tensor *targ
 	guard = tensor_scope_enter();
 	if (!prepare(&c, log_probs, targets, input_lengths, target_lengths, blank, first))
 		out = gradient(&c, log_probs, grad, neg_log_likelihood, log_alpha);
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	free(first);
 	return out;
 }
@@ -300,7 +300,7 @@ int composite_ctc_loss_of_tensors(tensor *log_probs, tensor *targets, tensor *in
 	err = err ? err :
 		    call__ctc_loss(log_probs, targets, in, to, blank, zero_infinity,
 				   neg_log_likelihood, log_alpha);
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	return err;
 }
 
@@ -317,7 +317,7 @@ tensor *composite_ctc_loss_backward_of_tensors(tensor *grad, tensor *log_probs, 
 	    !copy_lengths("target_lengths", target_lengths, &to))
 		t = call__ctc_loss_backward(grad, log_probs, targets, in, to, neg_log_likelihood,
 					    log_alpha, blank, zero_infinity);
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	return t;
 }
 

@@ -83,12 +83,12 @@ static struct rnn_state take_step(const struct rnn *r, tensor *gates, struct rnn
 
 	s = rnn_step(r->cell, gates, s, w);
 	if (!s.h || (cell && !s.c)) {
-		tensor_scope_leave(&guard);
+		scope_leave(&guard);
 		return (struct rnn_state){ 0 };
 	}
 	s.h = tensor_get(s.h);
 	s.c = s.c ? tensor_get(s.c) : NULL;
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	tensor_scope_add(s.h);
 	if (s.c)
 		tensor_scope_add(s.c);

@@ -120,7 +120,7 @@ static struct rnn_state one_step(const char *op, enum rnn_cell cell, tensor *inp
 	s = rnn_step(cell, tensor_linear(input, w.w_ih, w.b_ih), s, &w);
 	s.h = s.h ? tensor_get(s.h) : NULL;
 	s.c = s.h && s.c ? tensor_get(s.c) : NULL;
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	return s;
 }
 

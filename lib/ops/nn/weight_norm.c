@@ -66,7 +66,7 @@ static int return_pair(struct tensor_scope_guard *guard, tensor *a, tensor *b, t
 
 	*first = err ? NULL : tensor_get(a);
 	*second = err ? NULL : tensor_get(b);
-	tensor_scope_leave(guard);
+	scope_leave(guard);
 	return err;
 }
 

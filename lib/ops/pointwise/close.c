@@ -72,6 +72,6 @@ int composite_allclose(tensor *self, tensor *other, double rtol, double atol, bo
 	int err = tensor_is_nonzero(tensor_all(tensor_isclose(self, other, rtol, atol, equal_nan)),
 				    result);
 
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	return err;
 }

@@ -36,7 +36,7 @@ static int fake_quantize(tensor *self, tensor *scale, tensor *inverse, tensor *z
 	*output = tensor_mul(tensor_sub(tensor_clamp(q, low, high), zero), scale);
 	*output = *output ? operand_cast(*output, self->dtype) : NULL;
 	*mask = *output && *mask ? tensor_get(*mask) : NULL;
-	tensor_scope_leave(&guard);
+	scope_leave(&guard);
 	if (*mask)
 		return 0;
 	tensor_put(*output);
