@@ -9,6 +9,11 @@
 # Other fragments may add to a part: INSTALL_dev += $(call into,0644,FILES,MANDIR/man3).
 # Nothing is executed on the machine: docs/install.md has the commands that load the module.
 
+# The shell commands below quote PREFIX with '.
+quote := '
+ifneq ($(findstring $(quote),$(PREFIX)),)
+$(error PREFIX contains a quotation mark ('): $(PREFIX))
+endif
 # `make install PREFIX=/usr/` is /usr.
 override PREFIX := $(or $(shell printf '%s' '$(PREFIX)' | sed 's|//*$$||'),/)
 BINDIR       ?= $(PREFIX)/bin

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A write beyond RLIMIT_FSIZE fails with EFBIG and raises SIGXFSZ, whose default action ends the
- * process. Between file_limit_begin() and file_limit_end() the calling thread blocks the signal and
- * discards the one that the write raised; a signal that was pending before stays pending.
+ * A write beyond RLIMIT_FSIZE fails with EFBIG and raises SIGXFSZ, one to a pipe without a reader
+ * fails with EPIPE and raises SIGPIPE. Their default action ends the process. Between
+ * file_limit_begin() and file_limit_end() the calling thread blocks both signals and discards the one
+ * that the write raised; a signal that was pending before stays pending.
  */
 #ifndef TENSOR_FILE_LIMIT_H
 #define TENSOR_FILE_LIMIT_H
@@ -14,25 +15,24 @@
 #include <stddef.h>
 
 struct file_limit {
-	sigset_t mask;
-	bool pending;
+	sigset_t mask, pending;
 };
 
 static inline void file_limit_set(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGXFSZ);
+	sigaddset(set, SIGPIPE);
 }
 
 static inline struct file_limit file_limit_begin(void)
 {
 	struct file_limit before;
-	sigset_t signal, pending;
+	sigset_t signals;
 
-	file_limit_set(&signal);
-	pthread_sigmask(SIG_BLOCK, &signal, &before.mask);
-	sigpending(&pending);
-	before.pending = sigismember(&pending, SIGXFSZ) == 1;
+	file_limit_set(&signals);
+	pthread_sigmask(SIG_BLOCK, &signals, &before.mask);
+	sigpending(&before.pending);
 	return before;
 }
 
@@ -40,12 +40,14 @@ static inline struct file_limit file_limit_begin(void)
 static inline void file_limit_end(const struct file_limit *before, bool failed)
 {
 	static const struct timespec at_once;
-	int err = errno;
+	int err = errno, raised = err == EFBIG ? SIGXFSZ : err == EPIPE ? SIGPIPE : 0;
 	sigset_t signal;
 
-	file_limit_set(&signal);
-	if (failed && err == EFBIG && !before->pending)
+	if (failed && raised && !sigismember(&before->pending, raised)) {
+		sigemptyset(&signal);
+		sigaddset(&signal, raised);
 		sigtimedwait(&signal, NULL, &at_once);
+	}
 	pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
 	errno = err;
 }

@@ -53,10 +53,14 @@ static bool own_path(char *path)
 /* Opens and empties the file; -EWOULDBLOCK: another process writes to it. */
 static int open_path(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666), err = 0;
+	/* O_NONBLOCK: a FIFO without a reader is an error here instead of waiting for one. */
+	int fd =
+		open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+	int err = 0;
 
 	if (fd < 0)
 		return -errno;
+	fcntl(fd, F_SETFL, O_APPEND);
 	/* A file system without locks has one writer unless the user names the same file twice. */
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		err = -errno;
@@ -74,14 +78,22 @@ static int open_path(const char *path)
 static int append(const char *text, size_t n)
 {
 	struct file_limit limit = file_limit_begin();
-	ssize_t done = write(trace.fd, text, n);
-	int err = done < 0 ? -errno : done < (ssize_t)n ? -ENOSPC : 0;
+	size_t done = 0;
+	int err = 0;
 
+	while (done < n && !err) {
+		ssize_t k = write(trace.fd, text + done, n - done);
+
+		if (k > 0)
+			done += (size_t)k;
+		else if (k == 0 || errno != EINTR)
+			err = k == 0 ? -ENOSPC : -errno;
+	}
 	errno = -err;
-	file_limit_end(&limit, done < 0);
+	file_limit_end(&limit, err);
 	/* Removes a partial event, which would make the file invalid. */
-	if (done > 0 && err)
-		(void)!ftruncate(trace.fd, lseek(trace.fd, 0, SEEK_END) - done);
+	if (done && err)
+		(void)!ftruncate(trace.fd, lseek(trace.fd, 0, SEEK_END) - (off_t)done);
 	return err;
 }
 

@@ -186,6 +186,13 @@ cuda_plugin_is_built_on_request_only() {
 	grep 'CUDA=1 needs nvcc' "$tmp/work/said"
 }
 
+# The text would end a quotation of the shell, and the prefix would be lost.
+quotation_mark_in_the_prefix_is_refused() {
+	fails make --no-print-directory install PREFIX="$tmp/q'uote" DESTDIR="$tmp/quote" 2>"$tmp/work/said"
+	grep 'quotation mark' "$tmp/work/said"
+	[ ! -e "$tmp/quote" ]
+}
+
 uninstall_keeps_foreign_files() {
 	local foreign=$tmp/foreign
 	make --no-print-directory install-dev install-tools PREFIX="$foreign"
@@ -226,5 +233,6 @@ check_all user_prefix_gets_no_system_file user_prefix_gets_every_file install_pr
 	library_exports_tensor_names_only completions_of_all_shells_are_installed \
 	readme_line_compiles_and_the_program_runs pkg_config_static_links_and_runs pkg_config_is_relocatable \
 	pkg_config_of_a_system_prefix_has_no_path cmake_package_links_and_runs cmake_package_is_relocatable \
-	cmake_refuses_a_newer_version cuda_plugin_is_built_on_request_only uninstall_keeps_foreign_files \
+	cmake_refuses_a_newer_version cuda_plugin_is_built_on_request_only \
+	quotation_mark_in_the_prefix_is_refused uninstall_keeps_foreign_files \
 	uninstall_without_a_record_removes_nothing uninstall_leaves_what_was_there_before

@@ -240,6 +240,16 @@ descriptor_that_the_program_closed_ends_the_trace() {
 	model "$tmp/closed.json" 'named("linear")'
 }
 
+# The reader of a pipe may end first, and a FIFO may have none: one warning, and the program continues.
+pipe_without_a_reader_is_one_warning() {
+	(TENSOR_TRACE=/dev/stdout "$tmp/prog" learn learn learn threads 2>"$tmp/pipe.err"; echo $? >"$tmp/pipe.rc") | head -c 10 >/dev/null
+	[ "$(cat "$tmp/pipe.rc")" = 0 ]
+	grep 'Broken pipe' "$tmp/pipe.err"
+	mkfifo "$tmp/fifo"
+	TENSOR_TRACE="$tmp/fifo" timeout 20 "$tmp/prog" learn 2>"$tmp/fifo.err"
+	[ "$(wc -l <"$tmp/fifo.err")" = 1 ]
+}
+
 without_the_variable_no_file_is_made() {
 	(cd "$tmp" && mkdir none && cd none && env -u TENSOR_TRACE ../prog learn && TENSOR_TRACE='' ../prog learn && ls | is_empty)
 }
@@ -261,5 +271,6 @@ check_all operators_have_shapes_dtypes_and_errors operator_that_autograd_records
 	child_writes_to_its_own_file trace_of_an_aborted_program_lacks_the_bracket_alone \
 	trace_of_a_killed_program_lacks_the_bracket_alone second_program_does_not_write_into_the_file_of_the_first \
 	later_program_replaces_the_file relative_path_is_kept_by_chdir file_that_cannot_be_written_is_one_warning \
-	full_disk_leaves_a_readable_file descriptor_that_the_program_closed_ends_the_trace without_the_variable_no_file_is_made \
+	full_disk_leaves_a_readable_file descriptor_that_the_program_closed_ends_the_trace \
+	pipe_without_a_reader_is_one_warning without_the_variable_no_file_is_made \
 	unit_tests_pass_while_they_are_traced

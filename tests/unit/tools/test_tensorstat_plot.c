@@ -185,6 +185,43 @@ static void file_is_replaced_or_kept(void **state)
 	assert_string_equal(out, "3\n");
 }
 
+/* A device or a FIFO is written and not replaced, a link stays a link, and a file keeps its mode. */
+static void only_regular_files_are_replaced(void **state)
+{
+	struct stat st;
+	char path[64], target[64];
+
+	write_file("good.json", LINE(10, 1, 1));
+	snprintf(path, sizeof(path), "%s/fifo", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(plot_run("help >/dev/null; (cat @/fifo >@/read.svg) & sleep 0.2; :"), 0);
+	assert_int_equal(plot_run("plot from @/good.json to @/fifo"), 0);
+	assert_int_equal(lstat(path, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	unlink(path);
+	write_file("private.svg", "old");
+	snprintf(target, sizeof(target), "%s/private.svg", folder);
+	assert_int_equal(chmod(target, 0600), 0);
+	snprintf(path, sizeof(path), "%s/link.svg", folder);
+	assert_int_equal(symlink("private.svg", path), 0);
+	assert_int_equal(plot_run("plot from @/good.json to @/link.svg"), 0);
+	assert_int_equal(lstat(path, &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(stat(target, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	read_file("private.svg");
+	assert_says("</svg>");
+	assert_int_equal(plot_run("plot from @/good.json to -"), 0);
+	assert_says("</svg>");
+}
+
+static void far_times_are_refused(void **state)
+{
+	write_file("far.json", LINE(9223372036854775807, 1, 1));
+	assert_int_equal(plot_run("plot from @/far.json to @/far.svg"), 1);
+	assert_says("far.json:1: not a line of tensorstat -j stat");
+}
+
 static void invalid_arguments_are_refused(void **state)
 {
 	write_file("late.json", LINE(11, 1, 1) LINE(10, 1, 1));
@@ -238,6 +275,8 @@ int main(void)
 		IN_FOLDER(long_recording_keeps_peaks_and_stays_small),
 		IN_FOLDER(page_has_the_picture_and_a_table),
 		IN_FOLDER(file_is_replaced_or_kept),
+		IN_FOLDER(only_regular_files_are_replaced),
+		IN_FOLDER(far_times_are_refused),
 		IN_FOLDER(invalid_arguments_are_refused),
 		cmocka_unit_test(terminal_gets_no_svg),
 		IN_FOLDER(interrupt_draws_what_was_sampled),

@@ -145,6 +145,9 @@ static int64_t value_of(const char *line, const char *key)
 	return end == at || errno || value < 0 ? UNKNOWN : value;
 }
 
+/* The end of the year 9999: axes of time have labels up to it, and sums do not overflow. */
+#define MOST_TIME_MS 253402300799999
+
 /* False if the line is none of `tensorstat -j stat`, or older than the one before. */
 static bool take_line(struct recording *r, struct series *s, const char *line)
 {
@@ -157,7 +160,8 @@ static bool take_line(struct recording *r, struct series *s, const char *line)
 	};
 	const struct sample sample = sample_of(&t), *last = last_sample(s);
 
-	if (t.time_ms == UNKNOWN || (t.bytes == UNKNOWN && t.used_bytes == UNKNOWN) ||
+	if (t.time_ms == UNKNOWN || t.time_ms > MOST_TIME_MS ||
+	    (t.bytes == UNKNOWN && t.used_bytes == UNKNOWN) ||
 	    (last && last->time_ms > sample.time_ms))
 		return false;
 	if (t.limit_bytes != UNKNOWN)
