@@ -21,7 +21,7 @@ TENSOR_EXPORT struct tensor_scope_guard tensor_scope_enter(void)
  * The structs of the last results of a scope are not reused at once, so a use of a result that was
  * returned out of the scope is detected. Only a few: held structs occupy cache lines.
  */
-#define HELD_OF_SCOPE 8
+#define HELD_OF_SCOPE 4
 
 void scope_leave(struct tensor_scope_guard *guard)
 {
