@@ -133,16 +133,20 @@ class handle
 		return std::exchange(t_, nullptr);
 	}
 
-	explicit operator bool() const noexcept
+	/* False for an empty handle. */
+	bool defined() const noexcept
 	{
 		return t_;
 	}
+
+	/* A comparison gives a tensor: `if (x == y)` is an error, not a test of the handle. */
+	explicit operator bool() const = delete;
 };
 
 /* For an argument declared Tensor?, where an empty handle means that it is not given. */
 inline ::tensor *given(const handle &t)
 {
-	return t ? t.get() : tensor_none;
+	return t.defined() ? t.get() : tensor_none;
 }
 
 /* ---- types of elements ---- */
@@ -395,14 +399,14 @@ class tensors
 	tensors(std::initializer_list<handle> list)
 	{
 		for (const handle &t : list)
-			list_.push_back(t ? t.get() : tensor_none);
+			list_.push_back(t.defined() ? t.get() : tensor_none);
 	}
 
 	template <class R, class = decltype(std::declval<const R &>().begin()->get())>
 	tensors(const R &range)
 	{
 		for (const handle &t : range)
-			list_.push_back(t ? t.get() : tensor_none);
+			list_.push_back(t.defined() ? t.get() : tensor_none);
 	}
 
 	operator tensor_list_arg() const

@@ -223,6 +223,18 @@ template <class T> class tensor_base : public handle
 		tensor_scalar value = {};
 
 		check(tensor_item_scalar(get(), &value));
+		if constexpr (std::is_same_v<X, std::complex<float>> ||
+			      std::is_same_v<X, std::complex<double>>) {
+			using real = typename X::value_type;
+
+			if (value.kind == TENSOR_SCALAR_COMPLEX)
+				return { static_cast<real>(value.d),
+					 static_cast<real>(value.imag) };
+		}
+		/* A u64 above the greatest i64 is a rounded float in a scalar. */
+		if constexpr (std::is_integral_v<X>)
+			if (dtype() == TENSOR_U64)
+				return static_cast<X>(to_vector<std::uint64_t>().front());
 		if (value.kind == TENSOR_SCALAR_FLOAT || value.kind == TENSOR_SCALAR_COMPLEX)
 			return static_cast<X>(value.d);
 		return static_cast<X>(value.i);

@@ -39,7 +39,7 @@ TEST(copy_shares_and_move_transfers)
 	{
 		Tensor a = matrix(), b = a, c = std::move(a);
 
-		CHECK(!a && b.is_same(c) && live_tensors() == before + 1);
+		CHECK(!a.defined() && b.is_same(c) && live_tensors() == before + 1);
 		b.add_(1);
 		CHECK(holds(c, { 2, 3, 4, 5, 6, 7 }));
 		c = Tensor();
@@ -86,7 +86,7 @@ TEST(references_cross_to_the_c_interface)
 	Tensor second = Tensor::borrowed(owned.get());
 	::tensor *raw = second.release();
 
-	CHECK(!second && raw == owned.get());
+	CHECK(!second.defined() && raw == owned.get());
 	tensor_release(raw);
 	owned = Tensor();
 	CHECK(live_tensors() == before);
@@ -177,6 +177,11 @@ TEST(item_converts)
 {
 	CHECK(from<int64_t>({ 1ll << 60 }).item<int64_t>() == 1ll << 60);
 	CHECK(from<float>({ 2.5 }).item<int>() == 2 && from<bool>({ true }).item<bool>());
+	CHECK(full({}, std::complex<double>(1, 2)).item<std::complex<double>>() ==
+	      std::complex<double>(1, 2));
+	CHECK(from<uint64_t>({ UINT64_MAX }).item<uint64_t>() == UINT64_MAX);
+	/* `if (x == y)` does not compile: a comparison gives a tensor. */
+	static_assert(!std::is_constructible_v<bool, Tensor>);
 	CHECK(CHECK_THROWS(error, matrix().item<float>()).code() == EINVAL);
 }
 
@@ -303,7 +308,7 @@ TEST(backward_leaves_gradients)
 {
 	Tensor w = from<double>({ 1, 2, 3 }).set_requires_grad();
 
-	CHECK(!w.grad());
+	CHECK(!w.grad().defined());
 	(w * w).sum().backward();
 	CHECK(holds(w.grad(), { 2, 4, 6 }));
 	w.zero_grad();
@@ -317,7 +322,7 @@ TEST(grad_returns_gradients_and_touches_no_leaf)
 	       b = from<float>({ 3 }).set_requires_grad();
 	std::vector<Tensor> grads = grad({ a * a * b }, { a, b });
 
-	CHECK(holds(grads[0], { 12 }) && holds(grads[1], { 4 }) && !a.grad());
+	CHECK(holds(grads[0], { 12 }) && holds(grads[1], { 4 }) && !a.grad().defined());
 }
 
 TEST(no_grad_ends_with_its_block)
