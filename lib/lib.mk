@@ -53,10 +53,18 @@ LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
 LIB_SO  := $(B)/libtensor.so.$(SOVERSION)
 ALL     += $(LIB_SO) $(B)/libtensor.so
 
-$(GEN)/stamp: $(GEN_PY) $(GEN_OPS) $(GEN_DERIV) $(wildcard tests/reference/examples/*/*.txt)
+# Without a file that it read, the generated sources are old: a file that was deleted changes no time stamp.
+GEN_READS := $(sort $(GEN_PY) $(GEN_OPS) $(GEN_DERIV) $(wildcard tests/reference/examples/*/*.txt))
+ifneq ($(GEN_READS),$(shell cat $(GEN)/reads 2>/dev/null))
+$(shell rm -f $(GEN)/stamp)
+endif
+
+# The generator checks that the sources define the functions and kernels that the entries name.
+$(GEN)/stamp: $(GEN_READS) $(LIB_SRC) $(CPU_SRC)
 	@mkdir -p $(GEN)
 	$(call say,GEN,$(GEN))
 	$(Q)$(PYTHON) lib/schema/gen/gen.py lib/schema/ops lib/schema/derivatives $(GEN)
+	@echo $(GEN_READS) >$(GEN)/reads
 
 $(GEN_C) $(GEN_H): $(GEN)/stamp ;
 

@@ -32,6 +32,23 @@ schema_that_cannot_be_read_is_refused() { refused ops "- {func: 'zz_test Tensor'
 
 yaml_that_cannot_be_read_is_refused() { refused ops "- {func: 'zz_test(Tensor self) -> Tensor'" ''; }
 
+value_that_does_not_exist_is_refused() {
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, dtype: flot, $good}" 'flot is none of'
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: '../zz', kernel: exp, $good}" 'no name of a function'
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, variants: [function, out], $good}" 'variants must be text'
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, for: -1, $good}" 'for must be a list'
+}
+
+file_without_entries_is_refused() { refused ops '# nothing' 'a list of entries is needed'; }
+
+# The generator writes the sources of the families that there are.
+family_that_was_deleted_leaves_no_source() {
+	generate
+	touch "$tmp/out/ops_api_zz.c" "$tmp/out/family/zz.h"
+	generate
+	[ ! -e "$tmp/out/ops_api_zz.c" ] && [ ! -e "$tmp/out/family/zz.h" ]
+}
+
 operator_without_a_function_is_refused() {
 	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: zz_missing, kernel: exp, $good}" \
 		'no file of lib/ defines op_zz_missing()'
@@ -55,6 +72,7 @@ formula_for_an_unknown_argument_is_refused() {
 }
 
 check_all entries_of_the_tree_are_accepted unknown_field_is_refused schema_that_cannot_be_read_is_refused \
-	yaml_that_cannot_be_read_is_refused operator_without_a_function_is_refused operator_without_a_kernel_is_refused \
+	yaml_that_cannot_be_read_is_refused value_that_does_not_exist_is_refused file_without_entries_is_refused \
+	family_that_was_deleted_leaves_no_source operator_without_a_function_is_refused operator_without_a_kernel_is_refused \
 	operator_without_a_derivative_is_refused derivative_of_an_unknown_operator_is_refused \
 	formula_for_an_unknown_argument_is_refused

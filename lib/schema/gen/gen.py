@@ -23,7 +23,13 @@ import sources
 import tables
 
 
+WRITTEN = set()
+# Files of families: those of a family that does not exist any more are deleted.
+OF_FAMILIES = ('family/*.h', 'ops_api_*.c', 'ops_tables_*.c', 'autograd_*.c')
+
+
 def write(path, text):
+    WRITTEN.add(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
         with open(path) as f:
@@ -53,6 +59,9 @@ def main():
         write(f'{out}/ops_tables_{family}.c', tables.source(family, own))
     for name, text in derivatives.generate(ops, glob.glob(f'{derivatives_dir}/*/*.yaml')):
         write(f'{out}/{name}', text)
+    for pattern in OF_FAMILIES:
+        for path in set(glob.glob(f'{out}/{pattern}')) - WRITTEN:
+            os.remove(path)
     with open(f'{out}/stamp', 'w'):
         pass
 

@@ -327,6 +327,17 @@ def check_fields(entry):
         raise SchemaError('an entry needs the field func')
 
 
+def check_values(entry):
+    for field in ('func', 'variants', 'kernel', 'c', 'out', 'inplace', 'dtype', *KINDS, *reference.FIELDS):
+        if field in entry and not isinstance(entry[field], str):
+            raise SchemaError(f'{field} must be text, got {entry[field]!r}')
+    if entry.get('dtype', 'same') not in reference.RULES:
+        raise SchemaError(f'dtype: {entry["dtype"]} is none of {", ".join(reference.RULES)}')
+    for kind in KINDS:
+        if kind in ('op', 'view', 'factory', 'composite', 'explicit') and not re.fullmatch(r'\w+', entry.get(kind, 'x')):
+            raise SchemaError(f'{kind}: {entry[kind]!r} is no name of a function')
+
+
 def parse(entry):
     """All Ops of one entry."""
     check_fields(entry)
@@ -394,7 +405,9 @@ def expand(entry):
     words = entry.pop('for', None)
     if not words:
         return [entry]
-    return [{k: v.replace('{}', word) if isinstance(v, str) else v for k, v in entry.items()}
+    if not isinstance(words, list):
+        sys.exit(f'{entry["place"]}: for must be a list of words, got {words!r}')
+    return [{k: v.replace('{}', str(word)) if isinstance(v, str) else v for k, v in entry.items()}
             for word in words]
 
 
@@ -432,10 +445,12 @@ def read(path):
         try:
             loader = Loader(f)
             root = loader.get_single_node()
-            entries = loader.construct_document(root)
+            entries = loader.construct_document(root) if root else None
         except yaml.YAMLError as e:
             mark = getattr(e, 'problem_mark', None)
             sys.exit(f'{path}:{mark.line + 1 if mark else 1}: {getattr(e, "problem", e)}')
+        except UnicodeDecodeError as e:
+            sys.exit(f'{path}:1: {e}')
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         sys.exit(f'{path}:1: a list of entries is needed, each with named fields')
     for entry, node in zip(entries, root.value):
@@ -449,6 +464,7 @@ def load(paths):
     for path in sorted(paths):
         for entry in [e for entry in read(path) for e in expand(entry)]:
             try:
+                check_values(entry)
                 for op in parse(entry):
                     if op.name in seen:
                         raise SchemaError(f'{op.name} is declared twice')
@@ -457,6 +473,8 @@ def load(paths):
                     ops.append(op)
             except SchemaError as e:
                 sys.exit(f'{entry["place"]}: {e}')
+            except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
+                sys.exit(f'{entry["place"]}: a field has a value of the wrong kind ({type(e).__name__}: {e})')
     try:
         find_each(ops)
     except SchemaError as e:
