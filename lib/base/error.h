@@ -10,8 +10,8 @@ int tensor_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 /* The same for functions that return a tensor. */
 #define tensor_fail_null(code, ...) ((void)tensor_fail(code, __VA_ARGS__), (tensor *)NULL)
 /*
- * For an operator that called another one, which failed: puts its name in front of the text, "linear: in mm: mat2
- * must have ...". Does nothing if the text has the name already.
+ * For an operator that called another one, which failed: puts its name in front of the text, "linear: in matmul:
+ * other must have ...". Does nothing if the text has the name already.
  */
 void error_in(const char *op) __attribute__((cold));
 /* For a NULL argument: keeps the record of the earlier call that returned NULL, if there is one. */

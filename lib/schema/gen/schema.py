@@ -46,7 +46,7 @@ lib/schema/derivatives/GROUP/. Fields of an entry:
             any number of dimensions
   dtypes    of arguments to which the rule of the field dtype does not apply
   errors    errors of the operator itself, with their conditions
-  source    paper or standard; `libtensor: ...` if PyTorch has no operator of this name
+  source    paper or standard; `libtensor; ...` if PyTorch has no operator of this name
   for       [sqrt, neg]: an entry for each of these, with the word in place of every {}
 
 An Op is one schema (one entry of the dispatcher): `add.Tensor`, `add_.Tensor` and `add.out` are

@@ -30,6 +30,6 @@ def check(ops):
         names = {NAME.search(prototype).group(1) for prototype in tables.prototypes([op])}
         missing += [f'{op.entry["place"]}: {op.name}: no file of lib/ defines {name}()' for name in sorted(names - functions)]
         if op.kind == 'op' and op.variant == 'function' and op.kernel not in kernels:
-            missing.append(f'{op.entry["place"]}: {op.name}: no file of lib/kernels/ registers the kernel {op.kernel}; '
-                           'the field `kernel` names another one')
+            missing.append(f'{op.entry["place"]}: {op.name}: no CPU_KERNELS(K({op.kernel})) in lib/kernels/; '
+                           'a kernel with another name is given in the field kernel')
     return missing
