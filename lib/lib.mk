@@ -73,7 +73,7 @@ $(B)/obj/gen/%.o: $(GEN)/%.c
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_LIB) $(LIB_CFLAGS) -c -o $@ $<
 
-# What knows the levels is made again when they change.
+# Files that depend on LEVELS are compiled again when LEVELS changes.
 .PHONY: always
 $(B)/obj/levels: always
 	@mkdir -p $(@D)

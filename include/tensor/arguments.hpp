@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Of <tensor/tensor.hpp>: errors as exceptions, the owner of a reference, and the types of arguments that numbers,
+ * A part of <tensor/tensor.hpp>: errors as exceptions, the owner of a reference, and the types of arguments that numbers,
  * braces and containers convert to.
  */
 #ifndef TENSOR_ARGUMENTS_HPP
@@ -25,7 +25,7 @@ namespace libtensor
 
 /* ---- errors ---- */
 
-/* What the C interface leaves in the thread's error record. what() is its text, "mm: mat2 must be a matrix, ...". */
+/* The thread's error record as an exception. what() is its text, "mm: mat2 must be a matrix, ...". */
 class error : public std::runtime_error
 {
 	int code_;
@@ -423,7 +423,7 @@ constexpr tensor_device cuda(int index = 0)
 	return tensor_device{ TENSOR_CUDA, static_cast<int8_t>(index) };
 }
 
-/* What a factory makes: options(f64).device(cuda(0)).shareable(). A dtype or a device converts to it. */
+/* The options of a factory: options(f64).device(cuda(0)).shareable(). A dtype or a device converts to it. */
 class options
 {
 	tensor_options value_ = {};

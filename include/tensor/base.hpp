@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Of <tensor/tensor.hpp>: what class Tensor has besides operators. T is Tensor; <tensor/ops.hpp>, which is generated,
+ * A part of <tensor/tensor.hpp>: the members of class Tensor that are not operators. T is Tensor; <tensor/ops.hpp>, which is generated,
  * derives it from tensor_base<Tensor>.
  */
 #ifndef TENSOR_BASE_HPP
@@ -103,7 +103,7 @@ template <class T> class tensor_base : public handle
 
 	/* ---- from the C interface ---- */
 
-	/* What an operator returned: takes it out of the open tensor_scope, if there is one. Throws for NULL. */
+	/* Owns the result of an operator, also inside a tensor_scope. Throws for NULL. */
 	static T result(::tensor *t)
 	{
 		return T(tensor_keep(check(t)));

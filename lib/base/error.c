@@ -31,7 +31,7 @@ static size_t name_length(const char *text)
 	return text[n] == ':' && text[n + 1] == ' ' ? n : 0;
 }
 
-/* Of an operator: without overload and the _ of an in-place form. */
+/* The length of the base name of an operator: without overload and the _ of an in-place form. */
 static size_t base_length(const char *name, size_t n)
 {
 	size_t base = strcspn(name, ".:");

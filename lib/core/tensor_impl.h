@@ -179,7 +179,7 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 /* With the geometry of self, without history and not a view: for saved tensors. */
 tensor *tensor_new_detached(tensor *self);
 /*
- * Of another layout: data is NULL, strides are 0, the storage has nbytes, which may be 0. Consumes
+ * A tensor of another layout: data is NULL, strides are 0, the storage has nbytes, which may be 0. Consumes
  * the reference to ext, also on failure.
  */
 tensor *tensor_new_unstrided(tensor_options options, const int64_t *sizes, int ndim, size_t nbytes,

@@ -11,7 +11,7 @@
 
 #define MODULE "/modules/tensor.ko"
 
-/* What keeps the module loaded: fds of this process, or a child. */
+/* References that keep the module loaded: fds of this process, or a child. */
 struct kept {
 	int fd[2];
 	char *at;

@@ -77,7 +77,7 @@ struct node_type {
 	/* Release and free what only nodes of this type hold; optional. */
 	void (*release)(tensor_node *node);
 	void (*destroy)(tensor_node *node);
-	/* Of a node that runs another one: output t of that node as a tensor with history. */
+	/* For a node that runs another one: returns output t of that node as a tensor with history. */
 	tensor *(*output_with_history)(tensor_node *node, tensor *t);
 };
 

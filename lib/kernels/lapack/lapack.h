@@ -7,6 +7,7 @@
 #ifndef TENSOR_LAPACK_H
 #define TENSOR_LAPACK_H
 
+#include "base/init.h"
 #include "kernels/abi/lapack.h"
 
 enum lapack_routine {
@@ -101,7 +102,7 @@ void lapack_register(const struct lapack_kernel *kernels, size_t n);
  * the one that creates the kernel tables (priority 101).
  */
 #define LAPACK_KERNELS(...)                                                    \
-	__attribute__((constructor(102))) static void register_kernels(void)   \
+	INIT(INIT_KERNELS) static void register_kernels(void)                  \
 	{                                                                      \
 		static const struct lapack_kernel kernels[] = { __VA_ARGS__ }; \
                                                                                \

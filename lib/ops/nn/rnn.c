@@ -27,8 +27,8 @@ struct rnn {
 	struct rnn_state hx; /* [layers * directions, batch, size] */
 	int64_t steps;
 	const int64_t *rows; /* of each step */
-	/* Of the current layer and direction, `steps` each: the input's contribution to the gates,
-	 * and the states. */
+	/* For the current layer and direction, `steps` of each: the input's contribution to the
+	 * gates, and the states. */
 	tensor **gates, **states;
 	tensor **ended; /* hidden, then cell states of finished sequences */
 };

@@ -213,7 +213,7 @@ HELPER int done(FIXTURE_DATA(failnth) * self, int err)
 	return err ? FAILED_WITHOUT_INJECTION : 1;
 }
 
-/* What a step needs beforehand is made between prepare() and begin(), without failures. */
+/* Allocations between prepare() and begin() do not fail: they prepare a step. */
 HELPER void prepare(FIXTURE_DATA(failnth) * self)
 {
 	arm(self->nth, 0);

@@ -15,7 +15,7 @@
 #define BUFS	  2
 #define MAX_STEPS 96
 
-/* What a process can hold of a buffer. */
+/* The kinds of references that a process can hold to a buffer. */
 enum slot { HANDLE, FD, MAP, DMABUF_FD, DEVICE, SLOTS };
 
 enum op {

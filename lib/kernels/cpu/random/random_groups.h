@@ -10,7 +10,7 @@ typedef void (*F(generate))(T *restrict out, const uint32_t *words, const struct
 
 /*
  * Fills groups begin to end, of `count` elements each. Inlined with a constant function and count.
- * Of the last group only the elements that exist are written.
+ * The last group may be longer than the tensor: elements beyond its end are not written.
  */
 static inline __attribute__((always_inline)) void F(random_groups)(const struct random_fill *f,
 								   int64_t begin, int64_t end,

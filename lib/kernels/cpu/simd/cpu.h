@@ -9,6 +9,7 @@
 #ifndef TENSOR_CPU_H
 #define TENSOR_CPU_H
 
+#include "base/init.h"
 #include "kernels/abi/kernels.h"
 
 #include <complex.h>
@@ -38,7 +39,7 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
 #NAME, (tensor_kernel)cpu_##NAME \
 	}
 #define CPU_KERNELS(...)                                                         \
-	__attribute__((constructor(102))) static void register_kernels(void)     \
+	INIT(INIT_KERNELS) static void register_kernels(void)                    \
 	{                                                                        \
 		static const struct cpu_kernel kernels[] = { __VA_ARGS__ };      \
                                                                                  \
