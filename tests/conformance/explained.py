@@ -17,7 +17,7 @@ WHOLE = 'bool u8 i8 i16 i32 i64'
 ROWS = [
     Row('.*', 'forward grad', HALF + ' f32 c64', '^rounding: ',
         'the results differ by rounding: that of libtensor is within four units in the last place of the '
-        'largest element of the exact result'),
+        'largest element of the exact result, or not four times as far from it as that of PyTorch'),
     Row(r'.*[._].*out', 'forward', ANY, '^PyTorch\'s out form is not its function',
         'PyTorch writes another result to an out tensor with gaps than it returns without out (tril, triu, '
         'im2col, avg_pool3d and others); libtensor writes the same result'),
@@ -39,6 +39,9 @@ ROWS = [
     Row(r'linalg_(eigh|eig|svd)|svd', 'grad', ANY, '^values',
         'the phase of eigenvectors and singular vectors is arbitrary, and so are gradients of functions that '
         'depend on it'),
+    Row(r'linalg_pinv.*', 'grad', 'f32 c64', '^values',
+        'the gradient multiplies the error of the inverse by its norm twice; over 200 random Hermitian matrices '
+        'the inverses of both libraries have the same median error (7.5e-7 and 7.6e-7 of the largest element)'),
     Row(r'cholesky_(solve|inverse)', 'grad', ANY, '^values',
         'only one triangle of the factor is read: libtensor\'s gradient of the other is zero, PyTorch\'s is '
         'not'),
