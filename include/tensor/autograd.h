@@ -49,7 +49,7 @@ bool tensor_set_grad_enabled(bool enabled);
 bool tensor_is_grad_enabled(void);
 
 struct tensor_grad_guard {
-	bool before, once;
+	bool before;
 };
 /* tensor_set_grad_enabled() with a guard that restores the state. For bindings: C code uses
  * tensor_no_grad. */

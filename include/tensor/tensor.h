@@ -41,7 +41,6 @@ tensor *tensor_scope_add(tensor *t);
 
 struct tensor_scope_guard {
 	uint32_t mark, depth; /* the state before the scope */
-	bool once;
 };
 /* Open a scope; leave it in the same thread and in reverse order. For bindings: C code uses
  * tensor_scope. */

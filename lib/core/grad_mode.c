@@ -20,8 +20,7 @@ TENSOR_EXPORT bool tensor_is_grad_enabled(void)
 
 TENSOR_EXPORT struct tensor_grad_guard tensor_grad_enter(bool enabled)
 {
-	return (struct tensor_grad_guard){ .before = tensor_set_grad_enabled(enabled),
-					   .once = true };
+	return (struct tensor_grad_guard){ .before = tensor_set_grad_enabled(enabled) };
 }
 
 TENSOR_EXPORT void tensor_grad_leave(struct tensor_grad_guard *guard)

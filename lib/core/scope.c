@@ -12,9 +12,7 @@ TENSOR_EXPORT struct tensor_scope_guard tensor_scope_enter(void)
 {
 	struct tensor_thread *th = thread();
 
-	return (struct tensor_scope_guard){ .mark = th->scope_n,
-					    .depth = th->scope_depth++,
-					    .once = true };
+	return (struct tensor_scope_guard){ .mark = th->scope_n, .depth = th->scope_depth++ };
 }
 
 /*

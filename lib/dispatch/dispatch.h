@@ -200,12 +200,6 @@ static inline int check_given(const struct tensor_op *op, const tensor *t)
 	return check_writable(op, t);
 }
 
-/*
- * For operator functions of extension keys, which always allocate a result: stores it in out.
- * Consumes the result. 0, or -errno with the error set.
- */
-int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result);
-
 /* The backend key of a tensor. */
 static inline unsigned backend_key(const tensor *t)
 {

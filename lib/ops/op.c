@@ -379,7 +379,7 @@ int scalar_factor(const struct tensor_op *op, const char *name, tensor_scalar s,
 	return 0;
 }
 
-int dispatch_give(const struct tensor_op *op, tensor *out, tensor *result)
+int output_give_result(const struct tensor_op *op, tensor *out, tensor *result)
 {
 	const tensor *inputs[] = { result };
 	struct op_output o;

@@ -58,6 +58,9 @@ tensor *operand_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last);
 /* Finish an output: copy a temporary to the caller's tensor and set *out or, if err is set, release
  * it. Returns err. */
 int output_end(const struct tensor_op *op, struct op_output *o, tensor **out, int err);
+/* For operator functions of extension keys, which always allocate a result: copy it to the caller's
+ * tensor `out`. Consumes the result. 0, or -errno with the error set. */
+int output_give_result(const struct tensor_op *op, tensor *out, tensor *result);
 
 /* Result dtype for inputs of dtype `common`; *common becomes the dtype in which the kernel
  * computes. */

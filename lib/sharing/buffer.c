@@ -119,19 +119,29 @@ static const struct reason export_reasons[] = {
 	{ EPERM, "it is sealed against writing" },
 };
 
+/* *b: the buffer of t, which may be exported with these rights. */
+static int buffer_to_export(const char *function, tensor *t, unsigned rights,
+			    struct tensor_buffer **b)
+{
+	int err = buffer_of(function, t, b);
+
+	if (!err)
+		err = check_rights(function, rights);
+	if (!err)
+		describe_once(*b, t);
+	return err;
+}
+
 TENSOR_EXPORT int tensor_buffer_fd(tensor *t, unsigned rights)
 {
 	static const char function[] = "tensor_buffer_fd";
 	struct tensor_buffer *b;
-	int err = buffer_of(function, t, &b);
+	int err = buffer_to_export(function, t, rights, &b);
 
 	TRACE_SPAN("sharing", function);
 	trace_tensor(&trace_span, err < 0 ? NULL : t);
-	if (!err)
-		err = check_rights(function, rights);
 	if (err < 0)
 		return err;
-	describe_once(b, t);
 	share_mark(b);
 	err = b->provider->export(b, rights);
 	if (err == -EOPNOTSUPP && b->provider == &memfd_provider)
@@ -148,17 +158,14 @@ TENSOR_EXPORT int tensor_buffer_dmabuf(tensor *t, unsigned rights)
 {
 	static const char function[] = "tensor_buffer_dmabuf";
 	struct tensor_buffer *b;
-	int err = buffer_of(function, t, &b);
+	int err = buffer_to_export(function, t, rights, &b);
 
 	TRACE_SPAN("sharing", function);
 	trace_tensor(&trace_span, err < 0 ? NULL : t);
-	if (!err)
-		err = check_rights(function, rights);
 	if (err < 0)
 		return err;
 	if (!b->provider->dmabuf)
 		return unsupported(function, b, "dma-buf");
-	describe_once(b, t);
 	share_mark(b);
 	err = b->provider->dmabuf(b, rights);
 	return err < 0 ? FAIL_ON(function, t, err, export_reasons) : err;

@@ -59,7 +59,7 @@ def thunk(op, prefix, impl, further=False):
             out.append(f'\tif ({check}(&entry_{op.id}, {t}) < 0)\n\t\treturn {fail(op)};\n')
         out.append(f'\tif (op_{impl}({args}) < 0)\n\t\treturn {fail(op)};\n')
         if further and op.variant == 'out':
-            out += [f'\tif (result{i} != {t} && dispatch_give(&entry_{op.id}, {t}, result{i}) < 0)\n'
+            out += [f'\tif (result{i} != {t} && output_give_result(&entry_{op.id}, {t}, result{i}) < 0)\n'
                     f'\t\treturn {fail(op)};\n' for i, t in enumerate(targets)]
         for t in targets:
             out.append(f'\ttensor_bump_version({t});\n')
@@ -291,7 +291,7 @@ def filled(op):
 def source(family, ops):
     """The rows of one family."""
     out = [NOTE, f'#include "family/{family}.h"\n#include "dispatch/boxed.h"\n'
-           '#include "ops/snapshot.h"\n']
+           '#include "ops/op.h"\n#include "ops/snapshot.h"\n']
     if any(op.kind in CALLS for op in ops):
         homes = {op.calls[0].family for op in ops if op.calls}
         out += ['#include "ops/each.h"\n'] + [f'#include "family/{h}.h"\n' for h in sorted(homes)]

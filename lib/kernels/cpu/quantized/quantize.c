@@ -11,17 +11,23 @@ struct job {
 	void *out;
 };
 
-static int64_t channel_of(const struct quant *q, int64_t i)
+/* Consecutive elements of one channel. */
+struct run {
+	int64_t begin, n, channel;
+};
+
+/* The run that begins with element `begin`, at most to `end`; of 0 elements if they are equal. */
+static struct run first_run(const struct quant *q, int64_t begin, int64_t end)
 {
-	return i / q->inner % q->channels;
+	int64_t next = q->channels == 1 ? end : (begin / q->inner + 1) * q->inner;
+
+	return (struct run){ begin, (next < end ? next : end) - begin,
+			     begin / q->inner % q->channels };
 }
 
-/* The end of the run of elements from i on that belong to one channel, at most end. */
-static int64_t run_end(const struct quant *q, int64_t i, int64_t end)
+static struct run next_run(const struct quant *q, struct run r, int64_t end)
 {
-	int64_t next = q->channels == 1 ? end : (i / q->inner + 1) * q->inner;
-
-	return next < end ? next : end;
+	return first_run(q, r.begin + r.n, end);
 }
 
 /* Saturates in integers: not all limits of i32 are values of f32. */

@@ -10,13 +10,11 @@ static void F(quantize)(int64_t begin, int64_t end, void *ctx)
 	const struct job *job = ctx;
 	const struct quant *q = job->q;
 
-	for (int64_t i = begin, next; i < end; i = next) {
-		int64_t c = channel_of(q, i);
-		T *out = (T *)job->out + i;
-		const float *in = (const float *)job->in + i;
+	for (struct run r = first_run(q, begin, end); r.n; r = next_run(q, r, end)) {
+		T *out = (T *)job->out + r.begin;
+		const float *in = (const float *)job->in + r.begin;
 
-		next = run_end(q, i, end);
-		F(quantize_run)(out, in, next - i, q->scale[c], q->zero_point[c]);
+		F(quantize_run)(out, in, r.n, q->scale[r.channel], q->zero_point[r.channel]);
 	}
 }
 
@@ -31,13 +29,11 @@ static void F(dequantize)(int64_t begin, int64_t end, void *ctx)
 	const struct job *job = ctx;
 	const struct quant *q = job->q;
 
-	for (int64_t i = begin, next; i < end; i = next) {
-		int64_t c = channel_of(q, i);
-		float *out = (float *)job->out + i;
-		const T *in = (const T *)job->in + i;
+	for (struct run r = first_run(q, begin, end); r.n; r = next_run(q, r, end)) {
+		float *out = (float *)job->out + r.begin;
+		const T *in = (const T *)job->in + r.begin;
 
-		next = run_end(q, i, end);
-		F(dequantize_run)(out, in, next - i, q->scale[c], q->zero_point[c]);
+		F(dequantize_run)(out, in, r.n, q->scale[r.channel], q->zero_point[r.channel]);
 	}
 }
 
@@ -53,13 +49,12 @@ static void F(dequantize_exact)(int64_t begin, int64_t end, void *ctx)
 	const struct job *job = ctx;
 	const struct quant *q = job->q;
 
-	for (int64_t i = begin, next; i < end; i = next) {
-		int64_t c = channel_of(q, i);
-		float *out = (float *)job->out + i;
-		const T *in = (const T *)job->in + i;
+	for (struct run r = first_run(q, begin, end); r.n; r = next_run(q, r, end)) {
+		float *out = (float *)job->out + r.begin;
+		const T *in = (const T *)job->in + r.begin;
 
-		next = run_end(q, i, end);
-		F(dequantize_exact_run)(out, in, next - i, q->exact[c], q->zero_point[c]);
+		F(dequantize_exact_run)
+		(out, in, r.n, q->exact[r.channel], q->zero_point[r.channel]);
 	}
 }
 

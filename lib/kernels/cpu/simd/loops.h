@@ -42,9 +42,10 @@
 
 /* ---- loops for a category of dtypes ---- */
 
-#define UNARY_FLOAT(N, EXPR)                    \
-	UNARY_LOOP(N##_f32, float, float, EXPR) \
-	UNARY_LOOP(N##_f64, double, double, EXPR)
+/* The DECL of loops without parameters. */
+#define NO_PARAMS(T) (void)params
+
+#define UNARY_FLOAT(N, EXPR) UNARY_FLOAT_WITH(N, NO_PARAMS, EXPR)
 #define UNARY_FLOAT_WITH(N, DECL, EXPR)                           \
 	UNARY_LOOP_WITH(N##_f32, float, float, DECL(float), EXPR) \
 	UNARY_LOOP_WITH(N##_f64, double, double, DECL(double), EXPR)
@@ -84,24 +85,14 @@
 	UNARY_LOOP(N##_c64, float complex, uint8_t, EXPR) \
 	UNARY_LOOP(N##_c128, double complex, uint8_t, EXPR)
 
-#define BINARY_FLOAT(N, EXPR)                    \
-	BINARY_LOOP(N##_f32, float, float, EXPR) \
-	BINARY_LOOP(N##_f64, double, double, EXPR)
+#define BINARY_FLOAT(N, EXPR) BINARY_FLOAT_WITH(N, NO_PARAMS, EXPR)
 #define BINARY_FLOAT_WITH(N, DECL, EXPR)                           \
 	BINARY_LOOP_WITH(N##_f32, float, float, DECL(float), EXPR) \
 	BINARY_LOOP_WITH(N##_f64, double, double, DECL(double), EXPR)
 #define BINARY_COMPLEX(N, EXPR)                                  \
 	BINARY_LOOP(N##_c64, float complex, float complex, EXPR) \
 	BINARY_LOOP(N##_c128, double complex, double complex, EXPR)
-#define BINARY_INT(N, EXPR)                            \
-	BINARY_LOOP(N##_u8, uint8_t, uint8_t, EXPR)    \
-	BINARY_LOOP(N##_u16, uint16_t, uint16_t, EXPR) \
-	BINARY_LOOP(N##_u32, uint32_t, uint32_t, EXPR) \
-	BINARY_LOOP(N##_u64, uint64_t, uint64_t, EXPR) \
-	BINARY_LOOP(N##_i8, int8_t, int8_t, EXPR)      \
-	BINARY_LOOP(N##_i16, int16_t, int16_t, EXPR)   \
-	BINARY_LOOP(N##_i32, int32_t, int32_t, EXPR)   \
-	BINARY_LOOP(N##_i64, int64_t, int64_t, EXPR)
+#define BINARY_INT(N, EXPR) BINARY_INT_WITH(N, NO_PARAMS, EXPR)
 #define BINARY_INT_WITH(N, DECL, EXPR)                                      \
 	BINARY_LOOP_WITH(N##_u8, uint8_t, uint8_t, DECL(uint8_t), EXPR)     \
 	BINARY_LOOP_WITH(N##_u16, uint16_t, uint16_t, DECL(uint16_t), EXPR) \
