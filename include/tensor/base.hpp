@@ -17,43 +17,6 @@
 namespace libtensor
 {
 
-/* ---- x[...] ---- */
-
-/* An argument of index(): a position, a tensor of positions or a mask, or one of the functions below. */
-class subscript
-{
-	tensor_subscript value_;
-
-      public:
-	subscript(tensor_subscript value) : value_(value)
-	{
-	}
-
-	template <class N, class = std::enable_if_t<std::is_integral_v<N>>>
-	subscript(N position) : value_(TENSOR_I(static_cast<int64_t>(position)))
-	{
-	}
-
-	subscript(const handle &t) : value_(TENSOR_AT(t.get()))
-	{
-	}
-
-	operator tensor_subscript() const
-	{
-		return value_;
-	}
-};
-
-/* begin:end:step of a dimension; range() is all of it. */
-inline subscript range(std::optional<int64_t> begin = std::nullopt,
-		       std::optional<int64_t> end = std::nullopt, int64_t step = 1)
-{
-	return TENSOR_SLICE(given(begin), given(end), step);
-}
-
-inline const subscript ellipsis = TENSOR_ELLIPSIS;
-inline const subscript newaxis = TENSOR_NEWAXIS;
-
 /* ---- results ---- */
 
 /* The results of an operator that returns Tensor[]: call(results, room) gives their number, or ERANGE. */
@@ -84,12 +47,35 @@ template <class T> class tensor_base : public handle
 		return static_cast<const T &>(*this);
 	}
 
-	void check_dtype(enum tensor_dtype want) const
+	void check_defined(const char *function) const
 	{
+		if (!defined())
+			throw_error(EINVAL, std::string(function) + ": the tensor is empty");
+	}
+
+	void check_dtype(const char *function, enum tensor_dtype want) const
+	{
+		check_defined(function);
 		if (dtype() != want)
-			throw_error(EINVAL, std::string("data: the tensor is ") +
+			throw_error(EINVAL, std::string(function) + ": the tensor is " +
 						    tensor_dtype_name(dtype()) + ", not " +
 						    tensor_dtype_name(want));
+	}
+
+	/* The result of tensor_data() or tensor_mutable_data(). NULL is an address of no elements only. */
+	template <class Call> auto address(const char *function, Call call) const
+	{
+		auto *pointer = call(get());
+
+		if (!pointer && (numel() || layout() != TENSOR_STRIDED)) {
+			tensor_clear_error();
+			if (!call(get()) && tensor_last_error()->code)
+				throw_error();
+			throw_error(EOPNOTSUPP,
+				    std::string(function) +
+					    ": the elements have no address for the CPU");
+		}
+		return pointer;
 	}
 
 	/* Row-major, on the CPU, of this dtype. */
@@ -128,13 +114,14 @@ template <class T> class tensor_base : public handle
 		return tensor_dim(get());
 	}
 
-	/* dim may be negative. */
-	int64_t size(int dim) const
+	/* The dimension may be negative. */
+	int64_t size(integer dimension) const
 	{
-		if (dim < -this->dim() || dim >= this->dim())
-			throw_error(EINVAL,
-				    "size: dimension " + std::to_string(dim) + " is out of range");
-		return tensor_size(get(), dim);
+		check_defined("size");
+		if (dimension < -dim() || dimension >= dim())
+			throw_error(EINVAL, "size: dimension " + std::to_string(dimension) +
+						    " is out of range");
+		return tensor_size(get(), static_cast<int>(dimension));
 	}
 
 	shape sizes() const
@@ -191,26 +178,28 @@ template <class T> class tensor_base : public handle
 
 	/* ---- elements ---- */
 
-	/* The first element. EINVAL where X is not the type of an element. */
+	/*
+	 * The first element. EINVAL where X is not the type of an element, EOPNOTSUPP where the elements have no
+	 * address: of a sparse or blocked tensor, and of one on a device whose memory the CPU does not reach.
+	 */
 	template <class X> const X *data() const
 	{
-		check_dtype(dtype_of<X>);
-		return static_cast<const X *>(tensor_data(get()));
+		check_dtype("data", dtype_of<X>);
+		return static_cast<const X *>(address("data", tensor_data));
 	}
 
 	/* The same for writing. EACCES where the memory is mapped read-only. */
 	template <class X> X *mutable_data() const
 	{
-		check_dtype(dtype_of<X>);
-		if (!is_writable())
-			check(tensor_mutable_data(get()));
-		return static_cast<X *>(tensor_mutable_data(get()));
+		check_dtype("mutable_data", dtype_of<X>);
+		return static_cast<X *>(address("mutable_data", tensor_mutable_data));
 	}
 
 #ifdef __cpp_lib_span
 	/* All elements of a contiguous tensor on the CPU, without a copy. */
 	template <class X> std::span<const X> span() const
 	{
+		check_defined("span");
 		if (!is_contiguous())
 			throw_error(EINVAL, "span: the tensor is not contiguous");
 		return { data<X>(), static_cast<std::size_t>(numel()) };
@@ -222,22 +211,22 @@ template <class T> class tensor_base : public handle
 	{
 		tensor_scalar value = {};
 
+		check_defined("item");
 		check(tensor_item_scalar(get(), &value));
-		if constexpr (std::is_same_v<X, std::complex<float>> ||
-			      std::is_same_v<X, std::complex<double>>) {
-			using real = typename X::value_type;
+		const bool is_int = value.kind == TENSOR_SCALAR_BOOL ||
+				    value.kind == TENSOR_SCALAR_INT;
 
-			if (value.kind == TENSOR_SCALAR_COMPLEX)
-				return { static_cast<real>(value.d),
-					 static_cast<real>(value.imag) };
-		}
-		/* A u64 above the greatest i64 is a rounded float in a scalar. */
-		if constexpr (std::is_integral_v<X>)
-			if (dtype() == TENSOR_U64)
+		if constexpr (std::is_arithmetic_v<X>) {
+			/* A u64 above the greatest i64 is a rounded float in a scalar. */
+			if (std::is_integral_v<X> && dtype() == TENSOR_U64)
 				return static_cast<X>(to_vector<std::uint64_t>().front());
-		if (value.kind == TENSOR_SCALAR_FLOAT || value.kind == TENSOR_SCALAR_COMPLEX)
-			return static_cast<X>(value.d);
-		return static_cast<X>(value.i);
+			return is_int ? static_cast<X>(value.i) : static_cast<X>(value.d);
+		} else { /* std::complex */
+			using part = typename X::value_type;
+
+			return { static_cast<part>(is_int ? static_cast<double>(value.i) : value.d),
+				 static_cast<part>(value.imag) };
+		}
 	}
 
 	/* All elements in row-major order, converted to X. */
@@ -245,6 +234,7 @@ template <class T> class tensor_base : public handle
 	{
 		static_assert(!std::is_same_v<X, bool>,
 			      "std::vector<bool> has no array of bool: use uint8_t");
+		check_defined("to_vector");
 		std::vector<X> values(static_cast<std::size_t>(check(numel())));
 
 		check(tensor_copy_to(as(dtype_of<X>).get(), values.data(),
@@ -253,13 +243,18 @@ template <class T> class tensor_base : public handle
 	}
 
 	/* Writes elements in row-major order, as many as the tensor has and of its dtype. */
-	template <class R> const T &copy_from(const R &values) const
+	template <class R> const T &copy_from(const R &values) const &
 	{
 		using X = std::remove_cv_t<std::remove_pointer_t<decltype(values.data())>>;
 
-		check_dtype(dtype_of<X>);
+		check_dtype("copy_from", dtype_of<X>);
 		check(tensor_copy_from(get(), values.data(), values.size() * sizeof(X)));
 		return self();
+	}
+
+	template <class R> T copy_from(const R &values) const &&
+	{
+		return copy_from(values);
 	}
 
 	/* The text that tensor_print() prints. */
@@ -278,7 +273,7 @@ template <class T> class tensor_base : public handle
 	/* ---- x[...] ---- */
 
 	/* A view without the first dimension. */
-	T operator[](int64_t position) const
+	T operator[](integer position) const
 	{
 		return T::result(tensor_select(get(), 0, position));
 	}
@@ -299,13 +294,18 @@ template <class T> class tensor_base : public handle
 	}
 
 	/* x[items] = value, broadcast. */
-	const T &index_put_(std::initializer_list<subscript> items, const T &value) const
+	const T &index_put_(std::initializer_list<subscript> items, const T &value) const &
 	{
 		const std::vector<tensor_subscript> list(items.begin(), items.end());
 
 		check(tensor_index_put_items(get(), value.get(), list.data(),
 					     static_cast<int>(list.size())));
 		return self();
+	}
+
+	T index_put_(std::initializer_list<subscript> items, const T &value) const &&
+	{
+		return index_put_(items, value);
 	}
 
 	/* ---- differentiation ---- */
@@ -315,10 +315,15 @@ template <class T> class tensor_base : public handle
 		return tensor_requires_grad(get());
 	}
 
-	const T &set_requires_grad(bool wanted = true) const
+	const T &set_requires_grad(flag wanted = true) const &
 	{
 		check(tensor_set_requires_grad(get(), wanted));
 		return self();
+	}
+
+	T set_requires_grad(flag wanted = true) const &&
+	{
+		return set_requires_grad(wanted);
 	}
 
 	bool is_leaf() const
@@ -344,49 +349,64 @@ template <class T> class tensor_base : public handle
 	}
 
 	/* flags: TENSOR_RETAIN_GRAPH, TENSOR_CREATE_GRAPH */
-	void backward(unsigned flags = 0) const
+	void backward(bits flags = 0) const
 	{
 		backward(T(), flags);
 	}
 
 	/* With a gradient of this tensor's shape. */
-	void backward(const T &gradient, unsigned flags = 0) const
+	void backward(const T &gradient, bits flags = 0) const
 	{
 		::tensor *output = get(), *grad = gradient.get();
 
 		if (!output)
 			throw_error(EINVAL, "backward: the tensor is empty");
 		check(tensor_backward_ex(tensor_list{ &output, 1 }, &grad,
-					 tensor_list{ nullptr, 0 }, nullptr, flags));
+					 tensor_list{ nullptr, 0 }, nullptr, flags.flags()));
 	}
 
 	/* ---- sharing ---- */
 
 	/* Moves the storage into a buffer that other processes can share. */
-	const T &share() const
+	const T &share() const &
 	{
 		check(tensor_share_memory(get()));
 		return self();
 	}
 
-	/* Names the buffer for tensorstat. */
-	const T &label(const std::string &text) const
+	T share() const &&
 	{
-		check(tensor_set_label(get(), text.c_str()));
+		return share();
+	}
+
+	/* Names the buffer for tensorstat. */
+	const T &label(const text &name) const &
+	{
+		check(tensor_set_label(get(), name.c_str()));
 		return self();
 	}
 
+	T label(const text &name) const &&
+	{
+		return label(name);
+	}
+
 	/* Forbids writing to the memory, for good and to all. */
-	const T &seal() const
+	const T &seal() const &
 	{
 		check(tensor_buffer_seal(get()));
 		return self();
 	}
 
-	/* A new descriptor of the buffer, the caller's. rights: TENSOR_BUFFER_* */
-	int buffer_fd(unsigned rights) const
+	T seal() const &&
 	{
-		return check(tensor_buffer_fd(get(), rights));
+		return seal();
+	}
+
+	/* A new descriptor of the buffer, the caller's. rights: TENSOR_BUFFER_* */
+	int buffer_fd(bits rights) const
+	{
+		return check(tensor_buffer_fd(get(), rights.flags()));
 	}
 };
 

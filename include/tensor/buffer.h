@@ -210,6 +210,10 @@ struct tensor_buffer_info {
 	uint32_t uid;
 };
 
+#ifdef __cplusplus /* a function with the name of a structure, as stat() */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 /**
  * tensor_buffer_info() - get the kernel's description of the tensor's buffer
  * @t: the tensor
@@ -220,6 +224,9 @@ struct tensor_buffer_info {
  * Return: 0 or -errno. EINVAL: a size below that of the first version.
  */
 int tensor_buffer_info(const tensor *t, struct tensor_buffer_info *info);
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 
 /* ---- seal, revoke, purge, synchronize ---- */
 

@@ -42,7 +42,7 @@ typedef struct tensor_subscript {
 static inline tensor_subscript tensor_subscript_of(enum tensor_subscript_kind kind, int64_t start,
 						   int64_t stop, int64_t step, tensor *t)
 {
-	tensor_subscript s = { (uint32_t)kind, 0, start, stop, step, t };
+	tensor_subscript s = { kind, 0, start, stop, step, t };
 
 	return s;
 }

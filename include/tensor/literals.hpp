@@ -12,6 +12,7 @@
 
 #include <tensor/types.h>
 
+#include <cstddef>
 #include <initializer_list>
 #include <type_traits>
 
@@ -20,7 +21,7 @@ namespace tensor_literal
 
 /* N elements of its own. */
 template <class Struct, class Element, int64_t N> struct list {
-	Element elements[N ? N : 1];
+	Element elements[static_cast<std::size_t>(N ? N : 1)];
 };
 
 /* A parameter of the C functions: the struct that borrows elements, with the same layout and passed alike. */
@@ -35,23 +36,27 @@ template <class Struct, class Element> struct argument : Struct {
 	}
 };
 
-template <class... T> constexpr list<tensor_ints, int64_t, sizeof...(T)> ints(T... values)
+template <class... T> constexpr int64_t count_of = static_cast<int64_t>(sizeof...(T));
+
+template <class... T> constexpr list<tensor_ints, int64_t, count_of<T...>> ints(T... values)
 {
+	static_assert((!std::is_floating_point<T>::value && ...), "sizes are integers");
+	static_assert((!std::is_same<T, bool>::value && ...), "sizes are integers");
 	return { { static_cast<int64_t>(values)... } };
 }
 
-template <class... T> constexpr list<tensor_floats, double, sizeof...(T)> floats(T... values)
+template <class... T> constexpr list<tensor_floats, double, count_of<T...>> floats(T... values)
 {
 	return { { static_cast<double>(values)... } };
 }
 
 template <class... T>
-constexpr list<tensor_scalars, tensor_scalar, sizeof...(T)> scalars(T... values)
+constexpr list<tensor_scalars, tensor_scalar, count_of<T...>> scalars(T... values)
 {
 	return { { values... } };
 }
 
-template <class... T> constexpr list<tensor_list, tensor *, sizeof...(T)> tensors(T... values)
+template <class... T> constexpr list<tensor_list, tensor *, count_of<T...>> tensors(T... values)
 {
 	return { { values... } };
 }
@@ -76,9 +81,14 @@ inline tensor_scalar number(T value)
 	return tensor_scalar_int(static_cast<int64_t>(value));
 }
 
+/* An index out of range is -1, which the library refuses, instead of another device. */
 template <class T> constexpr tensor_device device(tensor_device_type type, T index)
 {
-	return tensor_device{ static_cast<int8_t>(type), static_cast<int8_t>(index) };
+	static_assert(std::is_integral<T>::value, "the index is an integer");
+	return tensor_device{ static_cast<int8_t>(type),
+			      static_cast<T>(static_cast<int8_t>(index)) == index ?
+				      static_cast<int8_t>(index) :
+				      static_cast<int8_t>(-1) };
 }
 
 } /* namespace tensor_literal */

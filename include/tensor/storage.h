@@ -30,6 +30,10 @@ struct tensor_cache_stats {
 	uint64_t hits, misses;	 /* of allocations of a whole buffer or mapping */
 	uint64_t arenas, blocks; /* bytes of arenas, and of the allocated blocks in them */
 };
+#ifdef __cplusplus /* a function with the name of a structure, as stat() */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 /* Read the counters of this process. */
 void tensor_cache_stats(struct tensor_cache_stats *stats);
 /* Number of tensors and storages. For leak tests: it scans all descriptions, while other threads
@@ -38,6 +42,9 @@ struct tensor_live_counts {
 	uint64_t tensors, storages;
 };
 void tensor_live_counts(struct tensor_live_counts *counts);
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 /* Release the memory kept for reuse to the kernel, except blocks in other threads' caches: at most
  * 256 KiB, or two blocks, of each size. */
 void tensor_cache_trim(void);

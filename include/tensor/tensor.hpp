@@ -20,22 +20,39 @@
 
 #include <tensor/ops.hpp>
 
+#include <algorithm>
+
 namespace libtensor
 {
 
 /* ---- data in ---- */
 
+/* The number of elements. EINVAL for a negative size, EOVERFLOW if it is no int64_t. */
+inline int64_t numel_of(const char *function, const shape &size)
+{
+	int64_t numel = std::count(size.begin(), size.end(), 0) ? 0 : 1;
+
+	for (int64_t n : size) {
+		if (n < 0)
+			throw_error(EINVAL, std::string(function) + ": size " + std::to_string(n) +
+						    " is negative");
+		if (__builtin_mul_overflow(numel, n, &numel))
+			throw_error(EOVERFLOW,
+				    std::string(function) + ": the number of elements overflows");
+	}
+	return numel;
+}
+
 /* A copy of elements that lie in row-major order. Without a shape it has one dimension. */
 template <class T> Tensor from(const T *values, std::size_t count, const shape &size)
 {
-	int64_t numel = 1;
+	const int64_t numel = numel_of("from", size);
+	const ints sizes = size;
 
-	for (int64_t n : size)
-		numel *= n;
-	if (numel < 0 || static_cast<std::size_t>(numel) != count)
+	if (static_cast<std::size_t>(numel) != count)
 		throw_error(EINVAL, "from: there are " + std::to_string(count) +
 					    " elements, the shape has " + std::to_string(numel));
-	return Tensor::result(tensor_from_data(values, ints(size), options(dtype_of<T>)));
+	return Tensor::result(tensor_from_data(values, sizes, options(dtype_of<T>)));
 }
 
 /* A std::vector, std::array, std::span: what has data() and size(). */
@@ -73,6 +90,8 @@ template <class T> Tensor from(std::initializer_list<std::initializer_list<T>> r
 						    std::to_string(row.size()) + " elements");
 		values.insert(values.end(), row.begin(), row.end());
 	}
+	if (!rows.size()) /* from<float>({}) */
+		return from(values);
 	return from(values.data(), values.size(),
 		    shape{ static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns) });
 }
@@ -120,13 +139,21 @@ TENSOR_BINARY_(>, gt, b.lt(a))
 TENSOR_BINARY_(>=, ge, b.le(a))
 #undef TENSOR_BINARY_
 
-/* In place. The left side may be a view: x[0] += 1. */
+/* In place. The left side may be a temporary view: x[0] += 1. The result is that view then, and no reference to it. */
 #define TENSOR_ASSIGN_(op, call)                                           \
 	inline const Tensor &operator op(const Tensor &a, const Tensor &b) \
 	{                                                                  \
 		return a.call(b);                                          \
 	}                                                                  \
 	inline const Tensor &operator op(const Tensor &a, const scalar &b) \
+	{                                                                  \
+		return a.call(b);                                          \
+	}                                                                  \
+	inline Tensor operator op(const Tensor &&a, const Tensor &b)       \
+	{                                                                  \
+		return a.call(b);                                          \
+	}                                                                  \
+	inline Tensor operator op(const Tensor &&a, const scalar &b)       \
 	{                                                                  \
 		return a.call(b);                                          \
 	}
@@ -170,7 +197,7 @@ class grad_mode
 	tensor_grad_guard guard_;
 
       public:
-	explicit grad_mode(bool enabled) : guard_(tensor_grad_enter(enabled))
+	explicit grad_mode(flag enabled) : guard_(tensor_grad_enter(enabled))
 	{
 	}
 
@@ -199,14 +226,14 @@ struct enable_grad : grad_mode {
  * Gradients of the sum of the outputs with respect to the inputs; leaves keep theirs. An element is empty where no
  * output depends on the input. flags: TENSOR_RETAIN_GRAPH, TENSOR_CREATE_GRAPH
  */
-inline std::vector<Tensor> grad(const tensors &outputs, const tensors &inputs, unsigned flags = 0)
+inline std::vector<Tensor> grad(const tensors &outputs, const tensors &inputs, bits flags = 0)
 {
 	tensor_list_arg of = outputs, by = inputs;
 	std::vector<::tensor *> none(static_cast<std::size_t>(of.len)),
 		found(static_cast<std::size_t>(by.len));
 	std::vector<Tensor> list;
 
-	check(tensor_backward_ex(of, none.data(), by, found.data(), flags));
+	check(tensor_backward_ex(of, none.data(), by, found.data(), flags.flags()));
 	for (::tensor *t : found)
 		list.push_back(Tensor::maybe(t));
 	return list;
@@ -238,9 +265,9 @@ class channel
 	}
 
 	/* flags: TENSOR_SEND_READONLY */
-	void send(const Tensor &t, unsigned flags = 0)
+	void send(const Tensor &t, bits flags = 0)
 	{
-		check(tensor_send(channel_, t.get(), flags));
+		check(tensor_send(channel_, t.get(), flags.flags()));
 	}
 
 	/* A tensor on the sender's memory. EPIPE when the peer is gone. */
@@ -251,20 +278,20 @@ class channel
 };
 
 /* A tensor on the memory behind a descriptor, which stays the caller's. */
-inline Tensor from_buffer_fd(int fd, enum tensor_dtype dtype = TENSOR_DTYPE_NONE,
-			     const ints &size = ints::none(), int64_t offset = 0)
+inline Tensor from_buffer_fd(int fd, enum tensor_dtype type = TENSOR_DTYPE_NONE,
+			     const ints &size = ints::none(), integer offset = 0)
 {
-	return Tensor::result(tensor_from_buffer_fd(fd, dtype, size, offset));
+	return Tensor::result(tensor_from_buffer_fd(fd, type, size, offset));
 }
 
 /* ---- files ---- */
 
-inline Tensor load_npy(const std::string &path)
+inline Tensor load_npy(const text &path)
 {
 	return Tensor::result(tensor_load_npy(path.c_str(), nullptr));
 }
 
-inline void save_npy(const std::string &path, const Tensor &t)
+inline void save_npy(const text &path, const Tensor &t)
 {
 	check(tensor_save_npy(path.c_str(), t.get()));
 }

@@ -49,8 +49,8 @@ struct test_registration {
 	([&]() -> E {                                                                  \
 		try {                                                                  \
 			statement;                                                     \
-		} catch (const E &e) {                                                 \
-			return e;                                                      \
+		} catch (const E &thrown) {                                            \
+			return thrown;                                                 \
 		}                                                                      \
 		throw failure{ __FILE__ ":" CHECK_STRING(__LINE__) ": " #statement     \
 								   " throws no " #E }; \

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
 # The public headers, the first program of README.md and the tests of tests/cpp compile without a warning with
-# every compiler and standard (-Wall -Wextra -Wpedantic), and the programs run. Missing compilers are skipped.
+# every compiler and standard (-Wall -Wextra -Wpedantic; C++ also with the warnings of $strict, which a project that
+# includes the headers may have on), and the programs run. Missing compilers are skipped.
 set -u
 . tests/shell/check.bash
 build=$(readlink -f "$1")
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 flags="-Iinclude -Iinclude/uapi -I$build/gen/include -Wall -Wextra -Werror"
+strict="-Wshadow -Wconversion -Wsign-conversion -Wold-style-cast"
 link="-L$build -ltensor -Wl,-rpath,$build"
 
 # first NAME...: prints the first of these programs that is installed.
@@ -50,8 +52,10 @@ headers_compile_as_c() {
 headers_compile_as_cpp() {
 	needs "$cxx_compilers"
 	for cxx in $cxx_compilers; do
-		each_alone c++ $cxx c++17 include/tensor/*.h include/tensor/*.hpp
-		for std in $cxx_standards; do all_together c++ $cxx $std include/tensor/*.h include/tensor/*.hpp; done
+		each_alone c++ "$cxx $strict" c++17 include/tensor/*.h include/tensor/*.hpp
+		for std in $cxx_standards; do
+			all_together c++ "$cxx $strict" $std include/tensor/*.h include/tensor/*.hpp
+		done
 	done
 }
 
@@ -115,28 +119,43 @@ cpp_tests_pass_with_clang_and_later_standards() {
 	for t in tests/cpp/test_*.cc; do
 		set -- $cxx_compilers
 		for with in "$1 -std=c++20" "$2 -std=c++17 -O2" "$2 -std=c++20"; do
-			$with -Wpedantic $flags "$t" -o "$tmp/test" $link -pthread
+			$with -Wpedantic $strict $flags "$t" -o "$tmp/test" $link -pthread
 			"$tmp/test"
 		done
 	done
 }
 
-# refused LINE: passes if no compiler accepts the line in a function.
+# refused STATEMENT...: passes if every compiler reports an error for each of the statements, and none without them.
 refused() {
-	printf '#include <tensor/tensor.hpp>\nvoid f(tensor *x);\nvoid f(tensor *x) { %s }\n' "$1" >"$tmp/bad.cc"
+	local n
+	printf '#include <tensor/tensor.hpp>\nusing namespace libtensor; void f(); void f() {\n' >"$tmp/bad.cc"
+	{ cat "$tmp/bad.cc"; echo '}'; } >"$tmp/good.cc"
+	for cxx in $cxx_compilers; do $cxx -std=c++17 $flags -fsyntax-only "$tmp/good.cc"; done
+	printf '[](tensor *x, Tensor t) { %s };\n' "$@" >>"$tmp/bad.cc"
+	echo '}' >>"$tmp/bad.cc"
 	for cxx in $cxx_compilers; do
-		fails $cxx -std=c++17 $flags -Wno-unused -fsyntax-only "$tmp/bad.cc" 2>>"$tmp/said"
+		fails $cxx -std=c++17 $flags -w -fsyntax-only "$tmp/bad.cc" 2>"$tmp/said"
+		for n in $(seq 3 $(($# + 2))); do
+			grep -q "bad.cc:$n:" "$tmp/said" || { echo "$cxx accepts $(sed -n ${n}p "$tmp/bad.cc")"; return 1; }
+		done
 	done
 }
 
 # A std::initializer_list that outlives its elements gave shapes of zeros with clang++ -O2.
-dangling_shape_does_not_compile() {
+dangling_lists_do_not_compile() {
 	needs "$cxx_compilers"
-	refused 'tensor_ints size = TENSOR_SHAPE(2, 3); tensor_zeros(size, tensor_options());'
-	refused 'tensor_list list = TENSOR_LIST(x, x); tensor_cat(list, 0);'
-	refused 'libtensor::zeros({2, 2})[0] = libtensor::ones({2});'
-	refused 'libtensor::ones({2}).sum(1, 1);  libtensor::Tensor t = x;'
+	refused 'tensor_ints size = TENSOR_SHAPE(2, 3);' 'tensor_list list = TENSOR_LIST(x, x);' \
+		'tensor_ints size = ints{ 2, 3 };' 'tensor_list list = tensors{ t, t };'
+}
+
+# The other refusals are in tests/cpp/test_cpp_arguments.cc. The number 0, which is also a null pointer, is one only
+# where it is written in the call.
+wrong_arguments_do_not_compile() {
+	needs "$cxx_compilers"
+	refused 'zeros({2, 2})[0] = ones({2});' 't.sum(1, 1);' 'Tensor u = x;' 't.sum(0, 0);' 't.sum(0, f64);' \
+		't.div(2, 0);' 'einsum(0, { t });' 't.sort(1, 0);' 't.view(nullptr);' 'zeros({ 2.0 });' 'if (t == 0) return;' \
+		'TENSOR_SHAPE(2.5);' 'TENSOR_SHAPE(true);' 'TENSOR_DEVICE_CUDA(1.5);'
 }
 
 check_all headers_compile_as_c headers_compile_as_cpp first_program_runs_in_c first_program_runs_in_cpp \
-	first_program_of_the_guide_runs other_blocks_of_the_guide_run cpp_tests_pass_with_clang_and_later_standards dangling_shape_does_not_compile
+	first_program_of_the_guide_runs other_blocks_of_the_guide_run cpp_tests_pass_with_clang_and_later_standards dangling_lists_do_not_compile wrong_arguments_do_not_compile

@@ -2,7 +2,8 @@
 """Writes tensor/ops.hpp: class Tensor with a method for every operator on it, and a free function for every operator.
 
 Overloads of an operator share its name. Where two of them could be called with the same arguments, the later one
-loses defaults until they differ.
+loses defaults until they differ. Where an argument converts to parameters of different types of two overloads, the
+narrower parameter is deduced, which is a better match than a conversion: see deduce().
 """
 import re
 import textwrap
@@ -15,20 +16,20 @@ PARAMETERS = {
     'Tensor?': ('const Tensor &', 'given({})'),
     'Tensor[]': ('const tensors &', '{}'),
     'Tensor?[]': ('const tensors &', '{}'),
-    'int': ('int64_t ', '{}'),
-    'int?': ('std::optional<int64_t> ', 'given({})'),
+    'int': ('integer ', '{}'),
+    'int?': ('optional_integer ', 'given({})'),
     'int[]': ('const ints &', '{}'),
     'int[]?': ('const ints &', '{}'),
-    'bool': ('bool ', '{}'),
-    'bool?': ('std::optional<bool> ', 'given({})'),
-    'bool[]': ('uint64_t ', '{}'),
-    'float': ('double ', '{}'),
-    'float?': ('std::optional<double> ', 'given({})'),
+    'bool': ('flag ', '{}'),
+    'bool?': ('optional_flag ', 'given({})'),
+    'bool[]': ('bits ', '{}.mask()'),
+    'float': ('floating ', '{}'),
+    'float?': ('optional_floating ', 'given({})'),
     'float[]': ('const floats &', '{}'),
     'float[]?': ('const floats &', '{}'),
-    'str': ('const std::string &', '{}.c_str()'),
-    'str?': ('const char *', '{}'),
-    'Scalar': ('const scalar &', '{}'),
+    'str': ('const text &', '{}.c_str()'),
+    'str?': ('const text &', '{}.c_str()'),
+    'Scalar': ('const scalar &', 'needed({})'),
     'Scalar?': ('const scalar &', '{}'),
     'Scalar[]': ('const scalars &', '{}'),
     'ScalarType': ('enum tensor_dtype ', '{}'),
@@ -40,9 +41,26 @@ PARAMETERS = {
 }
 
 # Defaults that are None
-NOT_GIVEN = {'int[]?': 'ints::none()', 'float[]?': 'floats::none()', 'int?': 'std::nullopt', 'bool?': 'std::nullopt',
-             'float?': 'std::nullopt', 'str?': 'nullptr', 'ScalarType?': 'TENSOR_DTYPE_NONE',
+NOT_GIVEN = {'int[]?': 'ints::none()', 'float[]?': 'floats::none()', 'ScalarType?': 'TENSOR_DTYPE_NONE',
              'Layout?': 'TENSOR_LAYOUT_NONE', 'MemoryFormat?': 'TENSOR_MEMORY_FORMAT_NONE'}
+
+# The arguments that convert to a type, from the narrowest type to the widest. Braces of one element convert to all
+# types that are classes.
+ACCEPTS = {
+    'flag ': {'bool'},
+    'optional_flag ': {'bool', 'nullopt'},
+    'integer ': {'int'},
+    'optional_integer ': {'int', 'nullopt'},
+    'floating ': {'int', 'floating'},
+    'optional_floating ': {'int', 'floating', 'nullopt'},
+    'const scalar &': {'bool', 'int', 'floating', 'braces'},
+    'const ints &': {'int', 'braces'},
+    'const floats &': {'int', 'floating', 'braces'},
+    'const scalars &': {'braces'},
+}
+
+# Names of parameters that are names of types in C++
+RENAMED = {'dtype': 'type'}
 
 # Methods that class tensor_base has by hand, for more types of arguments
 BY_HAND = {'item', 'index', 'index_put', 'index_put_', 'is_nonzero'}
@@ -50,16 +68,33 @@ BY_HAND = {'item', 'index', 'index_put', 'index_put_', 'is_nonzero'}
 
 class Parameter:
     def __init__(self, op, arg, name):
-        self.name = name
+        self.name = RENAMED.get(name, name)
+        self.deduced = None  # the name of a deduced type
+        self.keyword = arg is not None and arg.keyword
         if arg is None:  # the gathered options
-            self.type, self.call, self.default = 'const options &', name, '{}'
+            self.type, self.form, self.default = 'const options &', '{}', '{}'
             return
         self.type, call = PARAMETERS[arg.type]
-        self.call = call.format(name)
+        self.form = call
         enum = api.enumeration(op, arg)
         if enum:
             self.type = f'{enum} '
         self.default = self.default_of(arg, enum)
+
+    @property
+    def plain_type(self):
+        return self.type.removeprefix('const ').rstrip('& ')
+
+    @property
+    def call(self):
+        """The expression in the call of the C function."""
+        return self.form.format(f'static_cast<libtensor::{self.plain_type}>({self.name})' if self.deduced else self.name)
+
+    def declare(self, defaults):
+        default = f' = {self.default}' if defaults and self.default is not None else ''
+        if self.deduced:
+            default = default.replace('= {}', f'= {self.plain_type}()')
+        return (f'{self.deduced} ' if self.deduced else self.type) + self.name + default
 
     @staticmethod
     def default_of(arg, enum):
@@ -115,12 +150,31 @@ class Function:
             return {'Scalar': 'tensor_scalar', 'int': 'int64_t', 'bool': 'bool', 'float': 'double'}[op.plain_result]
         return result_struct(op) if op.multi else 'Tensor'
 
-    def declare(self, method, defaults=True, scope=''):
-        first = 1 if method else 0
-        text = ', '.join(p.type + p.name + (f' = {p.default}' if defaults and p.default is not None else '')
-                         for p in self.parameters[first:])
-        result = self.result + ('' if self.result.endswith('&') else ' ')
-        return f'{result}{scope}{self.name}({text})' + (' const' if method else '')
+    def declare(self, method, defaults=True, scope='', inline=''):
+        parameters = self.parameters[1 if method else 0:]
+        text = ', '.join(p.declare(defaults) for p in parameters)
+        result = self.result if method else self.result.replace('const Tensor &', 'Tensor')
+        result += '' if result.endswith('&') else ' '
+        qualifier = (' const &' if self.result.endswith('&') else ' const') if method else ''
+        return f'{self.template(parameters, defaults)}{inline}{result}{scope}{self.name}({text}){qualifier}'
+
+    @staticmethod
+    def template(parameters, defaults):
+        """The line with the parameters of a template, or nothing."""
+        deduced = [p for p in parameters if p.deduced]
+        if not deduced:
+            return ''
+        names = [f'class {p.deduced}' + (f' = {p.plain_type}' if defaults and p.default is not None else '')
+                 for p in deduced]
+        names += ['class' + (' = ' if defaults else ' /* = ') + f'if_converts<{p.deduced}, {p.plain_type}>' +
+                  ('' if defaults else ' */') for p in deduced]
+        return f'template <{", ".join(names)}>\n'
+
+    def on_temporary(self):
+        """An in-place method of a temporary tensor returns the tensor, because a reference to it would dangle."""
+        names = ', '.join(p.name for p in self.parameters[1:])
+        declared = self.declare(True).replace('const Tensor &', 'Tensor ', 1)
+        return f'{declared}&\n{{\n\treturn {self.name}({names});\n}}\n'
 
     def body(self, method):
         op = self.op
@@ -168,7 +222,7 @@ def separate(functions):
     for f in kept:
         for other in kept:
             if other is not f and other.name == f.name:
-                choose_flags(f, other)
+                deduce(f, other)
     return kept
 
 
@@ -178,11 +232,23 @@ def clash(f, other):
     return f.name == other.name and any(f.types[:n] == other.types[:n] for n in range(low, high + 1))
 
 
-def choose_flags(f, other):
-    """A number must not convert to the bool of one overload where another one takes a number there."""
-    for mine, its in zip(f.parameters, other.parameters):
-        if mine.type == 'bool ' and its.type in ('int64_t ', 'const ints &', 'std::optional<int64_t> '):
-            mine.type = 'flag '
+def deduce(f, other):
+    """Makes parameters of f deduced where a wider one of the other overload takes the same argument.
+
+    A bool that comes first in f and is keyword-only in the schema, as `stable` of sort, could be taken for another one.
+    It needs the next argument to follow.
+    """
+    wide = list(ACCEPTS)
+    for i, (mine, its) in enumerate(zip(f.parameters, other.parameters)):
+        if mine.type == its.type:
+            continue
+        if mine.keyword and 'bool' in ACCEPTS.get(mine.type, ()) and its.type == 'integer ':
+            for p in f.parameters[:i + 2]:
+                p.default = None
+        if not (ACCEPTS.get(mine.type, set()) & ACCEPTS.get(its.type, set())):
+            continue
+        if wide.index(mine.type) < wide.index(its.type):
+            mine.deduced = f'T{i}'
 
 
 def comment(op, indent):
@@ -222,16 +288,18 @@ def header(ops):
     for f in methods:
         out.append(comment(f.op, '\t'))
         if f in late:
-            out.append(f'\t{f.declare(True)};\n\n')
+            out.append(indented(f'{f.declare(True)};\n') + '\n')
         else:
             out.append(indented(f'{f.declare(True)}\n{{\n{f.body(True)}}}\n') + '\n')
+        if f.result == 'const Tensor &':
+            out.append(indented(f.on_temporary()) + '\n')
     out.append('};\n\n')
     for name, fields in structs.items():
         out.append(f'struct {name} {{\n' + ''.join(f'\tTensor {n};\n' for n in fields) + '};\n\n')
     for f in late:
-        out.append(f'inline {f.declare(True, False, "Tensor::")}\n{{\n{f.body(True)}}}\n\n')
+        out.append(f'{f.declare(True, False, "Tensor::", "inline ")}\n{{\n{f.body(True)}}}\n\n')
     for f in functions:
         out.append(comment(f.op, ''))
-        out.append(f'inline {f.declare(False)}\n{{\n{f.body(False)}}}\n\n')
+        out.append(f'{f.declare(False, inline="inline ")}\n{{\n{f.body(False)}}}\n\n')
     out.append('} /* namespace libtensor */\n\n#endif\n')
     return ''.join(out)
