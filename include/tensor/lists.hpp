@@ -63,9 +63,15 @@ class shape
 		return sizes_ + dims_;
 	}
 
-	int64_t operator[](std::size_t i) const
+	/* A negative index counts from the end. */
+	int64_t operator[](integer dimension) const
 	{
-		return sizes_[i];
+		const int64_t i = dimension;
+
+		if (i < -dims_ || i >= dims_)
+			throw_error(EINVAL,
+				    "shape: dimension " + std::to_string(i) + " is out of range");
+		return sizes_[i < 0 ? i + dims_ : i];
 	}
 
 	bool operator==(const shape &other) const

@@ -9,6 +9,7 @@
 
 #include <tensor/handle.hpp>
 
+#include <climits>
 #include <optional>
 
 namespace libtensor
@@ -19,8 +20,8 @@ inline constexpr bool is_one_of = (std::is_same_v<T, Types> || ...);
 
 /* The integer types without bool and characters. int8_t and uint8_t are integers. */
 template <class T>
-inline constexpr bool is_integer =
-	std::is_integral_v<T> && !is_one_of<T, bool, char, wchar_t, char16_t, char32_t>;
+inline constexpr bool is_integer = std::is_integral_v<T> && sizeof(T) <= sizeof(int64_t) &&
+				   !is_one_of<T, bool, char, wchar_t, char16_t, char32_t>;
 #ifdef __cpp_char8_t
 template <> inline constexpr bool is_integer<char8_t> = false;
 #endif
@@ -34,9 +35,9 @@ class integer
 	template <class T, class = std::enable_if_t<is_integer<T>>>
 	constexpr integer(T value) : value_(static_cast<int64_t>(value))
 	{
-		if ((std::is_unsigned_v<T> && value_ < 0) || static_cast<T>(value_) != value)
+		if (std::is_unsigned_v<T> && value_ < 0)
 			throw_error(EOVERFLOW, "integer: " + std::to_string(value) +
-						       " is out of the range of int64_t");
+						       " is above the greatest int64_t");
 	}
 
 	constexpr operator int64_t() const
@@ -95,8 +96,10 @@ class bits
 		return value_;
 	}
 
-	constexpr unsigned flags() const
+	unsigned flags() const
 	{
+		if (value_ > UINT_MAX)
+			throw_error(EINVAL, "flags: there is no bit above bit 31");
 		return static_cast<unsigned>(value_);
 	}
 };
@@ -181,13 +184,13 @@ class scalar
 	}
 };
 
-/* For an argument declared Scalar, which has to be given. */
-inline tensor_scalar needed(const scalar &number)
+/* For an argument declared Scalar, which has to be given. which: "add.Scalar: argument other" */
+inline tensor_scalar needed(const scalar &number, const char *which)
 {
 	const tensor_scalar value = number;
 
 	if (value.kind == TENSOR_SCALAR_NONE)
-		throw_error(EINVAL, "scalar: the number is empty");
+		throw_error(EINVAL, std::string(which) + " is an empty scalar");
 	return value;
 }
 
@@ -205,6 +208,8 @@ class text
 
 	text(const std::string &value) : value_(value)
 	{
+		if (value.find('\0') != std::string::npos)
+			throw_error(EINVAL, "string: there is a NUL byte in it");
 	}
 
 	template <class T, class = std::enable_if_t<std::is_convertible_v<T, const char *> &&

@@ -142,6 +142,7 @@ TEST(size_takes_integers_alone)
 	REFUSED((std::array<double, 2>{ 2, 3 }), libtensor::zeros(v));
 	REFUSED((std::vector<bool>{}), libtensor::zeros(v));
 	REFUSED("23", libtensor::zeros(v));
+	REFUSED(2.9, shape()[v]);
 	REFUSED(2.9, shape{ v });
 	REFUSED(true, shape{ v });
 	REFUSED(2.9, t.view(v));
@@ -202,6 +203,9 @@ TEST(integers_out_of_range_are_refused)
 	CHECK(code_of([] { (void)matrix()[UINT64_MAX]; }) == EOVERFLOW);
 	CHECK(code_of([] { (void)cuda(256); }) == EINVAL &&
 	      code_of([] { (void)cuda(-1); }) == EINVAL);
+	CHECK(code_of([] { (void)matrix().sizes()[2]; }) == EINVAL && matrix().sizes()[-1] == 3);
+	CHECK(code_of([] { matrix().sum().backward(1ull << 40); }) == EINVAL);
+	CHECK(code_of([] { save_npy(std::string("a\0b", 3), matrix()); }) == EINVAL);
 	CHECK(cuda(3).index == 3 && cuda().index == 0);
 	static_assert(cuda(2).index == 2, "a device is a constant");
 	CHECK(TENSOR_DEVICE_CUDA(300).index < 0 && TENSOR_DEVICE_CUDA(3).index == 3);
@@ -304,18 +308,31 @@ TEST(reference_to_a_temporary_is_not_returned)
 
 TEST(tensor_without_an_address_is_refused)
 {
-	static Tensor sparse = ones({ 2, 2 }).to_sparse(),
-		      blocked = ones({ 2, 3, 4, 4 }).to_mkldnn();
+	static Tensor sparse = ones({ 2, 2 }).to_sparse();
 
 	CHECK(code_of([] { (void)sparse.data<float>(); }) == EOPNOTSUPP);
 	CHECK(code_of([] { (void)sparse.mutable_data<float>(); }) == EOPNOTSUPP);
-	CHECK(code_of([] { (void)blocked.data<float>(); }) == EOPNOTSUPP);
-	CHECK(code_of([] { (void)blocked.mutable_data<float>(); }) == EOPNOTSUPP);
 	CHECK(tensor_last_error()->code == 0);
-	sparse = blocked = Tensor();
+	sparse = Tensor();
 	(void)zeros({ 0 }).data<float>();
 	(void)zeros({ 0 }).mutable_data<float>();
 }
+
+#ifndef __SANITIZE_ADDRESS__ /* LeakSanitizer of gcc 12 crashes in a process that loaded oneDNN */
+TEST(blocked_tensor_has_no_address)
+{
+	static Tensor blocked;
+
+	try {
+		blocked = ones({ 2, 3, 4, 4 }).to_mkldnn();
+	} catch (const error &) {
+		return; /* without the plugin */
+	}
+	CHECK(code_of([] { (void)blocked.data<float>(); }) == EOPNOTSUPP);
+	CHECK(code_of([] { (void)blocked.mutable_data<float>(); }) == EOPNOTSUPP);
+	blocked = Tensor();
+}
+#endif
 
 TEST(empty_tensor_is_named)
 {
@@ -331,7 +348,10 @@ TEST(empty_tensor_is_named)
 
 TEST(empty_scalar_is_refused)
 {
-	CHECK(code_of([] { matrix() + scalar(); }) == EINVAL);
+	error e = CHECK_THROWS(error, matrix() + scalar());
+
+	CHECK(e.code() == EINVAL && e.op() == "add.Scalar" &&
+	      std::string(e.what()).find("argument other") != std::string::npos);
 	CHECK(code_of([] { full({ 2 }, {}); }) == EINVAL);
 	CHECK(holds(from<float>({ 1, 5 }).clamp(scalar(), 2), { 1, 2 }));
 }

@@ -29,7 +29,7 @@ PARAMETERS = {
     'float[]?': ('const floats &', '{}'),
     'str': ('const text &', '{}.c_str()'),
     'str?': ('const text &', '{}.c_str()'),
-    'Scalar': ('const scalar &', 'needed({})'),
+    'Scalar': ('const scalar &', 'needed({}, "@")'),
     'Scalar?': ('const scalar &', '{}'),
     'Scalar[]': ('const scalars &', '{}'),
     'ScalarType': ('enum tensor_dtype ', '{}'),
@@ -75,7 +75,7 @@ class Parameter:
             self.type, self.form, self.default = 'const options &', '{}', '{}'
             return
         self.type, call = PARAMETERS[arg.type]
-        self.form = call
+        self.form = call.replace('@', f'{op.name}: argument {name}')
         enum = api.enumeration(op, arg)
         if enum:
             self.type = f'{enum} '
