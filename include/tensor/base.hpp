@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A part of <tensor/tensor.hpp>: the members of class Tensor that are not operators. T is Tensor; <tensor/ops.hpp>, which is generated,
- * derives it from tensor_base<Tensor>.
+ * A part of <tensor/tensor.hpp>: the members of class Tensor that are not operators. T is Tensor; <tensor/ops.hpp>,
+ * which is generated, derives it from tensor_base<Tensor>.
  */
 #ifndef TENSOR_BASE_HPP
 #define TENSOR_BASE_HPP

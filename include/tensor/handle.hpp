@@ -95,8 +95,9 @@ class handle
       public:
 	handle() noexcept = default;
 
-	/* Takes over a reference that the caller owns. */
-	explicit handle(::tensor *owned) noexcept : t_(owned)
+	/* Takes over a reference that the caller owns. The number 0 is no null pointer here. */
+	template <class T, class = std::enable_if_t<std::is_same_v<T, ::tensor *>>>
+	explicit handle(T owned) noexcept : t_(owned)
 	{
 	}
 

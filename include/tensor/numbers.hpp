@@ -184,6 +184,23 @@ class scalar
 	}
 };
 
+/* For an argument declared Scalar?. */
+class optional_scalar : public scalar
+{
+      public:
+	using scalar::scalar;
+
+	optional_scalar() = default;
+
+	optional_scalar(const scalar &number) : scalar(number)
+	{
+	}
+
+	optional_scalar(std::nullopt_t)
+	{
+	}
+};
+
 /* For an argument declared Scalar, which has to be given. which: "add.Scalar: argument other" */
 inline tensor_scalar needed(const scalar &number, const char *which)
 {
@@ -206,18 +223,21 @@ class text
 	{
 	}
 
-	text(const std::string &value) : value_(value)
+	/* std::string, std::string_view, std::filesystem::path. A template, because { 0 } is a null std::string otherwise. */
+	template <class T, class = std::enable_if_t<std::is_class_v<T> &&
+						    std::is_constructible_v<std::string, const T &>>>
+	text(const T &value) : value_(std::string(value))
 	{
-		if (value.find('\0') != std::string::npos)
+		if (value_->find('\0') != std::string::npos)
 			throw_error(EINVAL, "string: there is a NUL byte in it");
 	}
 
-	template <class T, class = std::enable_if_t<std::is_convertible_v<T, const char *> &&
-						    !std::is_null_pointer_v<T>>>
+	/* NULL is not given. A template, because 0 is a null pointer otherwise. */
+	template <class T, class = std::enable_if_t<is_one_of<T, const char *, char *>>>
 	text(T value)
 	{
-		if (const char *characters = value)
-			value_ = characters;
+		if (value)
+			value_ = value;
 	}
 
 	/* NULL where none is given. Valid as long as this object. */

@@ -9,7 +9,9 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
+#include <string_view>
 
 using namespace libtensor;
 
@@ -184,12 +186,17 @@ TEST(other_numbers_are_no_bool)
 	REFUSED(0, libtensor::einsum(v, { t }));
 	COMPILES("floor", t.div(2, v));
 	COMPILES(std::string("floor"), t.div(2, v));
+	COMPILES(std::string_view("floor"), t.div(2, v));
+	COMPILES(std::filesystem::path("x.npy"), load_npy(v));
 	COMPILES(std::nullopt, t.div(2, v));
 	REFUSED(f64, t.add(v));
 	REFUSED(1, t.to(v));
 	COMPILES(f64, t.to(v));
 	REFUSED(1.5, cuda(v));
 	REFUSED(true, cuda(v));
+	REFUSED(nullptr, Tensor(v));
+	CHECK(conv1d(ones({ 1, 1, 3 }), ones({ 1, 1, 2 }), {}, { 1 }, { 0 }).numel() == 2);
+	CHECK(conv1d(ones({ 1, 1, 3 }), ones({ 1, 1, 2 }), {}, 1, "same").numel() == 3);
 	CHECK(holds(linalg_matrix_rank(matrix(), 1e-3), { 2 }));
 }
 
@@ -354,6 +361,9 @@ TEST(empty_scalar_is_refused)
 	      std::string(e.what()).find("argument other") != std::string::npos);
 	CHECK(code_of([] { full({ 2 }, {}); }) == EINVAL);
 	CHECK(holds(from<float>({ 1, 5 }).clamp(scalar(), 2), { 1, 2 }));
+	CHECK(holds(from<float>({ 1, 5 }).clamp(std::nullopt, 2), { 1, 2 }));
+	CHECK(holds(from<float>({ 1, 5 }).clamp({}, 2), { 1, 2 }));
+	REFUSED(std::nullopt, t + v);
 }
 
 TEST(from_counts_the_elements)

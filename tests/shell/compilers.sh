@@ -125,6 +125,14 @@ cpp_tests_pass_with_clang_and_later_standards() {
 	done
 }
 
+every_function_can_be_called() {
+	needs "$cxx_compilers"
+	for style in plain integers zeros sizes; do
+		python3 tests/cpp/every_call.py "$build/gen/include/tensor/ops.hpp" $style >"$tmp/$style.cc"
+		for cxx in $cxx_compilers; do $cxx -std=c++17 $strict $flags -fsyntax-only "$tmp/$style.cc"; done
+	done
+}
+
 # refused STATEMENT...: passes if every compiler reports an error for each of the statements, and none without them.
 refused() {
 	local n
@@ -153,9 +161,11 @@ dangling_lists_do_not_compile() {
 wrong_arguments_do_not_compile() {
 	needs "$cxx_compilers"
 	refused 'zeros({2, 2})[0] = ones({2});' 't.sum(1, 1);' 'Tensor u = x;' 't.sum(0, 0);' 't.sum(0, f64);' \
-		't.div(2, 0);' 'einsum(0, { t });' 't.sort(1, 0);' 't.view(nullptr);' 'zeros({ 2.0 });' 'if (t == 0) return;' \
-		'TENSOR_SHAPE(2.5);' 'TENSOR_SHAPE(true);' 'TENSOR_DEVICE_CUDA(1.5);'
+		't.div(2, 0);' 'einsum(0, { t });' 'einsum({ 0 }, { t });' 't.add({ nullptr });' 't.sort(1, 0);' \
+		't.view(nullptr);' 'zeros({ 2.0 });' 'if (t == 0) return;' 'TENSOR_SHAPE(2.5);' 'TENSOR_SHAPE(true);' \
+		'TENSOR_DEVICE_CUDA(1.5);'
 }
 
 check_all headers_compile_as_c headers_compile_as_cpp first_program_runs_in_c first_program_runs_in_cpp \
-	first_program_of_the_guide_runs other_blocks_of_the_guide_run cpp_tests_pass_with_clang_and_later_standards dangling_lists_do_not_compile wrong_arguments_do_not_compile
+	first_program_of_the_guide_runs other_blocks_of_the_guide_run cpp_tests_pass_with_clang_and_later_standards \
+	every_function_can_be_called dangling_lists_do_not_compile wrong_arguments_do_not_compile
