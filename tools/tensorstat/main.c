@@ -240,6 +240,27 @@ static enum status take_options(int argc, char **argv, struct options *o, char *
 	return status;
 }
 
+static enum status run_words(char **word, const struct options *o)
+{
+	if (strcmp(*word, "help") != 0 && strcmp(*word, "version") != 0)
+		return run_command(word, o);
+	fputs(**word == 'h' ? usage : "tensorstat " TENSOR_RELEASE "\n", stdout);
+	return STATUS_OK;
+}
+
+/* Every command ends here: what it printed may be in the buffer of stdout, and an earlier write may have failed. */
+static enum status check_output(enum status status)
+{
+	bool failed;
+
+	errno = 0;
+	failed = fflush(stdout) == EOF || ferror(stdout);
+	if (!failed || status != STATUS_OK)
+		return status;
+	complain("standard output: %s", errno ? strerror(errno) : "a write failed");
+	return STATUS_ERROR;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .color = color_by_default() };
@@ -253,14 +274,5 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return STATUS_USAGE;
 	}
-	if (!strcmp(*word, "help") || !strcmp(*word, "version")) {
-		fputs(**word == 'h' ? usage : "tensorstat " TENSOR_RELEASE "\n", stdout);
-		return STATUS_OK;
-	}
-	status = run_command(word, &o);
-	if (fflush(stdout) == EOF && status == STATUS_OK) {
-		complain("standard output: %s", strerror(errno));
-		status = STATUS_ERROR;
-	}
-	return status;
+	return check_output(run_words(word, &o));
 }

@@ -221,6 +221,25 @@ static int imitation(const void *page, size_t size)
 	return fd;
 }
 
+static void every_command_reports_output_that_was_not_written(void **state)
+{
+	static const char *const commands[] = { "help",	       "version",     "--help",
+						"-V",	       "buffer show", "buffer help",
+						"client -j",   "export show", "user show -j",
+						"device show", "stat 0.1 1",  "metrics",
+						"top 1",       "doctor" };
+	char command[64];
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		snprintf(command, sizeof(command), "%s 2>&1 >/dev/full; exit $?", commands[i]);
+		assert_int_not_equal(tensorstat_run(command), 0);
+		if (i < 4) {
+			assert_int_equal(tensorstat_run(command), 1);
+			assert_says("standard output: No space left on device");
+		}
+	}
+}
+
 static void descriptor_of_another_process_is_validated(void **state)
 {
 	struct descriptor_page page = { .d = { .dtype = TENSOR_F32, .ndim = 1, .sizes = { -7 } } };
@@ -272,6 +291,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(buffer_with_two_holders_is_one_row),
 		cmocka_unit_test(clients_are_listed),
 		cmocka_unit_test(exit_status_depends_on_the_error),
+		cmocka_unit_test(every_command_reports_output_that_was_not_written),
 		cmocka_unit_test(descriptor_of_another_process_is_validated),
 		cmocka_unit_test(memfd_of_another_program_is_not_listed),
 	};

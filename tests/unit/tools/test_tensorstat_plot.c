@@ -263,6 +263,19 @@ static void interrupt_draws_what_was_sampled(void **state)
 	assert_says("</svg>\n");
 }
 
+/* SIGXFSZ, at the limit of a file's size, is a signal that arrives while the temporary file is written. */
+static void signal_leaves_no_temporary_file(void **state)
+{
+	char command[2 * PATH_MAX];
+
+	write_file("one.json", "{\"time_ms\":0,\"bytes\":1}\n{\"time_ms\":1000,\"bytes\":2}\n");
+	snprintf(command, sizeof(command), "ulimit -f 1; %s plot from %s/one.json to %s/one.svg",
+		 tool, folder, folder);
+	assert_int_not_equal(system(command), 0);
+	snprintf(command, sizeof(command), "[ \"$(ls %s)\" = one.json ]", folder);
+	assert_int_equal(system(command), 0);
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_new, folder_drop)
 
 int main(void)
@@ -276,6 +289,7 @@ int main(void)
 		IN_FOLDER(page_has_the_picture_and_a_table),
 		IN_FOLDER(file_is_replaced_or_kept),
 		IN_FOLDER(only_regular_files_are_replaced),
+		IN_FOLDER(signal_leaves_no_temporary_file),
 		IN_FOLDER(far_times_are_refused),
 		IN_FOLDER(invalid_arguments_are_refused),
 		cmocka_unit_test(terminal_gets_no_svg),

@@ -2,6 +2,7 @@
 #include "output/file.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,47 @@ static enum status write_in_place(const char *path, enum status (*put)(FILE *out
 	return status;
 }
 
+/* ---- a signal that ends the program while the temporary file exists ---- */
+
+static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ };
+static char *volatile unfinished; /* the temporary file, or NULL */
+
+static void remove_unfinished(int sig)
+{
+	if (unfinished)
+		unlink(unfinished);
+	/* The action is the default one again, and the signal is not blocked. */
+	raise(sig);
+}
+
+static void handle_signals(void)
+{
+	struct sigaction action = { .sa_handler = remove_unfinished,
+				    .sa_flags = (int)SA_RESETHAND | SA_NODEFER };
+	struct sigaction before;
+
+	for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++)
+		if (!sigaction(ending[i], NULL, &before) && before.sa_handler != SIG_IGN)
+			sigaction(ending[i], &action, NULL);
+}
+
+/* As mkstemp(). No signal arrives between the creation and the record of the name. */
+static int make_temporary(char *temporary)
+{
+	sigset_t all, before;
+	int fd, error;
+
+	handle_signals();
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	fd = mkstemp(temporary);
+	error = errno;
+	unfinished = fd < 0 ? NULL : temporary;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = error;
+	return fd;
+}
+
 static enum status replace(const char *path, mode_t mode,
 			   enum status (*put)(FILE *out, const void *arg), const void *arg)
 {
@@ -43,10 +85,13 @@ static enum status replace(const char *path, mode_t mode,
 	/* The name does not end in .prom, so that the collector of node_exporter ignores it. */
 	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
 		return STATUS_ERROR;
-	fd = mkstemp(temporary);
+	fd = make_temporary(temporary);
 	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!out) {
 		status = file_error(temporary);
+		if (fd >= 0)
+			unlink(temporary);
+		unfinished = NULL;
 		free(temporary);
 		return status;
 	}
@@ -59,6 +104,7 @@ static enum status replace(const char *path, mode_t mode,
 		status = file_error(path);
 	if (status)
 		unlink(temporary);
+	unfinished = NULL;
 	free(temporary);
 	return status;
 }
