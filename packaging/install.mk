@@ -2,6 +2,7 @@
 #
 #   make install [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=] [SYSLIBDIR=/usr/lib] [SRCDIR=/usr/src]
 #   make uninstall    with the same variables
+#   make test-install-container [SUITE=bookworm]    installs and uninstalls as a user and as root in a clean chroot
 #   make install-lib | install-dev | install-tools | install-system | install-dkms    parts of it
 #
 # A part is a list of MODE:SOURCE:FOLDER/NAME, where FOLDER is the name of a variable below. Paths may
@@ -9,13 +10,23 @@
 # Other fragments may add to a part: INSTALL_dev += $(call into,0644,FILES,MANDIR/man3).
 # Nothing is executed on the machine: docs/install.md has the commands that load the module.
 
-# The shell commands below quote PREFIX with '.
+empty :=
+define newline
+
+$(empty)
+endef
+
+# The shell commands below quote PREFIX with ', and $(shell) would join two lines.
 quote := '
 ifneq ($(findstring $(quote),$(PREFIX)),)
 $(error PREFIX contains a quotation mark ('): $(PREFIX))
 endif
-# `make install PREFIX=/usr/` is /usr.
-override PREFIX := $(or $(shell printf '%s' '$(PREFIX)' | sed 's|//*$$||'),/)
+ifneq ($(findstring $(newline),$(PREFIX)),)
+$(error PREFIX contains a control character)
+endif
+# `make install PREFIX=/usr/./` is /usr. packaging/install-files does the same with all folders.
+override PREFIX := $(or $(shell printf '%s' '$(PREFIX)' | sed -e 's|//*|/|g' -e ':again' -e 's|/\./|/|' -e 't again' \
+	-e 's|/\.$$|/|' -e 's|/$$||'),/)
 BINDIR       ?= $(PREFIX)/bin
 INCLUDEDIR   ?= $(PREFIX)/include
 DATADIR      ?= $(PREFIX)/share
@@ -73,12 +84,6 @@ PARTS := lib dev tools system dkms
 # What `make install` copies: with a user's prefix nothing that lies outside of it.
 PARTS_HERE := lib dev tools $(if $(filter yes,$(SYSTEM_PREFIX)),system dkms)
 
-empty :=
-define newline
-
-$(empty)
-endef
-
 # The lines of a part for packaging/install-files, and the files of build/ among its sources.
 list_of = $(foreach e,$(INSTALL_$(1)),$(1) $(subst :, ,$(e))$(newline))
 built_of = $(filter $(B)/%,$(foreach p,$(1),$(foreach e,$(INSTALL_$(p)),$(word 2,$(subst :, ,$(e))))))
@@ -116,3 +121,8 @@ endif
 
 uninstall:
 	@packaging/install-files uninstall $(PARTS)
+
+.PHONY: test-install-container
+test-install-container: all
+	@command -v debootstrap >/dev/null || packaging/install-deps guest
+	@tests/packaging/test-install '$(or $(SUITE),bookworm)' '$(LEVELS)'

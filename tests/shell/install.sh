@@ -193,6 +193,110 @@ quotation_mark_in_the_prefix_is_refused() {
 	[ ! -e "$tmp/quote" ]
 }
 
+# interrupted PREFIX SIGNAL N: an install whose N-th file is written in part, and which ends there: by this signal,
+# or with SIGNAL=FAIL by an error of the copy.
+interrupted() {
+	mkdir -p "$tmp/work/bin"
+	cat >"$tmp/work/bin/install" <<-'SHIM'
+		#!/bin/bash
+		echo >>"$CALLS"
+		[ "$(wc -l <"$CALLS")" -ge "$AT" ] || exec /usr/bin/install "$@"
+		: >"${!#}"
+		[ "$HOW" = FAIL ] || kill "-$HOW" $PPID
+		exit 1
+	SHIM
+	chmod 755 "$tmp/work/bin/install"
+	rm -f "$tmp/work/calls"
+	fails env PATH="$tmp/work/bin:$PATH" CALLS="$tmp/work/calls" HOW="$2" AT="$3" \
+		make --no-print-directory install-dev install-tools PREFIX="$1"
+}
+
+# The last file is there in part, as a full disk leaves it.
+uninstall_removes_a_failed_install() {
+	local how at
+	while read -r how at; do
+		interrupted "$tmp/broken" "$how" "$at"
+		[ "$(find "$tmp/broken" -type f | wc -l)" -gt "$at" ] || { echo "$how $at: too few files"; exit 1; }
+		make --no-print-directory uninstall PREFIX="$tmp/broken"
+		[ ! -e "$tmp/broken" ] || { find "$tmp/broken"; exit 1; }
+	done <<-ENDS
+		FAIL 1
+		FAIL 30
+		TERM 3
+		INT 4
+		KILL 9
+	ENDS
+}
+
+failed_install_can_be_repeated() {
+	interrupted "$tmp/again" FAIL 9
+	# A line that a full disk cut.
+	printf 'dev\t%s' "$tmp/again/inc" >>"$tmp/again/share/devtensor/manifest"
+	make --no-print-directory install-dev install-tools PREFIX="$tmp/again"
+	[ -z "$(sort "$tmp/again/share/devtensor/manifest" | uniq -d)" ]
+	fails grep "$tmp/again/inc\$" "$tmp/again/share/devtensor/manifest"
+	make --no-print-directory uninstall PREFIX="$tmp/again"
+	[ ! -e "$tmp/again" ]
+}
+
+# A file has the name of a folder.
+folder_that_cannot_be_made_ends_the_install() {
+	mkdir "$tmp/blocked"
+	touch "$tmp/blocked/include"
+	fails make --no-print-directory install-dev PREFIX="$tmp/blocked" 2>"$tmp/work/said"
+	grep 'make uninstall' "$tmp/work/said"
+	make --no-print-directory uninstall PREFIX="$tmp/blocked"
+	[ "$(find "$tmp/blocked" -mindepth 1)" = "$tmp/blocked/include" ]
+	rm "$tmp/blocked/include"
+	touch "$tmp/blocked/share"
+	fails make --no-print-directory install-dev PREFIX="$tmp/blocked"
+	[ "$(find "$tmp/blocked" -mindepth 1)" = "$tmp/blocked/share" ]
+	rm -r "$tmp/blocked"
+}
+
+# Every spelling of a folder is one folder.
+spellings_of_a_prefix_are_one() {
+	local spelling
+	for spelling in "$tmp/odd/" "$tmp//odd" "$tmp/./odd/." "$tmp/odd//./"; do
+		make --no-print-directory install-dev install-tools PREFIX="$spelling"
+		grep -F -e // -e /./ "$tmp/odd/share/devtensor/manifest" | is_empty
+		[ -e "$tmp/odd/bin/tensorstat" ]
+		make --no-print-directory uninstall PREFIX="$tmp/odd"
+		[ ! -e "$tmp/odd" ]
+	done
+	make --no-print-directory -n install-dev PREFIX=/usr/.//local >/dev/null
+}
+
+# refused WORD VARIABLE=VALUE...
+refused() {
+	local word=$1
+	shift
+	fails make --no-print-directory install-tools "$@" 2>"$tmp/work/said"
+	grep -e "$word" "$tmp/work/said"
+	[ ! -e "$tmp/bad" ] && [ ! -e "$tmp/stage" ]
+}
+
+folders_with_special_characters_work_or_are_refused() {
+	local c odd="$tmp/o&d|d"
+	for c in '"' '\' ';' ':' '`' $'\t' $'\n'; do
+		refused contains PREFIX="$tmp/bad/x${c}y"
+		refused contains PREFIX="$tmp/bad" LIBDIR="$tmp/bad/x${c}y"
+	done
+	refused 'contains \.\.' PREFIX="$tmp/bad/../worse"
+	refused 'contains \.\.' PREFIX="$tmp/bad" MANDIR="$tmp/bad/.."
+	refused 'absolute' PREFIX="$tmp/bad" LIBDIR=lib
+	make --no-print-directory install-lib install-dev PREFIX="$tmp/odd" LIBDIR="$odd/lib"
+	cd "$tmp/work"
+	PKG_CONFIG_PATH=$odd/lib/pkgconfig pkg-config --cflags --libs tensor
+	eval "gcc first.c -o first-odd $(PKG_CONFIG_PATH=$odd/lib/pkgconfig pkg-config --cflags --libs tensor)"
+	LD_LIBRARY_PATH=$odd/lib ./first-odd | diff first.out -
+	# make itself takes no such name for a library that CMake links.
+	grep -F "\"$odd/lib\"" "$odd/lib/cmake/tensor/tensorConfig.cmake"
+	cd - >/dev/null
+	make --no-print-directory uninstall PREFIX="$tmp/odd" LIBDIR="$odd/lib"
+	[ ! -e "$tmp/odd" ] && [ ! -e "$odd" ]
+}
+
 uninstall_keeps_foreign_files() {
 	local foreign=$tmp/foreign
 	make --no-print-directory install-dev install-tools PREFIX="$foreign"
@@ -234,5 +338,7 @@ check_all user_prefix_gets_no_system_file user_prefix_gets_every_file install_pr
 	readme_line_compiles_and_the_program_runs pkg_config_static_links_and_runs pkg_config_is_relocatable \
 	pkg_config_of_a_system_prefix_has_no_path cmake_package_links_and_runs cmake_package_is_relocatable \
 	cmake_refuses_a_newer_version cuda_plugin_is_built_on_request_only \
-	quotation_mark_in_the_prefix_is_refused uninstall_keeps_foreign_files \
+	quotation_mark_in_the_prefix_is_refused uninstall_removes_a_failed_install \
+	failed_install_can_be_repeated folder_that_cannot_be_made_ends_the_install spellings_of_a_prefix_are_one \
+	folders_with_special_characters_work_or_are_refused uninstall_keeps_foreign_files \
 	uninstall_without_a_record_removes_nothing uninstall_leaves_what_was_there_before
