@@ -77,4 +77,4 @@ torture:
 	$(Q)$(MAKE) -j$$(nproc) B=build/asan LEVELS="$(SANITIZE_LEVELS)" $(SANITIZED) build/asan/tests/fuzz-calls \
 		$(ONEDNN_SO:build/%=build/asan/%)
 	$(Q)seed=$(TORTURE_SEED); echo "torture: seed $$seed"; \
-	build/asan/tests/fuzz-calls --calls $(TORTURE_CALLS) --seed $$seed
+	$(ASAN) build/asan/tests/fuzz-calls --calls $(TORTURE_CALLS) --seed $$seed
