@@ -74,10 +74,14 @@ inline tensor_scalar number(tensor_scalar value)
 template <class T, class = typename std::enable_if<std::is_arithmetic<T>::value>::type>
 inline tensor_scalar number(T value)
 {
+	static_assert(std::is_floating_point<T>::value || sizeof(T) <= sizeof(int64_t),
+		      "a scalar has at most 64 bits");
 	if (std::is_same<T, bool>::value)
 		return tensor_scalar_bool(static_cast<bool>(value));
 	if (std::is_floating_point<T>::value)
 		return tensor_scalar_float(static_cast<double>(value));
+	if (std::is_unsigned<T>::value)
+		return tensor_scalar_uint(static_cast<uint64_t>(value));
 	return tensor_scalar_int(static_cast<int64_t>(value));
 }
 

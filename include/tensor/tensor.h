@@ -133,11 +133,12 @@ tensor *tensor_from_data(const void *data, tensor_ints_arg size, tensor_options 
 int tensor_copy_to(const tensor *t, void *data, size_t nbytes);
 int tensor_copy_from(tensor *t, const void *data, size_t nbytes);
 /* Convert the single element to a number. 0, or EINVAL for a tensor of more or fewer elements;
- * *value is then unchanged. */
+ * *value is then unchanged. tensor_item_int() drops the fraction of a float; EOVERFLOW for an element beyond
+ * the range of i64 and for NaN. */
 int tensor_item(const tensor *t, double *value);
 int tensor_item_int(const tensor *t, int64_t *value);
-/* As tensor_item(), with the kind of the dtype: bool, int, float or complex. The other two
- * functions return the real part of a complex number. */
+/* As tensor_item(), with the kind of the dtype: bool, int, float or complex; a u64 above
+ * INT64_MAX is a float. The other two functions return the real part of a complex number. */
 int tensor_item_scalar(const tensor *t, tensor_scalar *value);
 /* Convert the element at an index of tensor_dim(t) integers. 0 or -errno. */
 int tensor_at(const tensor *t, tensor_ints_arg index, double *value);

@@ -137,14 +137,16 @@ enum tensor_scalar_kind {
 	TENSOR_SCALAR_NONE = 0,
 	TENSOR_SCALAR_BOOL,
 	TENSOR_SCALAR_INT,
+	TENSOR_SCALAR_UINT, /* above INT64_MAX */
 	TENSOR_SCALAR_FLOAT,
 	TENSOR_SCALAR_COMPLEX,
 };
 
 typedef struct tensor_scalar {
 	union {
-		int64_t i; /* bool and int */
-		double d;  /* float, and the real part of a complex */
+		int64_t i;  /* bool and int */
+		uint64_t u; /* uint */
+		double d;   /* float, and the real part of a complex */
 	};
 	double imag;
 	uint32_t kind; /* enum tensor_scalar_kind */
@@ -156,6 +158,17 @@ static inline tensor_scalar tensor_scalar_int(int64_t v)
 	tensor_scalar s = { { 0 }, 0, TENSOR_SCALAR_INT, 0 };
 
 	s.i = v;
+	return s;
+}
+
+/* An integer of kind TENSOR_SCALAR_INT, unless it is above INT64_MAX. */
+static inline tensor_scalar tensor_scalar_uint(uint64_t v)
+{
+	tensor_scalar s = { { 0 }, 0, TENSOR_SCALAR_INT, 0 };
+
+	s.u = v;
+	if (v > INT64_MAX)
+		s.kind = TENSOR_SCALAR_UINT;
 	return s;
 }
 
@@ -184,15 +197,69 @@ static inline tensor_scalar tensor_scalar_complex(double real, double imag)
 	return s;
 }
 
-#ifndef __cplusplus
-/* TENSOR_SCALAR(3), TENSOR_SCALAR(0.5), TENSOR_SCALAR((bool)x): the kind follows from the C type.
+#ifndef __cplusplus /* C++: literals.hpp */
+static inline tensor_scalar tensor_scalar_same(tensor_scalar s)
+{
+	return s;
+}
+
+static inline tensor_scalar tensor_scalar_from_complex(double _Complex z)
+{
+	return tensor_scalar_complex(__builtin_creal(z), __builtin_cimag(z));
+}
+
+/*
+ * TENSOR_SCALAR(3), TENSOR_SCALAR(0.5), TENSOR_SCALAR((bool)x): the kind follows from the C type. Types wider
+ * than double are rounded to double. A type without an entry (__int128, a pointer, a bit-field, which needs a
+ * cast) is an error of the compiler, which names the type.
  */
-#define TENSOR_SCALAR(x)                        \
-	_Generic((x), bool                      \
-		 : tensor_scalar_bool, float    \
-		 : tensor_scalar_float, double  \
-		 : tensor_scalar_float, default \
-		 : tensor_scalar_int)(x)
+#define TENSOR_SCALAR(x) _Generic((x), TENSOR_SCALAR_TYPES_)(x)
+
+/* clang-format off */
+#define TENSOR_AS_INT_(type)	 type: tensor_scalar_int
+#define TENSOR_AS_UINT_(type)	 type: tensor_scalar_uint
+#define TENSOR_AS_FLOAT_(type)	 type: tensor_scalar_float
+#define TENSOR_AS_COMPLEX_(type) type: tensor_scalar_from_complex
+/* clang-format on */
+#define TENSOR_SCALAR_TYPES_                                                                   \
+	TENSOR_FLOAT16_TYPES_ TENSOR_FLOATN_TYPES_ TENSOR_INT_TYPES_, TENSOR_AS_FLOAT_(float), \
+		TENSOR_AS_FLOAT_(double), TENSOR_AS_FLOAT_(long double),                       \
+		TENSOR_AS_COMPLEX_(float _Complex), TENSOR_AS_COMPLEX_(double _Complex),       \
+		TENSOR_AS_COMPLEX_(long double _Complex), tensor_scalar : tensor_scalar_same
+#define TENSOR_INT_TYPES_                      \
+	bool : tensor_scalar_bool,             \
+	       TENSOR_AS_INT_(char),           \
+	       TENSOR_AS_INT_(signed char),    \
+	       TENSOR_AS_INT_(unsigned char),  \
+	       TENSOR_AS_INT_(short),          \
+	       TENSOR_AS_INT_(unsigned short), \
+	       TENSOR_AS_INT_(int),            \
+	       TENSOR_AS_INT_(unsigned int),   \
+	       TENSOR_AS_INT_(long),           \
+	       TENSOR_AS_INT_(long long),      \
+	       TENSOR_AS_UINT_(unsigned long), \
+	       TENSOR_AS_UINT_(unsigned long long)
+
+/* Types of ISO/IEC TS 18661-3, where the compiler has them. */
+#ifdef __FLT16_MAX__
+__extension__ typedef _Float16 tensor_float16_;
+#define TENSOR_FLOAT16_TYPES_ TENSOR_AS_FLOAT_(tensor_float16_),
+#else
+#define TENSOR_FLOAT16_TYPES_
+#endif
+#if defined(__FLT32_MAX__) && defined(__FLT128_MAX__)
+__extension__ typedef _Float32 tensor_float32_;
+__extension__ typedef _Float64 tensor_float64_;
+__extension__ typedef _Float128 tensor_float128_;
+__extension__ typedef _Float32x tensor_float32x_;
+__extension__ typedef _Float64x tensor_float64x_;
+#define TENSOR_FLOATN_TYPES_                                                            \
+	TENSOR_AS_FLOAT_(tensor_float32_), TENSOR_AS_FLOAT_(tensor_float64_),           \
+		TENSOR_AS_FLOAT_(tensor_float128_), TENSOR_AS_FLOAT_(tensor_float32x_), \
+		TENSOR_AS_FLOAT_(tensor_float64x_),
+#else
+#define TENSOR_FLOATN_TYPES_
+#endif
 #endif
 
 /* For macros that declare a variable and may be nested. */

@@ -9,8 +9,8 @@
 
 TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
 {
-	if (!tensor_given(t) || t == tensor_none)
-		return null_argument_code("set_requires_grad");
+	if (tensor_absent("set_requires_grad", t))
+		return -thread()->error.code;
 	if (requires_grad && !differentiable(t))
 		return tensor_fail(EINVAL, "set_requires_grad: only floating dtypes, got %s",
 				   tensor_dtype_name(t->dtype));
@@ -52,8 +52,8 @@ TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
 {
 	tensor *before;
 
-	if (!tensor_given(t) || t == tensor_none)
-		return null_argument_code("set_grad");
+	if (tensor_absent("set_grad", t))
+		return -thread()->error.code;
 	if (tensor_given(grad)) {
 		if (!sizes_equal(t, grad) || t->dtype != grad->dtype)
 			return tensor_fail(EINVAL,

@@ -138,8 +138,8 @@ static int check_inputs(tensor_list inputs, int64_t *wanted)
 	for (int64_t i = 0; i < inputs.len; i++) {
 		tensor *t = inputs.data[i];
 
-		if (!tensor_given(t))
-			return null_argument_code("gradcheck");
+		if (tensor_absent("gradcheck", t))
+			return -thread()->error.code;
 		if (!needs_grad(t))
 			continue;
 		if (t->dtype != TENSOR_F64 || t->autograd_meta->fn)

@@ -120,8 +120,8 @@ enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b)
 
 enum tensor_dtype scalar_dtype(tensor_scalar s)
 {
-	static const uint8_t of_kind[] = { TENSOR_BOOL, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
-					   TENSOR_C64 };
+	static const uint8_t of_kind[] = { TENSOR_BOOL, TENSOR_BOOL, TENSOR_I64,
+					   TENSOR_U64,	TENSOR_F32,  TENSOR_C64 };
 
 	return of_kind[s.kind];
 }
@@ -143,7 +143,7 @@ enum tensor_dtype dtype_to_float(enum tensor_dtype d)
 	return category(d) < 3 ? TENSOR_F32 : d;
 }
 
-/* Scalars have no u64: above INT64_MAX the value becomes a float. */
+/* Above INT64_MAX the value becomes a float, which every operator takes. */
 static tensor_scalar scalar_unsigned(uint64_t u)
 {
 	return u > INT64_MAX ? tensor_scalar_float((double)u) : tensor_scalar_int((int64_t)u);
@@ -210,6 +210,8 @@ int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value)
 
 TENSOR_EXPORT int tensor_element_store(void *p, enum tensor_dtype dtype, tensor_scalar v)
 {
+	if (unlikely(v.kind == TENSOR_SCALAR_UINT) && dtype_is_int(dtype) && dtype != TENSOR_U64)
+		return -EOVERFLOW;
 	switch (dtype) {
 	case TENSOR_BOOL:
 		*(uint8_t *)p = v.kind >= TENSOR_SCALAR_FLOAT ? v.d != 0 || scalar_imag(v) != 0 :

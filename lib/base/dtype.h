@@ -66,7 +66,7 @@ static inline bool dtype_is_integral(unsigned d)
 /* Promotes a with an operand of lower rank (a scalar, or a 0-d tensor beside one with dimensions),
  * which counts only if its category (bool, integer, float, complex) is higher. */
 enum tensor_dtype promote_lower_rank(enum tensor_dtype a, enum tensor_dtype b);
-/* The dtype of a scalar without context: bool, i64, f32 or c64. */
+/* The dtype of a scalar without context: bool, i64, u64, f32 or c64. */
 enum tensor_dtype scalar_dtype(tensor_scalar s);
 /* The range of an integer dtype within i64: u64 ends at INT64_MAX. */
 int64_t dtype_least(enum tensor_dtype d);
@@ -76,9 +76,12 @@ enum tensor_dtype dtype_to_float(enum tensor_dtype d);
 
 static inline double scalar_double(tensor_scalar s)
 {
-	return s.kind >= TENSOR_SCALAR_FLOAT ? s.d : (double)s.i;
+	return s.kind >= TENSOR_SCALAR_FLOAT	      ? s.d :
+	       unlikely(s.kind == TENSOR_SCALAR_UINT) ? (double)s.u :
+							(double)s.i;
 }
 
+/* Not for a scalar of kind TENSOR_SCALAR_UINT. */
 static inline int64_t scalar_int(tensor_scalar s)
 {
 	return s.kind >= TENSOR_SCALAR_FLOAT ? (int64_t)s.d : s.i;
@@ -89,7 +92,10 @@ static inline double scalar_imag(tensor_scalar s)
 	return s.kind == TENSOR_SCALAR_COMPLEX ? s.imag : 0;
 }
 
-/* Converts between an element in memory and a scalar. -EOPNOTSUPP for an unknown dtype. */
+/*
+ * Converts between an element in memory and a scalar. -EOPNOTSUPP for an unknown dtype, -EOVERFLOW for an
+ * integer above INT64_MAX and a dtype of integers other than u64. No error record.
+ */
 int element_load(const void *p, enum tensor_dtype dtype, tensor_scalar *value);
 int tensor_element_store(void *p, enum tensor_dtype dtype, tensor_scalar value);
 

@@ -11,6 +11,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Callers print the text on terminals: a name with an escape sequence must not reach them. */
+static void replace_controls(char *text)
+{
+	for (unsigned char *c = (unsigned char *)text; *c; c++) {
+		if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
+			*c++ = '?', *c = '?';
+		else if (*c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
+}
+
 TENSOR_EXPORT int tensor_fail(int code, const char *fmt, ...)
 {
 	struct tensor_error *e = &thread()->error;
@@ -20,7 +31,40 @@ TENSOR_EXPORT int tensor_fail(int code, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(e->text, sizeof(e->text), fmt, args);
 	va_end(args);
+	replace_controls(e->text);
 	return -code;
+}
+
+/* n, or less if the n-th byte is within a character of UTF-8. */
+static int whole_characters(const char *s, int n)
+{
+	while (n > 0 && (s[n] & 0xc0) == 0x80)
+		n--;
+	return n;
+}
+
+const char *error_quoted(const char *s, char *text)
+{
+	const size_t most = 100;
+
+	if (!s)
+		return "NULL";
+	if (strnlen(s, most + 1) > most)
+		snprintf(text, QUOTED_TEXT, "'%.*s...'", whole_characters(s, (int)most), s);
+	else
+		snprintf(text, QUOTED_TEXT, "'%s'", s);
+	return text;
+}
+
+const char *error_short_path(const char *s, char *text)
+{
+	const int begin = 100, end = 150;
+	size_t n = strlen(s);
+
+	if (n < SHORT_PATH_TEXT)
+		return s;
+	snprintf(text, SHORT_PATH_TEXT, "%.*s...%s", whole_characters(s, begin), s, s + n - end);
+	return text;
 }
 
 /* Length of the name in front of ": ", 0 if the text begins with none. */

@@ -62,11 +62,10 @@ static void plain_deleter(struct DLManagedTensor *m)
 
 static int check_export(const tensor *t, unsigned flags)
 {
-	if (!tensor_given(t))
-		return null_argument_code("to_dlpack");
-	if (t == tensor_none || flags & ~TENSOR_DLPACK_COPIED)
-		return tensor_fail(EINVAL, "to_dlpack: %s",
-				   t == tensor_none ? "there is no tensor" : "unknown flags");
+	if (tensor_absent("to_dlpack", t))
+		return -thread()->error.code;
+	if (flags & ~TENSOR_DLPACK_COPIED)
+		return tensor_fail(EINVAL, "to_dlpack: flags 0x%x are unknown", flags);
 	if (t->ext || t->layout != TENSOR_STRIDED || t->device.type != TENSOR_CPU)
 		return tensor_fail(
 			EOPNOTSUPP,

@@ -99,11 +99,22 @@ TENSOR_EXPORT void *tensor_device_data(const tensor *t)
 	return tensor_given(t) ? t->data : NULL;
 }
 
+bool tensor_absent(const char *op, const tensor *t)
+{
+	if (!tensor_given(t))
+		null_argument_code(op);
+	else if (t == tensor_none)
+		tensor_fail(EINVAL, "%s: a tensor is needed, got tensor_none", op);
+	else
+		return false;
+	return true;
+}
+
 TENSOR_EXPORT const void *tensor_data(const tensor *t)
 {
 	const struct tensor_allocator *a;
 
-	if (!tensor_given(t))
+	if (!t || tensor_absent("data", t))
 		return NULL;
 	if (t->device.type == TENSOR_CPU) {
 		if (!t->data && t->ext)
@@ -117,7 +128,9 @@ TENSOR_EXPORT const void *tensor_data(const tensor *t)
 
 TENSOR_EXPORT void *tensor_mutable_data(tensor *t)
 {
-	if (tensor_given(t) && t->storage->readonly) {
+	if (tensor_absent("mutable_data", t))
+		return NULL;
+	if (t->storage->readonly) {
 		tensor_fail(EACCES, "mutable_data: the tensor's memory is mapped read-only");
 		return NULL;
 	}

@@ -157,6 +157,9 @@ static inline bool tensor_given(const tensor *t)
 	return t;
 }
 
+/* True with the error set for NULL and tensor_none. */
+bool tensor_absent(const char *op, const tensor *t);
+
 static inline int64_t tensor_live_views(const tensor *t)
 {
 	return atomic_load_explicit(&t->refs, memory_order_relaxed) >> 32;

@@ -134,9 +134,12 @@ tensor_scalar unbox_scalar(struct unboxer *u, int i, bool required, tensor_scala
 	case TENSOR_VALUE_SCALAR:
 		if (v->scalar.kind == TENSOR_SCALAR_NONE && !required)
 			return def;
-		if (v->scalar.kind > TENSOR_SCALAR_NONE && v->scalar.kind <= TENSOR_SCALAR_COMPLEX)
-			return v->scalar;
-		break;
+		if (v->scalar.kind == TENSOR_SCALAR_NONE)
+			break;
+		if (unlikely(scalar_unusual(v->scalar)) &&
+		    wrong_scalar(u->op->schema.name, u->op->schema.args[i].name, v->scalar))
+			u->err = -thread()->error.code;
+		return v->scalar;
 	case TENSOR_VALUE_INT:
 		return tensor_scalar_int(v->i);
 	case TENSOR_VALUE_BOOL:
@@ -188,9 +191,10 @@ tensor_scalars unbox_scalars(struct unboxer *u, int i, bool required, tensor_sca
 		return def;
 	}
 	for (int64_t k = 0; k < v->scalars.len; k++)
-		if (v->scalars.data[k].kind <= TENSOR_SCALAR_NONE ||
-		    v->scalars.data[k].kind > TENSOR_SCALAR_COMPLEX)
+		if (v->scalars.data[k].kind == TENSOR_SCALAR_NONE)
 			wrong_kind(u, i, "scalar list");
+	if (!u->err && wrong_scalars(u->op->schema.name, u->op->schema.args[i].name, v->scalars))
+		u->err = -thread()->error.code;
 	return v->scalars;
 }
 
@@ -351,6 +355,34 @@ int dispatch_fallback_list(const struct tensor_op *op, uint32_t keys, const tens
 	return err ? err : n;
 }
 
+static const char *plural(int64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* The lengths of the lists that a boxed call reads and writes. */
+static int check_counts(const tensor_op *op, const tensor_value *args, int nargs,
+			const tensor_value *rets, int nrets)
+{
+	const char *name = op->schema.name;
+	int most = op->schema.nargs, returns = op->schema.nreturns;
+
+	if (nargs < 0 || nargs > most)
+		return tensor_fail(EINVAL, "%s: takes at most %d argument%s, got %d", name, most,
+				   plural(most), nargs);
+	if (nargs && !args)
+		return tensor_fail(EINVAL, "%s: args is NULL where nargs is %d", name, nargs);
+	if (returns == TENSOR_RETURNS_LIST ? nrets < 0 : nrets != returns)
+		return returns == TENSOR_RETURNS_LIST ?
+			       tensor_fail(EINVAL, "%s: returns a list, got room for %d results",
+					   name, nrets) :
+			       tensor_fail(EINVAL, "%s: returns %d result%s, got room for %d", name,
+					   returns, plural(returns), nrets);
+	if (nrets && !rets)
+		return tensor_fail(EINVAL, "%s: rets is NULL where nrets is %d", name, nrets);
+	return 0;
+}
+
 int boxed_call_past(const tensor_op *op, uint32_t skip, const tensor_value *args, int nargs,
 		    tensor_value *rets, int nrets)
 {
@@ -361,13 +393,9 @@ int boxed_call_past(const tensor_op *op, uint32_t skip, const tensor_value *args
 
 	if (!op)
 		return tensor_fail(ENOENT, "boxed call: there is no such operator");
-	if (nargs < 0 || nargs > op->schema.nargs || (nargs && !args))
-		return tensor_fail(EINVAL, "%s: takes at most %d arguments, got %d",
-				   op->schema.name, op->schema.nargs, nargs);
-	if (nrets < 0 || (nrets && !rets) ||
-	    (nrets != op->schema.nreturns && op->schema.nreturns != TENSOR_RETURNS_LIST))
-		return tensor_fail(EINVAL, "%s: has %d results, room for %d was given",
-				   op->schema.name, op->schema.nreturns, nrets);
+	err = check_counts(op, args, nargs, rets, nrets);
+	if (err < 0)
+		return err;
 	err = op->unbox(&u);
 	th->exclude = exclude;
 	if (err < 0 && op->calls)
@@ -410,7 +438,7 @@ TENSOR_EXPORT int tensor_call(const char *name, const tensor_value *args, int na
 	const tensor_op *op = tensor_op_find(name);
 
 	if (!op)
-		return tensor_fail(ENOENT, "call: there is no operator %s", name ? name : "NULL");
+		return tensor_fail(ENOENT, "call: there is no operator %s", QUOTED(name));
 	return tensor_op_call(op, args, nargs, rets, nrets);
 }
 

@@ -127,6 +127,42 @@ int dispatch_missing(const struct tensor_op *op, uint32_t keys)
 	return tensor_fail(EOPNOTSUPP, "%s: no kernel for %s", op->schema.name, text);
 }
 
+int scalar_overflow(const char *op, const char *what, tensor_scalar s, enum tensor_dtype dtype)
+{
+	return tensor_fail(EOVERFLOW, "%s: %s is %llu, beyond the range of %s", op, what,
+			   (unsigned long long)s.u, tensor_dtype_name(dtype));
+}
+
+/* Operands and fill values become elements; other arguments are parameters, which kernels read as i64. */
+static bool accepts_unsigned(const char *op, const char *arg)
+{
+	static const char *const operands[] = { "self", "other", "fill_value", "s" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(operands); i++)
+		if (!strcmp(arg, operands[i]))
+			return true;
+	return !strncmp(op, "fill", 4) && !strcmp(arg, "value");
+}
+
+bool wrong_scalar(const char *op, const char *arg, tensor_scalar s)
+{
+	if (s.kind > TENSOR_SCALAR_COMPLEX)
+		tensor_fail(EINVAL, "%s: argument %s: %u is no kind of a scalar", op, arg, s.kind);
+	else if (accepts_unsigned(op, arg))
+		return false;
+	else
+		scalar_overflow(op, arg, s, TENSOR_I64);
+	return true;
+}
+
+bool wrong_scalars(const char *op, const char *arg, tensor_scalars list)
+{
+	for (int64_t i = 0; i < list.len; i++)
+		if (unlikely(scalar_unusual(list.data[i])) && wrong_scalar(op, arg, list.data[i]))
+			return true;
+	return false;
+}
+
 int wrong_list_code(const char *op, const char *arg)
 {
 	return tensor_fail(EINVAL, "%s: argument %s is needed, and is NULL or of negative length",
@@ -191,7 +227,7 @@ TENSOR_EXPORT int tensor_register_kernel(const char *name, enum tensor_key key, 
 
 	if (!op)
 		return tensor_fail(ENOENT, "register_kernel: there is no operator %s",
-				   name ? name : "NULL");
+				   QUOTED(name));
 	if ((unsigned)key >= TENSOR_KEY_COUNT || !fn)
 		return tensor_fail(EINVAL, "register_kernel: %s: bad key or function", name);
 	pthread_mutex_lock(&lock);
@@ -240,8 +276,9 @@ TENSOR_EXPORT int tensor_kernel_table_set(const char *name, enum tensor_key key,
 			sizeof(*tensor_kernel_tables), compare_tables);
 
 	if (!found)
-		return tensor_fail(
-			ENOENT, "kernel_table_set: no operator has a kernel table named %s", name);
+		return tensor_fail(ENOENT,
+				   "kernel_table_set: no operator has a kernel table named %s",
+				   QUOTED(name));
 	__atomic_store_n(&(*found)->fn[key], fn, __ATOMIC_RELEASE);
 	return 0;
 }

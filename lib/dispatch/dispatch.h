@@ -159,6 +159,19 @@ static inline bool string_given(const char *s)
 	return s;
 }
 
+/* True for a scalar that wrong_scalar() has to look at: above INT64_MAX, or of no kind. */
+static inline bool scalar_unusual(tensor_scalar s)
+{
+	return s.kind == TENSOR_SCALAR_UINT || s.kind > TENSOR_SCALAR_COMPLEX;
+}
+
+/* True with the error set unless the argument accepts integers above INT64_MAX. */
+bool wrong_scalar(const char *op, const char *arg, tensor_scalar s) __attribute__((cold));
+bool wrong_scalars(const char *op, const char *arg, tensor_scalars list);
+/* EOVERFLOW: an integer above INT64_MAX for a dtype that does not hold it. */
+int scalar_overflow(const char *op, const char *what, tensor_scalar s, enum tensor_dtype dtype)
+	__attribute__((cold));
+
 /* The errors of these checks. */
 tensor *wrong_list(const char *op, const char *arg) __attribute__((cold));
 int wrong_list_code(const char *op, const char *arg) __attribute__((cold));

@@ -137,7 +137,7 @@ TENSOR_EXPORT tensor *tensor_archive_at(tensor_archive *a, int64_t i)
 		return null_argument("archive_at");
 	if (i < 0 || i >= a->n)
 		return tensor_fail_null(ENOENT, "archive_at: %s: has %lld tensors, not number %lld",
-					a->file.path, (long long)a->n, (long long)i);
+					SHORT_PATH(a->file.path), (long long)a->n, (long long)i);
 	return scope_own(thread(), a->load(a, &a->entry[i]));
 }
 
@@ -148,8 +148,8 @@ TENSOR_EXPORT tensor *tensor_archive_get(tensor_archive *a, const char *name)
 	if (!a || !name)
 		return null_argument("archive_get");
 	if (i < 0)
-		return tensor_fail_null(ENOENT, "archive_get: %s: has no tensor '%.100s'",
-					a->file.path, name);
+		return tensor_fail_null(ENOENT, "archive_get: %s: has no tensor %s",
+					SHORT_PATH(a->file.path), QUOTED(name));
 	return tensor_archive_at(a, i);
 }
 

@@ -26,11 +26,11 @@ int file_open(struct file *f, const char *op, const char *path,
 		return tensor_fail(EINVAL, "%s: unknown map mode %d", op, f->options.map);
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f->fd < 0 || fstat(f->fd, &st) < 0) {
-		err = tensor_fail(errno, "%s: %s: %s", op, path, strerror(errno));
+		err = tensor_fail(errno, "%s: %s: %s", op, SHORT_PATH(path), strerror(errno));
 		goto failed;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		err = tensor_fail(EINVAL, "%s: %s: not a regular file", op, path);
+		err = tensor_fail(EINVAL, "%s: %s: not a regular file", op, SHORT_PATH(path));
 		goto failed;
 	}
 	f->size = (uint64_t)st.st_size;

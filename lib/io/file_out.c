@@ -21,7 +21,8 @@
 static int fail(struct file_out *f, int code)
 {
 	if (!f->err)
-		f->err = tensor_fail(code, "%s: %s: %s", f->op, f->path, strerror(code));
+		f->err =
+			tensor_fail(code, "%s: %s: %s", f->op, SHORT_PATH(f->path), strerror(code));
 	return f->err;
 }
 
@@ -75,7 +76,8 @@ static int find_target(struct file_out *f, mode_t *mode, bool *there)
 	if (!*there && (errno != ENOENT || !*f->path))
 		return fail(f, errno);
 	if (*there && !S_ISREG(st.st_mode))
-		return f->err = tensor_fail(EINVAL, "%s: %s: not a regular file", f->op, f->path);
+		return f->err = tensor_fail(EINVAL, "%s: %s: not a regular file", f->op,
+					    SHORT_PATH(f->path));
 	if (enter_folder(f, f->path) < 0 || follow_links(f) < 0)
 		return f->err;
 	if (!*f->target)

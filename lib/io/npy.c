@@ -288,8 +288,8 @@ TENSOR_EXPORT int tensor_save_npy(const char *path, tensor *t)
 	tensor *plain;
 	int err, length;
 
-	if (!tensor_given(t))
-		return null_argument_code("save_npy");
+	if (tensor_absent("save_npy", t))
+		return -thread()->error.code;
 	plain = file_contiguous(t, &fortran);
 	if (!plain)
 		return -thread()->error.code;

@@ -103,7 +103,8 @@ static int write_deflated(struct file_out *f, const void *head, uint64_t nhead, 
 		err = deflate_part(f, &z, chunk, data, ndata, Z_FINISH);
 	deflateEnd(&z);
 	free(chunk);
-	return err < 0 ? tensor_fail(-err, "%s: %s: cannot deflate", f->op, f->path) : 0;
+	return err < 0 ? tensor_fail(-err, "%s: %s: cannot deflate", f->op, SHORT_PATH(f->path)) :
+			 0;
 }
 
 static uint32_t checksum(uint32_t crc, const unsigned char *p, uint64_t n)

@@ -345,6 +345,8 @@ int scalar_operand(const struct tensor_op *op, const char *name, tensor_scalar s
 	if (dtype_is_integral(dtype) && s.kind >= TENSOR_SCALAR_FLOAT)
 		return tensor_fail(EINVAL, "%s: %s must be an integer for dtype %s",
 				   op->schema.name, name, tensor_dtype_name(dtype));
+	if (dtype_is_int(dtype) && s.kind == TENSOR_SCALAR_UINT && dtype != TENSOR_U64)
+		return scalar_overflow(op->schema.name, name, s, dtype);
 	if (dtype_is_integral(dtype)) {
 		*value = tensor_scalar_int(s.i);
 		return 0;

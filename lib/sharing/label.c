@@ -83,8 +83,8 @@ TENSOR_EXPORT int tensor_set_label(tensor *t, const char *label)
 	struct tensor_buffer *b;
 	int err;
 
-	if (!tensor_given(t))
-		return null_argument_code("set_label");
+	if (tensor_absent("set_label", t))
+		return -thread()->error.code;
 	err = check_label(label);
 	if (err < 0)
 		return err;

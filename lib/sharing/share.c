@@ -300,8 +300,8 @@ TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 	TRACE_SPAN("sharing", "tensor_send");
 	if (!ch)
 		return tensor_fail(EINVAL, "send: the channel is NULL");
-	if (!tensor_given(t))
-		return null_argument_code("send");
+	if (tensor_absent("send", t))
+		return -thread()->error.code;
 	trace_tensor(&trace_span, t);
 	if (flags & ~TENSOR_SEND_READONLY)
 		return tensor_fail(EINVAL, "send: flags 0x%x are unknown", flags);

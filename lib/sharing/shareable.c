@@ -308,8 +308,8 @@ int storage_share(tensor *t)
 TENSOR_EXPORT int tensor_share_memory(tensor *t)
 {
 	TRACE_SPAN("sharing", "tensor_share_memory");
-	if (!tensor_given(t))
-		return null_argument_code("share_memory");
+	if (tensor_absent("share_memory", t))
+		return -thread()->error.code;
 	trace_tensor(&trace_span, t);
 	if (t->device.type != TENSOR_CPU || t->ext)
 		return tensor_fail(ENOTSUP,

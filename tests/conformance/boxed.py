@@ -352,9 +352,10 @@ class Library:
         if isinstance(x, bool):
             s.kind, s.i = ENUM['TENSOR_SCALAR_BOOL'], x
         elif isinstance(x, int):
-            if not -2**63 <= x < 2**63:
+            if not -2**63 <= x < 2**64:
                 raise Unsupported('a whole number beyond 64 bits')
-            s.kind, s.i = ENUM['TENSOR_SCALAR_INT'], x
+            s.kind = ENUM['TENSOR_SCALAR_INT' if x < 2**63 else 'TENSOR_SCALAR_UINT']
+            s.i = x if x < 2**63 else x - 2**64
         elif isinstance(x, float):
             s.kind, s.d = ENUM['TENSOR_SCALAR_FLOAT'], x
         elif isinstance(x, complex):

@@ -66,6 +66,8 @@ TEST(scalars_have_the_kind_of_their_type)
 {
 	CHECK(TENSOR_SCALAR(true).kind == TENSOR_SCALAR_BOOL);
 	CHECK(TENSOR_SCALAR(3u).kind == TENSOR_SCALAR_INT && TENSOR_SCALAR(3u).i == 3);
+	CHECK(TENSOR_SCALAR(UINT64_MAX).kind == TENSOR_SCALAR_UINT &&
+	      TENSOR_SCALAR(UINT64_MAX).u == UINT64_MAX);
 	CHECK(TENSOR_SCALAR(0.5f).kind == TENSOR_SCALAR_FLOAT && TENSOR_SCALAR(0.5f).d == 0.5);
 	CHECK(TENSOR_SCALAR(tensor_scalar_complex(1, 2)).imag == 2);
 }

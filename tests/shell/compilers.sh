@@ -17,7 +17,7 @@ link="-L$build -ltensor -Wl,-rpath,$build"
 first() { for c; do command -v "$c" >/dev/null && echo "$c" && return; done; }
 c_compilers="$(first gcc) $(first clang clang-14)"
 cxx_compilers="$(first g++) $(first clang++ clang++-14)"
-c_standards="c11 gnu11 c17"
+c_standards="c11 gnu11 c17 c2x"
 cxx_standards="c++17 c++20 c++2b"
 
 needs() {
@@ -64,6 +64,23 @@ runs() {
 	for o in -O0 -O2; do
 		$1 -std=$2 $o $flags "$3" -o "$tmp/first" $link
 		"$tmp/first" | diff "$tmp/first.out" -
+	done
+}
+
+# Types that a tensor_scalar cannot hold.
+type_without_a_scalar_does_not_compile() {
+	needs "$c_compilers"
+	printf '#include <tensor/tensor.h>\nstruct bits { unsigned b : 40; } s;\n%s\n' \
+		'tensor *f(tensor *x) { return tensor_add(x, TRY); }' |
+		sed 's/unsigned b/unsigned long b/' >"$tmp/type.c"
+	for cc in $c_compilers; do
+		for try in '(__int128)1' '(unsigned __int128)1' '"text"' '(char *)0'; do
+			for use in "$try" "TENSOR_SCALAR($try)"; do
+				fails $cc -fsyntax-only $flags "-DTRY=$use" "$tmp/type.c" 2>"$tmp/said"
+				grep -E "'_Generic'|‘_Generic’|generic association" "$tmp/said"
+			done
+		done
+		$cc -fsyntax-only $flags "-DTRY=(unsigned long)s.b" "$tmp/type.c"
 	done
 }
 
@@ -166,6 +183,7 @@ wrong_arguments_do_not_compile() {
 		'TENSOR_DEVICE_CUDA(1.5);'
 }
 
-check_all headers_compile_as_c headers_compile_as_cpp first_program_runs_in_c first_program_runs_in_cpp \
-	first_program_of_the_guide_runs other_blocks_of_the_guide_run cpp_tests_pass_with_clang_and_later_standards \
-	every_function_can_be_called dangling_lists_do_not_compile wrong_arguments_do_not_compile
+check_all headers_compile_as_c headers_compile_as_cpp type_without_a_scalar_does_not_compile first_program_runs_in_c \
+	first_program_runs_in_cpp first_program_of_the_guide_runs other_blocks_of_the_guide_run \
+	cpp_tests_pass_with_clang_and_later_standards every_function_can_be_called dangling_lists_do_not_compile \
+	wrong_arguments_do_not_compile

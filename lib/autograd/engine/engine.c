@@ -348,8 +348,8 @@ static int check_tracked(const char *what, tensor_list list)
 	for (int64_t i = 0; i < list.len; i++) {
 		tensor *t = list.data[i];
 
-		if (!tensor_given(t) || t == tensor_none)
-			return null_argument_code("backward");
+		if (tensor_absent("backward", t))
+			return -thread()->error.code;
 		if (!needs_grad(t))
 			return tensor_fail(EINVAL, "backward: %s %lld does not require a gradient",
 					   what, (long long)i);

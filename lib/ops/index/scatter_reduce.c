@@ -118,7 +118,7 @@ int op_scatter_reduce(const struct tensor_op *op, tensor **out, tensor *self, in
 	if (r == REDUCE_UNKNOWN)
 		return tensor_fail(EINVAL,
 				   "%s: reduce must be sum, prod, mean, amax or amin, got %s",
-				   op->schema.name, reduction);
+				   op->schema.name, QUOTED(reduction));
 	if (index_check_scatter(op, self, d, index, src) < 0)
 		return error_code();
 	return reduce(op, out, self, d, index, src, r, include_self);
@@ -132,7 +132,7 @@ int op_index_reduce(const struct tensor_op *op, tensor **out, tensor *self, int6
 
 	if (r == REDUCE_UNKNOWN || r == REDUCE_SUM)
 		return tensor_fail(EINVAL, "%s: reduce must be prod, mean, amax or amin, got %s",
-				   op->schema.name, reduction);
+				   op->schema.name, QUOTED(reduction));
 	if (d < 0 || index_check_vector(op, index) < 0 ||
 	    index_check_same_dtype(op, "source", self, source) < 0 ||
 	    index_check_source(op, self, d, index, source) < 0)
@@ -148,7 +148,7 @@ static int parse_old(const struct tensor_op *op, const char *text, enum reductio
 	if (*r == REDUCE_SUM || !strcmp(text, "multiply"))
 		return 0;
 	return tensor_fail(EINVAL, "%s: reduce must be add or multiply, got %s", op->schema.name,
-			   text);
+			   QUOTED(text));
 }
 
 int op_scatter_with(const struct tensor_op *op, tensor **out, tensor *self, int64_t dim,

@@ -67,8 +67,8 @@ static int read_labels(struct equation *e, int dims, int *label)
 		if (letter(*p) < 0)
 			return tensor_fail(EINVAL,
 					   "einsum: equation: a letter, \"...\", ',' or \"->\" "
-					   "was expected, got '%c'",
-					   *p),
+					   "was expected, got %s",
+					   QUOTED(p)),
 			       -1;
 		if (n == TENSOR_MAX_DIMS)
 			return tensor_fail(EINVAL,
@@ -272,15 +272,15 @@ static int read_output(struct equation *e)
 				e->out[e->nout++] = l;
 	} else {
 		if (e->at[0] != '-' || e->at[1] != '>')
-			return tensor_fail(
-				EINVAL, "einsum: equation: \"->\" was expected, got \"%s\"", e->at);
+			return tensor_fail(EINVAL, "einsum: equation: \"->\" was expected, got %s",
+					   QUOTED(e->at));
 		e->at += 2;
 		e->nout = read_labels(e, -1, e->out);
 		if (e->nout < 0)
 			return error_code();
 		if (*e->at)
-			return tensor_fail(EINVAL, "einsum: equation: \"%s\" follows the result",
-					   e->at);
+			return tensor_fail(EINVAL, "einsum: equation: %s follows the result",
+					   QUOTED(e->at));
 	}
 	for (int i = 0; i < e->nout; i++) {
 		if (!e->count[e->out[i]] || used[e->out[i]])

@@ -69,7 +69,8 @@ static int named(const char *op, const char *norm, bool forward)
 		return forward ? 2 : 0;
 	if (!strcmp(norm, "ortho"))
 		return 1;
-	tensor_fail(EINVAL, "%s: norm must be backward, ortho or forward, got %s", op, norm);
+	tensor_fail(EINVAL, "%s: norm must be backward, ortho or forward, got %s", op,
+		    QUOTED(norm));
 	return -1;
 }
 

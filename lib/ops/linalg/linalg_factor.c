@@ -197,7 +197,7 @@ static int check_mode(const char *op, const char *mode)
 	if (mode && (!strcmp(mode, "reduced") || !strcmp(mode, "complete") || !strcmp(mode, "r")))
 		return 0;
 	return tensor_fail(EINVAL, "%s: mode must be reduced, complete or r, got %s", op,
-			   mode ? mode : "nothing");
+			   QUOTED(mode));
 }
 
 int op_qr(const struct tensor_op *op, tensor **q, tensor **r, tensor *A, const char *mode)

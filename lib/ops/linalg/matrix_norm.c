@@ -33,7 +33,7 @@ static int named_norm(const char *op, const char *ord, struct norm *norm)
 {
 	if (!ord || (strcmp(ord, "fro") != 0 && strcmp(ord, "nuc") != 0))
 		return tensor_fail(EINVAL, "%s: ord must be fro, nuc or a number, got %s", op,
-				   ord ? ord : "nothing");
+				   QUOTED(ord));
 	*norm = (struct norm){ .kind = *ord == 'f' ? FROBENIUS : NUCLEAR };
 	return 0;
 }

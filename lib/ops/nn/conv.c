@@ -337,7 +337,7 @@ static tensor *conv_padded(const char *name, int n, tensor *input, tensor *weigh
 
 	if (!same && strcmp(how, "valid"))
 		return tensor_fail_null(EINVAL, "%s: padding must be valid or same, got %s", name,
-					how);
+					QUOTED(how));
 	if (!same)
 		return conv(name, n, input, weight, bias, stride, TENSOR_INTS(0), dilation, false,
 			    TENSOR_INTS(0), groups);

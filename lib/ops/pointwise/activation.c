@@ -171,7 +171,7 @@ gelu_kernels(const struct tensor_op *op, const char *approximate,
 	if (!strcmp(approximate, "tanh"))
 		return tanh_kernels;
 	tensor_fail(EINVAL, "%s: approximate must be none or tanh, got %s", op->schema.name,
-		    approximate);
+		    QUOTED(approximate));
 	return NULL;
 }
 

@@ -8,6 +8,8 @@
 #include "family/pointwise.h"
 #include "family/unary.h"
 
+#include <math.h>
+
 int op_scalar_binary(const struct tensor_op *op, tensor **out, tensor_scalar self, tensor *other)
 {
 	const struct pointwise_arg arg[] = { { .s = self }, { .t = other } };
@@ -20,12 +22,20 @@ static bool in_range(int64_t v, enum tensor_dtype dtype)
 	return v >= dtype_least(dtype) && v <= dtype_greatest(dtype);
 }
 
-/* An integer out of the tensor's range is compared as it is, without wrapping. */
+/*
+ * An integer out of the tensor's range is compared as it is, without wrapping. All values of a signed dtype are
+ * below one above INT64_MAX, as they are below infinity.
+ */
 int op_compare_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
 {
-	const struct pointwise_arg arg[] = { { .t = self }, { .s = other } };
+	struct pointwise_arg arg[] = { { .t = self }, { .s = other } };
 	enum tensor_dtype wide = self->dtype == TENSOR_U64 ? TENSOR_F64 : TENSOR_I64;
 
+	if (unlikely(other.kind == TENSOR_SCALAR_UINT) && dtype_is_int(self->dtype) &&
+	    self->dtype != TENSOR_U64) {
+		arg[1].s = tensor_scalar_float(INFINITY);
+		return pointwise_nary(op, op->kernels, out, arg, 2, TENSOR_F64, TENSOR_BOOL, NULL);
+	}
 	if (likely(other.kind != TENSOR_SCALAR_INT || !dtype_is_int(self->dtype) ||
 		   in_range(other.i, self->dtype)))
 		return pointwise_binary_scalar(op, op->kernels, out, self, other, NULL);
@@ -111,7 +121,7 @@ static int divide(const struct tensor_op *op, tensor **out, const struct pointwi
 		kernels = &kernels_div_trunc;
 	} else {
 		return tensor_fail(EINVAL, "%s: rounding_mode must be floor, trunc or none, got %s",
-				   op->schema.name, mode);
+				   op->schema.name, QUOTED(mode));
 	}
 	return pointwise_nary(op, kernels, out, arg, 2, common, common, NULL);
 }

@@ -35,6 +35,19 @@ static int operand_init(struct operand *o, tensor *t, enum tensor_dtype dtype, c
 	return o->t ? 0 : error_code();
 }
 
+static int operand_init_scalar(const struct tensor_op *op, struct operand *o, tensor_scalar s,
+			       enum tensor_dtype dtype)
+{
+	int err = tensor_element_store(o->value, dtype_wide(dtype), s);
+
+	o->t = NULL;
+	o->owned = NULL;
+	if (likely(!err))
+		return 0;
+	return err == -EOVERFLOW ? scalar_overflow(op->schema.name, "the scalar", s, dtype) :
+				   tensor_kernel_no_dtype(op->schema.name, dtype, "cpu");
+}
+
 /* Remove 0-d CPU tensors from the inputs if other inputs are on another kind of device: they are
  * scalars, and must not choose the result's device. */
 static void drop_scalars(const tensor **inputs, int n)
@@ -170,9 +183,8 @@ int pointwise_binary_scalar(const struct tensor_op *op, const struct tensor_kern
 	if (output_begin(op, &o, *out, dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
 	err = operand_init(&a[0], self, common, o.t);
-	a[1].t = NULL;
-	if (!err && tensor_element_store(a[1].value, dtype_wide(common), other) < 0)
-		err = tensor_kernel_no_dtype(op->schema.name, common, "cpu");
+	if (!err)
+		err = operand_init_scalar(op, &a[1], other, common);
 	if (!err)
 		err = run_kernel(op, kernels, o.t, a, 2, common, params);
 	tensor_put(a[0].owned);
@@ -334,10 +346,9 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table 
 			err = operand_init(&a[i], arg[i].t, dtype, o.t);
 			continue;
 		}
-		a[i].t = NULL;
 		err = check_real_scalar(op, arg[i].s, dtype);
 		if (!err)
-			err = tensor_element_store(a[i].value, dtype_wide(dtype), arg[i].s);
+			err = operand_init_scalar(op, &a[i], arg[i].s, dtype);
 	}
 	if (!err)
 		err = run_kernel(op, kernels, o.t, a, n, common, params);
@@ -364,6 +375,9 @@ int op_fill(const struct tensor_op *op, tensor **out, tensor *self, tensor_scala
 	struct op_output o;
 	int err;
 
+	if (unlikely(value.kind == TENSOR_SCALAR_UINT) && dtype_is_int(self->dtype) &&
+	    self->dtype != TENSOR_U64)
+		return scalar_overflow(op->schema.name, "the value", value, self->dtype);
 	if (output_begin(op, &o, *out, self->dtype, self->sizes, self->ndim, inputs, 1) < 0)
 		return error_code();
 	err = run_kernel(op, op->kernels, o.t, NULL, 0, self->dtype, &params);

@@ -36,6 +36,7 @@ static tensor *bincount(tensor *self, tensor *weights, int64_t minlength)
 	enum tensor_dtype dtype = !weights		       ? TENSOR_I64 :
 				  weights->dtype == TENSOR_F32 ? TENSOR_F32 :
 								 TENSOR_F64;
+	bool above = self->dtype == TENSOR_U64;
 	int64_t least = 0, most = -1;
 
 	self = tensor_to(self, TENSOR_OPTIONS(.dtype = TENSOR_I64));
@@ -44,9 +45,16 @@ static tensor *bincount(tensor *self, tensor *weights, int64_t minlength)
 	if (self->numel && (tensor_item_int(tensor_min(self), &least) < 0 ||
 			    tensor_item_int(tensor_max(self), &most) < 0))
 		return NULL;
-	if (least < 0)
+	/* A u64 above INT64_MAX is negative in i64. */
+	if (least < 0 && !above)
 		return tensor_fail_null(EINVAL, "bincount: self must not be negative, got %lld",
 					(long long)least);
+	if (least < 0 || most > INT64_MAX / 16)
+		return tensor_fail_null(
+			EOVERFLOW,
+			"bincount: %llu is too large: the result has an element for "
+			"each number up to it",
+			least < 0 ? (unsigned long long)least : (unsigned long long)most);
 	return counted(self, weights, most + 1 > minlength ? most + 1 : minlength, dtype);
 }
 

@@ -46,8 +46,8 @@ static int copy_host(tensor *t, void *data, size_t nbytes, bool to_host)
 
 static int check_bytes(const char *op, const tensor *t, const void *data, size_t nbytes)
 {
-	if (!tensor_given(t))
-		return null_argument_code(op);
+	if (tensor_absent(op, t))
+		return error_code();
 	if (nbytes != t->numel * itemsize(t) || (!data && nbytes))
 		return tensor_fail(EINVAL, "%s: a tensor %s of %s has %zu bytes, got %zu%s", op,
 				   SHAPE_STR(t), tensor_dtype_name(t->dtype),
@@ -91,8 +91,8 @@ TENSOR_EXPORT int tensor_at(const tensor *t, tensor_ints index, double *value)
 	tensor_scalar s;
 	struct tensor one;
 
-	if (!tensor_given(t))
-		return null_argument_code("at");
+	if (tensor_absent("at", t))
+		return error_code();
 	if (index.len != t->ndim)
 		return tensor_fail(EINVAL, "at: %d indices are needed for shape %s, got %lld",
 				   t->ndim, SHAPE_STR(t), (long long)index.len);
@@ -122,8 +122,8 @@ static int item(const tensor *t, tensor_scalar *s)
 {
 	_Alignas(16) char element[16];
 
-	if (!tensor_given(t))
-		return null_argument_code("item");
+	if (tensor_absent("item", t))
+		return error_code();
 	if (t->numel != 1)
 		return tensor_fail(EINVAL, "item: a tensor of one element is needed, got shape %s",
 				   SHAPE_STR(t));
@@ -161,10 +161,16 @@ TENSOR_EXPORT int tensor_item(const tensor *t, double *value)
 
 TENSOR_EXPORT int tensor_item_int(const tensor *t, int64_t *value)
 {
+	const double least = (double)INT64_MIN;
 	tensor_scalar s;
 	int err = item(t, &s);
 
-	if (!err)
-		*value = scalar_int(s);
-	return err;
+	if (err)
+		return err;
+	if (s.kind >= TENSOR_SCALAR_FLOAT && !(s.d >= least && s.d < -least))
+		return tensor_fail(EOVERFLOW,
+				   "item_int: the element %g of %s is beyond the range of i64", s.d,
+				   tensor_dtype_name(t->dtype));
+	*value = scalar_int(s);
+	return 0;
 }

@@ -33,8 +33,8 @@ static tensor *filled(tensor *t, tensor_scalar value)
 
 static uint8_t fill_dtype(tensor_scalar s)
 {
-	static const uint8_t of_kind[] = { TENSOR_F32, TENSOR_BOOL, TENSOR_I64, TENSOR_F32,
-					   TENSOR_C64 };
+	static const uint8_t of_kind[] = { TENSOR_F32, TENSOR_BOOL, TENSOR_I64,
+					   TENSOR_U64, TENSOR_F32,  TENSOR_C64 };
 
 	return of_kind[s.kind];
 }

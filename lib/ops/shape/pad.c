@@ -249,14 +249,14 @@ tensor *composite_pad(tensor *self, tensor_ints pad, const char *mode, double va
 		return call_constant_pad_nd(self, pad,
 					    tensor_scalar_float(value != value ? 0 : value));
 	if (value == value && value != 0)
-		return tensor_fail_null(EINVAL, "pad: mode %s takes no value", mode);
+		return tensor_fail_null(EINVAL, "pad: mode %s takes no value", QUOTED(mode));
 	if (!strcmp(mode, "circular"))
 		return pad_circular(self, pad);
 	if (!reflect && strcmp(mode, "replicate"))
 		return tensor_fail_null(EINVAL,
 					"pad: mode must be constant, reflect, replicate or "
 					"circular, got %s",
-					mode);
+					QUOTED(mode));
 	if (pad.len < 2 || pad.len > 6)
 		return tensor_fail_null(EINVAL, "pad: mode %s pads 1 to 3 dimensions, got %lld",
 					mode, (long long)pad.len / 2);

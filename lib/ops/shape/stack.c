@@ -206,7 +206,8 @@ int composite_meshgrid_indexing(tensor_list tensors, const char *indexing, tenso
 	bool swap = !strcmp(indexing, "xy");
 
 	if (!swap && strcmp(indexing, "ij"))
-		return tensor_fail(EINVAL, "meshgrid: indexing must be ij or xy, got %s", indexing);
+		return tensor_fail(EINVAL, "meshgrid: indexing must be ij or xy, got %s",
+				   QUOTED(indexing));
 	return grid(tensors, swap, results, room);
 }
 

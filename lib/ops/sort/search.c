@@ -95,7 +95,7 @@ int op_searchsorted(const struct tensor_op *op, tensor **out, tensor *sorted_seq
 
 	if (side && !to_right && strcmp(side, "left"))
 		return tensor_fail(EINVAL, "%s: side must be left or right, got %s",
-				   op->schema.name, side);
+				   op->schema.name, QUOTED(side));
 	if (side && right && !to_right)
 		return tensor_fail(EINVAL, "%s: right contradicts side left", op->schema.name);
 	return search(op, out, sorted_sequence, self, sorter, out_int32, right || to_right);

@@ -135,6 +135,13 @@ def argument_checks(op, hidden):
             ret = 'wrong_list_code' if op.multi else 'wrong_list'
             res.append(f'\tif (unlikely(!{wrong[a.type]}({a.name})))\n'
                        f'\t\treturn {ret}("{op.name}", "{a.name}");\n')
+    failed = '-thread()->error.code' if op.multi else 'NULL'
+    for a in given:
+        if a.type in ('Scalar', 'Scalar?'):
+            res.append(f'\tif (unlikely(scalar_unusual({a.name})) && wrong_scalar("{op.name}", "{a.name}", {a.name}))\n'
+                       f'\t\treturn {failed};\n')
+        elif a.type == 'Scalar[]':
+            res.append(f'\tif (wrong_scalars("{op.name}", "{a.name}", {a.name}))\n\t\treturn {failed};\n')
     for a in given:
         if a.type == 'Tensor?':
             res.append(f'\tif ({a.name} == tensor_none)\n\t\t{a.name} = NULL;\n')

@@ -15,23 +15,10 @@ static inline tensor *tensor_operand_tensor(tensor *t)
 	return t;
 }
 
-static inline tensor_scalar tensor_operand_scalar(tensor_scalar s)
-{
-	return s;
-}
-
-static inline tensor_scalar tensor_operand_complex(double _Complex z)
-{
-	return tensor_scalar_complex(__builtin_creal(z), __builtin_cimag(z));
-}
-
 /* A tensor as it is, a number as a tensor_scalar of its kind. */
 #define TENSOR_OPERAND_(...) \
 	_Generic((__VA_ARGS__), tensor *: tensor_operand_tensor, const tensor *: tensor_operand_tensor, \
-		 void *: tensor_operand_tensor, tensor_scalar: tensor_operand_scalar, \
-		 bool: tensor_scalar_bool, float: tensor_scalar_float, double: tensor_scalar_float, \
-		 long double: tensor_scalar_float, float _Complex: tensor_operand_complex, \
-		 double _Complex: tensor_operand_complex, default: tensor_scalar_int)(__VA_ARGS__)
+		 void *: tensor_operand_tensor, TENSOR_SCALAR_TYPES_)(__VA_ARGS__)
 /* A function by the type of an argument; NULL, which a failed operator returned, counts as a tensor. */
 #define TENSOR_EITHER_(x, for_tensor, for_number) \
 	_Generic(x, tensor *: for_tensor, const tensor *: for_tensor, void *: for_tensor, default: for_number)

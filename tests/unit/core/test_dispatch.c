@@ -30,7 +30,8 @@ static void boxed_call_refuses_invalid_arguments(void **state)
 		assert_fails(tensor_call("add.Tensor", args, 0, &r, 1), EINVAL, "self is missing");
 		assert_fails(tensor_call("add.Tensor", args, 9, &r, 1), EINVAL, "at most 3");
 		assert_fails(tensor_call("neg", args + 1, 1, &r, 1), EINVAL, "NULL");
-		assert_fails(tensor_call("neg", args + 1, 1, &r, 2), EINVAL, "1 results");
+		assert_fails(tensor_call("neg", args + 1, 1, &r, 2), EINVAL,
+			     "1 result, got room for 2");
 	}
 }
 

@@ -30,6 +30,54 @@ static void numbers_of_every_type_call_the_scalar_function(void **state)
 	}
 }
 
+static void numbers_keep_their_value(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(1), F64));
+		const float _Complex z = 1.0f + 2.0f * I;
+
+		assert_values(ok(tensor_add(x, TENSOR_SCALAR(1.5L))), 0, 1.5);
+		assert_true(TENSOR_SCALAR(z).kind == TENSOR_SCALAR_COMPLEX &&
+			    TENSOR_SCALAR(z).imag == 2);
+		assert_true(TENSOR_SCALAR(1.5L + 2.5L * I).imag == 2.5);
+		assert_int_equal(tensor_dtype(ok(tensor_add(x, 1.5L + 2.5L * I))), TENSOR_C128);
+		assert_values(ok(tensor_add(x, (signed char)-1)), 0, -1);
+		assert_values(ok(tensor_add(x, (unsigned short)65535)), 0, 65535);
+		assert_values(ok(tensor_add(x, UINT32_MAX)), 0, UINT32_MAX);
+		assert_values(ok(tensor_add(x, (unsigned long)INT64_MAX)), 0, 0x1p63);
+		assert_values(ok(tensor_add(x, (unsigned long long)UINT64_MAX)), 0, 0x1p64);
+#ifdef __FLT16_MAX__
+		assert_values(ok(tensor_add(x, (_Float16)1.5)), 0, 1.5);
+		assert_values(ok(tensor_add(x, TENSOR_SCALAR((_Float16)1.5))), 0, 1.5);
+#endif
+#ifdef __FLT32_MAX__
+		assert_values(ok(tensor_add(x, (_Float32)1.5)), 0, 1.5);
+		assert_values(ok(tensor_add(x, (_Float64)1.5)), 0, 1.5);
+		assert_values(ok(tensor_add(x, (_Float32x)1.5)), 0, 1.5);
+		assert_values(ok(tensor_add(x, (_Float64x)1.5)), 0, 1.5);
+		assert_values(ok(tensor_add(x, (_Float128)1.5)), 0, 1.5);
+#endif
+	}
+}
+
+static void scalar_of_no_kind_is_refused(void **state)
+{
+	const tensor_scalar bad = { .kind = 77 };
+
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2), F32)), *out[1];
+
+		assert_fails(tensor_add(x, bad), EINVAL,
+			     "add.Scalar: argument other: 77 is no kind");
+		assert_fails(tensor_add_opt(x, x, bad), EINVAL, "argument alpha: 77 is no kind");
+		assert_fails(tensor_full(TENSOR_SHAPE(1), bad, F32), EINVAL, "77 is no kind");
+		assert_fails(tensor_clamp(x, bad, TENSOR_SCALAR(1)), EINVAL, "77 is no kind");
+		assert_fails(tensor__foreach_add_scalarlist(TENSOR_LIST(x), TENSOR_SCALARS(bad),
+							    out, 1),
+			     EINVAL, "77 is no kind");
+	}
+}
+
 static void tensors_call_the_tensor_function(void **state)
 {
 	tensor_scope {
@@ -109,6 +157,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_of_every_type_call_the_scalar_function),
+		cmocka_unit_test(numbers_keep_their_value),
+		cmocka_unit_test(scalar_of_no_kind_is_refused),
 		cmocka_unit_test(tensors_call_the_tensor_function),
 		cmocka_unit_test(null_is_a_tensor_argument),
 		cmocka_unit_test(number_may_be_the_first_or_second_operand),

@@ -97,6 +97,70 @@ static void long_text_is_truncated(void **state)
 	}
 }
 
+/* The counts that the caller gave and those that the operator has. */
+static void boxed_call_says_which_count_is_wrong(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2), F32));
+		tensor_value arg = { .kind = TENSOR_VALUE_TENSOR, .t = x }, args[9] = { arg },
+			     ret[2];
+
+		assert_fails(tensor_call("neg", args, 9, ret, 1), EINVAL,
+			     "neg: takes at most 1 argument, got 9");
+		assert_fails(tensor_call("mm", args, -1, ret, 1), EINVAL,
+			     "mm: takes at most 2 arguments, got -1");
+		assert_fails(tensor_call("mm", NULL, 2, ret, 1), EINVAL,
+			     "mm: args is NULL where nargs is 2");
+		assert_fails(tensor_call("neg", args, 1, ret, 2), EINVAL,
+			     "neg: returns 1 result, got room for 2");
+		assert_fails(tensor_call("neg", args, 1, NULL, 1), EINVAL,
+			     "neg: rets is NULL where nrets is 1");
+		assert_fails(tensor_call("neg", args, 0, ret, 1), EINVAL,
+			     "neg: argument self is missing");
+	}
+}
+
+static void text_of_the_caller_is_quoted_and_limited(void **state)
+{
+	char name[1000];
+
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(2), F32));
+
+		assert_fails(tensor_call("a\033[31m%s", NULL, 0, NULL, 0), ENOENT,
+			     "call: there is no operator 'a?[31m%s'");
+		assert_fails(tensor_call(name, NULL, 0, NULL, 0), ENOENT, "aaa...'");
+		assert_true(strlen(tensor_last_error()->text) < 150);
+		assert_fails(tensor_call(NULL, NULL, 0, NULL, 0), ENOENT, "no operator NULL");
+		assert_fails(tensor_gelu_opt(x, name), EINVAL, "aaa...'");
+		assert_fails(tensor_meshgrid_indexing(TENSOR_LIST(x), "\177", &x, 1), EINVAL,
+			     "got '?'");
+		assert_fails(tensor_einsum("i->i\302\233m", TENSOR_LIST(x)), EINVAL, "got '??m'");
+		/* the reason follows a path of any length */
+		assert_fails(tensor_load_npy(name, NULL), ENAMETOOLONG, "a: File name too long");
+		assert_fails(tensor_load_npy("/no\nsuch\033", NULL), ENOENT,
+			     "/no?such?: No such file");
+	}
+}
+
+static void missing_tensor_is_named(void **state)
+{
+	tensor_scope {
+		assert_fails(tensor_mutable_data(tensor_none), EINVAL,
+			     "mutable_data: a tensor is needed, got tensor_none");
+		assert_fails(tensor_data(tensor_none), EINVAL, "data: a tensor is needed");
+		assert_fails(tensor_mutable_data(NULL), EINVAL,
+			     "mutable_data: an argument is NULL");
+		assert_fails(tensor_share_memory(tensor_none), EINVAL, "got tensor_none");
+		assert_fails(tensor_set_requires_grad(tensor_none, true), EINVAL,
+			     "got tensor_none");
+		assert_fails(tensor_save_npy("x.npy", tensor_none), EINVAL, "got tensor_none");
+		assert_fails(tensor_item(tensor_none, &(double){ 0 }), EINVAL, "got tensor_none");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +170,9 @@ int main(void)
 		cmocka_unit_test(boxed_call_gives_the_same_text),
 		cmocka_unit_test(null_argument_keeps_its_error),
 		cmocka_unit_test(long_text_is_truncated),
+		cmocka_unit_test(boxed_call_says_which_count_is_wrong),
+		cmocka_unit_test(text_of_the_caller_is_quoted_and_limited),
+		cmocka_unit_test(missing_tensor_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,6 +187,80 @@ static void values_above_int64_max_are_exact(void **state)
 	}
 }
 
+static void numbers_above_int64_max_are_operands(void **state)
+{
+	const uint64_t half = 1ull << 63;
+
+	tensor_scope {
+		tensor *x = U64(TOP, 1, half),
+		       *i = ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(INT64_MAX),
+					   OF(TENSOR_I64))),
+		       *b = ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR((bool)true),
+					   OF(TENSOR_BOOL)));
+
+		assert_values(ok(tensor_eq(x, TOP)), 0, 1, 0, 0);
+		assert_values(ok(tensor_ge(x, half)), 0, 1, 0, 1);
+		assert_values(ok(tensor_gt(x, half)), 0, 1, 0, 0);
+		ASSERT_U64(tensor_sub(x, half), TOP / 2, half + 1, 0);
+		ASSERT_U64(tensor_floor_divide(x, half), 1, 0, 1);
+		ASSERT_U64(tensor_remainder(half + 5, U64(10, 7, half)), (half + 5) % 10,
+			   (half + 5) % 7, 5);
+		ASSERT_U64(tensor_where(tensor_eq(x, 1), TOP, x), TOP, TOP, half);
+		ASSERT_U64(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(half + 1), OF(TENSOR_U64)),
+			   half + 1);
+		ASSERT_U64(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(TOP), OF(TENSOR_DTYPE_NONE)),
+			   TOP);
+		ASSERT_U64(tensor_fill_(ok(tensor_clone(x)), TOP - 1), TOP - 1, TOP - 1, TOP - 1);
+		ASSERT_U64(tensor_masked_fill(x, tensor_eq(x, 1), TENSOR_SCALAR(2)), TOP, 2, half);
+		ASSERT_U64(tensor_add(b, TOP - 1), TOP);
+		assert_values(ok(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(half), OF(TENSOR_F64))),
+			      0, 0x1p63);
+		assert_values(ok(tensor_mul(tensor_ones(TENSOR_INTS(1), OF(TENSOR_F32)), TOP)), 0,
+			      0x1p64);
+		/* a signed tensor is compared with the number, and computes with none that it cannot hold */
+		assert_values(ok(tensor_lt(i, half)), 0, 1);
+		assert_values(ok(tensor_eq(i, half)), 0, 0);
+		assert_values(ok(tensor_ne(i, TOP)), 0, 1);
+		assert_fails(
+			tensor_add(i, half), EOVERFLOW,
+			"add.Scalar: the scalar is 9223372036854775808, beyond the range of i64");
+		assert_fails(tensor_fill_(i, TOP), EOVERFLOW,
+			     "18446744073709551615, beyond the range of i64");
+		assert_fails(tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(TOP), OF(TENSOR_U8)),
+			     EOVERFLOW, "beyond the range of u8");
+		/* parameters are i64 */
+		assert_fails(tensor_add_opt(x, x, TENSOR_SCALAR(TOP)), EOVERFLOW,
+			     "add.Tensor: alpha is 18446744073709551615");
+		assert_fails(tensor_clamp(x, TENSOR_SCALAR(0), TENSOR_SCALAR(TOP)), EOVERFLOW,
+			     "max is 18446744073709551615");
+		assert_fails(tensor_arange(TENSOR_SCALAR(TOP), OF(TENSOR_U64)), EOVERFLOW,
+			     "end is");
+	}
+}
+
+static void item_int_beyond_its_range_is_an_error(void **state)
+{
+	static const double floats[] = { 0x1p63, -0x1.8p63, 1e300, NAN, INFINITY };
+	int64_t v = 7;
+
+	tensor_scope {
+		assert_done(tensor_item_int(U64(INT64_MAX), &v));
+		assert_true(v == INT64_MAX);
+		assert_fails(tensor_item_int(U64(TOP), &v), EOVERFLOW,
+			     "item_int: the element 1.84467e+19 of u64 is beyond");
+		for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
+			assert_fails(tensor_item_int(tensor_full(TENSOR_INTS(1),
+								 TENSOR_SCALAR(floats[i]),
+								 OF(TENSOR_F64)),
+						     &v),
+				     EOVERFLOW, "beyond the range of i64");
+		assert_true(v == INT64_MAX);
+		assert_done(tensor_item_int(
+			tensor_full(TENSOR_INTS(1), TENSOR_SCALAR(-0x1p63), OF(TENSOR_F64)), &v));
+		assert_true(v == INT64_MIN);
+	}
+}
+
 /*
  * Every operator on integers, with small values: the result equals that of i64, in the unsigned
  * dtype.
@@ -330,6 +404,8 @@ int main(void)
 		cmocka_unit_test(no_common_dtype_is_refused),
 		cmocka_unit_test(arithmetic_wraps_and_order_is_unsigned),
 		cmocka_unit_test(values_above_int64_max_are_exact),
+		cmocka_unit_test(numbers_above_int64_max_are_operands),
+		cmocka_unit_test(item_int_beyond_its_range_is_an_error),
 		cmocka_unit_test(small_values_agree_with_i64),
 		cmocka_unit_test(random_stays_in_range),
 	};

@@ -74,7 +74,7 @@ static void invalid_arguments_are_refused(void **state)
 			     "7 / 2 + 1 positions");
 		assert_fails(tensor_fft_fft(x, 0, -1, NULL) == NULL, EINVAL,
 			     "positions must be positive");
-		assert_fails(tensor_fft_fft(x, 3, -1, "other") == NULL, EINVAL, "got other");
+		assert_fails(tensor_fft_fft(x, 3, -1, "other") == NULL, EINVAL, "got 'other'");
 	}
 }
 

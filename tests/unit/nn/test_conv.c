@@ -306,7 +306,7 @@ static void same_and_valid_padding_equal_explicit_padding(void **state)
 			     EINVAL, "needs stride 1, got 2");
 		assert_fails(tensor_conv1d_padding(x, w, tensor_none, TENSOR_INTS(1), "some",
 						   TENSOR_INTS(1), 1),
-			     EINVAL, "valid or same, got some");
+			     EINVAL, "valid or same, got 'some'");
 	}
 }
 

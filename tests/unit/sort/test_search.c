@@ -176,7 +176,8 @@ static void isin_finds_elements(void **state)
 static void bincount_and_histc_count_elements(void **state)
 {
 	const double x[] = { 0, 0.25, 1, 1, NAN, -1, 2 };
-	const int64_t at[] = { 1, 4, 1, 0 }, below[] = { 1, -1 };
+	const int64_t at[] = { 1, 4, 1, 0 }, below[] = { 1, -1 }, top = INT64_MAX;
+	const uint64_t above = UINT64_MAX;
 
 	tensor_scope {
 		tensor *t = ok(tensor_from_data(x, TENSOR_INTS(7), F64)), *n;
@@ -191,6 +192,14 @@ static void bincount_and_histc_count_elements(void **state)
 		assert_fails(tensor_bincount(ok(tensor_from_data(below, TENSOR_INTS(2), I64)),
 					     tensor_none, 0),
 			     EINVAL, "must not be negative, got -1");
+		assert_fails(tensor_bincount(ok(tensor_from_data(&top, TENSOR_INTS(1), I64)),
+					     tensor_none, 0),
+			     EOVERFLOW, "bincount: 9223372036854775807 is too large");
+		assert_fails(
+			tensor_bincount(ok(tensor_from_data(&above, TENSOR_INTS(1),
+							    TENSOR_OPTIONS(.dtype = TENSOR_U64))),
+					tensor_none, 0),
+			EOVERFLOW, "bincount: 18446744073709551615 is too large");
 		assert_fails(tensor_bincount(t, tensor_none, 0), EINVAL,
 			     "vector of integers, got f64");
 		/*

@@ -101,7 +101,7 @@ int op_blocked_gelu(const struct tensor_op *op, tensor **out, tensor *self, cons
 
 	if (!exact && strcmp(approximate, "tanh"))
 		return tensor_fail(EINVAL, "%s: approximate must be none or tanh, got %s",
-				   op->schema.name, approximate);
+				   op->schema.name, QUOTED(approximate));
 	return unary(op, out, self, exact ? gelu_exact : gelu_tanh);
 }
 
