@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #
 # The generator refuses a bad entry with its file and line, an operator whose function or kernel does not
-# exist, and an operator without a derivative.
+# exist, and an operator without a derivative. tests/unit/gradients finds a derivative that no test compares with
+# finite differences.
 set -u
 . tests/shell/check.bash
 tmp=$(mktemp -d)
@@ -71,8 +72,30 @@ formula_for_an_unknown_argument_is_refused() {
 	generate | grep 'pointwise.yaml:[0-9]*: exp has no argument zz'
 }
 
+# gradients CHECKED UNCHECKED: what tests/unit/gradients says about these lines, for all formulas of the tree.
+gradients() {
+	[ -e "$tmp/out/formulas.txt" ] || generate
+	printf '%b' "$1" >"$tmp/checked"
+	printf '%b' "$2" >"$tmp/unchecked"
+	tests/unit/gradients "$tmp/out/formulas.txt" "$tmp/checked" "$tmp/unchecked" 2>&1
+}
+
+formula_that_no_test_checks_is_found() {
+	local out
+	out=$(gradients 'ExpBackward 0\nMulBackward 0\n' '') && return 1
+	[[ $out == *"pointwise.yaml:"*"mul.Tensor: no test compares the formula for other "* && $out != *" exp: "* ]] &&
+		[[ $out != *"mul.Tensor: no test compares the formula for self "* && $out != *not_again* ]]
+}
+
+list_of_unchecked_formulas_needs_reasons_and_holds_no_others() {
+	gradients '' 'exp self\n' | grep 'unchecked:1: .* reason' &&
+		gradients 'ExpBackward 0\n' '# title\n\n# A reason.\nexp self\n' | grep 'unchecked:4: exp: .* is checked; remove' &&
+		gradients '' '# title\n\n# A reason.\nexp zz\n' | grep 'unchecked:4: exp: there is no formula for zz'
+}
+
 check_all entries_of_the_tree_are_accepted unknown_field_is_refused schema_that_cannot_be_read_is_refused \
 	yaml_that_cannot_be_read_is_refused value_that_does_not_exist_is_refused file_without_entries_is_refused \
 	family_that_was_deleted_leaves_no_source operator_without_a_function_is_refused operator_without_a_kernel_is_refused \
 	operator_without_a_derivative_is_refused derivative_of_an_unknown_operator_is_refused \
-	formula_for_an_unknown_argument_is_refused
+	formula_for_an_unknown_argument_is_refused formula_that_no_test_checks_is_found \
+	list_of_unchecked_formulas_needs_reasons_and_holds_no_others

@@ -53,6 +53,7 @@ WORD = re.compile(r'(?<![\w.>])[A-Za-z_]\w*\b(?!\s*\()')
 
 CALLS = ('composite', 'each', 'alias')  # differentiated through the operators that they call
 LISTS = ('Tensor[]', 'Tensor?[]')
+REFUSALS = ('formula_not_again(', 'formula_no_derivative(', 'formula_no_second_derivative(')
 
 
 def fail(entry, text):
@@ -429,14 +430,10 @@ def check_complete(heads, entries):
 
 def nodes(entries, heads):
     """The C file of one family, without its includes."""
-    out, rows, taken = [], [], set()
+    out, rows = [], []
     plain = [(e, name) for e in entries for name in e.get('nondifferentiable', [])]
-    for entry in [e for e in entries if 'name' in e]:
-        forms = heads[entry['name']]
-        d = Derivative(entry, forms)
-        if d.node in taken:  # bernoulli and bernoulli.Tensor
-            d.node = camel(entry['name'].replace('.', '_')) + 'Backward'
-        taken.add(d.node)
+    for d in derivatives_of(entries, heads):
+        forms = d.forms
         out += [d.struct(), d.apply(), d.type()] if any(f.variant != 'out' for f in forms) else []
         for form in forms:
             if form.variant == 'function':
@@ -456,6 +453,33 @@ def nodes(entries, heads):
     out.append('INIT(INIT_AUTOGRAD) static void fill_autograd(void)\n{\n')
     out += [f'\tdispatch_fill(&entry_{r}, AUTOGRAD_BIT, (tensor_kernel)record_{r});\n' for r in rows]
     out.append('}\n')
+    return ''.join(out)
+
+
+def derivatives_of(entries, heads):
+    """A Derivative for each entry of one family that has formulas."""
+    found, taken = [], set()
+    for entry in entries:
+        if 'name' not in entry:
+            continue
+        d = Derivative(entry, heads[entry['name']])
+        if d.node in taken:  # bernoulli and bernoulli.Tensor
+            d.node = camel(entry['name'].replace('.', '_')) + 'Backward'
+        taken.add(d.node)
+        found.append(d)
+    return found
+
+
+def formulas_text(families, heads):
+    """A line for each formula, for tests/unit/gradients: node, edge, operator, argument, place. A formula that only fails
+    (formula_not_again() ...) has no line."""
+    out, taken = [], {}
+    for d in [d for entries in families.values() for d in derivatives_of(entries, heads)]:
+        if d.node in taken:
+            fail(d.entry, f'{d.name}: {d.node} is the node of {taken[d.node]}, too')
+        taken[d.node] = d.name
+        out += [f'{d.node} {f.index} {d.name} {f.arg.name} {d.entry["place"]}\n' for f in d.formulas
+                if not f.text.startswith(REFUSALS)]
     return ''.join(out)
 
 
@@ -479,4 +503,4 @@ def generate(ops, paths):
     check_complete(heads, [entry for entries in families.values() for entry in entries])
     homes = {name: op.family for op in ops for name in symbols(op)}
     return [(f'autograd_{family}.c', with_includes(nodes(entries, heads), homes))
-            for family, entries in families.items()]
+            for family, entries in families.items()] + [('formulas.txt', formulas_text(families, heads))]

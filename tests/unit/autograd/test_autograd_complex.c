@@ -32,6 +32,8 @@ CASE(fn_silu, AS_REAL(tensor_silu(AS_COMPLEX(a))))
 CASE(fn_exp2, AS_REAL(tensor_exp2(AS_COMPLEX(a))))
 CASE(fn_mul, AS_REAL(tensor_mul(AS_COMPLEX(a), AS_COMPLEX(b))))
 CASE(fn_div, AS_REAL(tensor_div(AS_COMPLEX(a), AS_COMPLEX(b))))
+CASE(fn_true_divide_number,
+     AS_REAL(tensor_true_divide_scalar(AS_COMPLEX(a), tensor_scalar_complex(0.6, -0.8))))
 CASE(fn_pow, AS_REAL(tensor_pow(AS_COMPLEX(a), AS_COMPLEX(b))))
 CASE(fn_pow_number, AS_REAL(tensor_pow_scalar(AS_COMPLEX(a), tensor_scalar_complex(1.5, 0.5))))
 CASE(fn_addcmul, AS_REAL(tensor_addcmul(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c))))
@@ -75,6 +77,7 @@ static const struct formula formulas[] = {
 	ROW(exp2, 1, IN(0.6, 0.3, 3, 2)),
 	ROW(mul, 2, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2)),
 	ROW(div, 2, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2)),
+	ROW(true_divide_number, 1, IN(0.6, 0.3, 3, 2)),
 	ROW(pow, 2, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2)),
 	ROW(pow_number, 1, IN(0.6, 0.3, 3, 2)),
 	ROW(addcmul, 3, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2), IN(0.7, 0.9, 3, 2)),

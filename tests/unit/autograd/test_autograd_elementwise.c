@@ -100,6 +100,9 @@ CASE(fn_number_remainder, tensor_remainder_scalar_tensor(S(2.5), a))
 CASE(fn_rsub_number, tensor_rsub_scalar(a, S(3), S(2)))
 CASE(fn_div_exact, tensor_div_mode(a, b, NULL))
 CASE(fn_div_floor, tensor_mul(a, tensor_div_mode(a, b, "floor")))
+CASE(fn_div_number, tensor_div_scalar_mode(a, S(0.7), NULL))
+CASE(fn_div_number_floor, tensor_mul(a, tensor_div_scalar_mode(a, S(0.7), "floor")))
+CASE(fn_true_divide_number, tensor_true_divide_scalar(a, S(-0.7)))
 CASE(fn_floor_divide, tensor_mul(b, tensor_floor_divide(a, b)))
 CASE(fn_pow_number, tensor_pow_scalar(a, S(2.5)))
 CASE(fn_pow_square, tensor_pow_scalar(a, S(2)))
@@ -216,6 +219,9 @@ static const struct formula formulas[] = {
 	ROW(prelu, 2, ANY, ROW3),
 	ROW_ONCE(rsub_number, 1, ANY),
 	ROW(div_exact, 2, ANY, ROW3),
+	ROW_ONCE(div_number, 1, ANY),
+	ROW_ONCE(div_number_floor, 1, ANY),
+	ROW_ONCE(true_divide_number, 1, IN_T(1, 0.05, 2, 3)),
 	ROW_ONCE(div_floor, 2, UP, POS),
 	ROW_ONCE(floor_divide, 2, UP, POS),
 	ROW(pow_number, 1, POS),

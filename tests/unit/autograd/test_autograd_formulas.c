@@ -55,6 +55,15 @@ static tensor *change_row(tensor *a, tensor *b)
 	return tensor_mul(m, tensor_sum(row));
 }
 
+/* Softmax under the names of the core ATen set. */
+CASE(fn_softmax_half, tensor_softmax_half(a, 1, false))
+CASE(fn_log_softmax_half, tensor_log_softmax_half(a, 0, false))
+CASE(fn_safe_softmax, tensor_safe_softmax(a, 1, TENSOR_DTYPE_NONE))
+CASE(fn_softmax_backward_data, tensor_softmax_backward_data(a, b, 1, TENSOR_F64))
+CASE(fn_log_softmax_backward_data, tensor_log_softmax_backward_data(a, b, 1, TENSOR_F64))
+CASE(fn_select_backward, tensor_exp(tensor_select_backward(a, TENSOR_INTS(2, 4), 1, -1)))
+CASE(fn_slice_backward, tensor_exp(tensor_slice_backward(a, TENSOR_INTS(2, 5), 1, 1, 5, 2)))
+
 CASE(fn_add, tensor_add(a, b))
 CASE(fn_add_alpha, tensor_add_opt(a, b, S(3)))
 CASE(fn_add_scalar, tensor_add_scalar(a, S(2)))
@@ -200,6 +209,13 @@ static const struct formula formulas[] = {
 	ROW(log_softmax, 1, IN_T(1, 0, 2, 3)),
 	ROW(softmax_backward, 2, IN(1, 0, 2, 3), IN(0.3, 0.5, 2, 3)),
 	ROW(log_softmax_backward, 2, IN(1, 0, 2, 3), IN(0.5, -1, 2, 3)),
+	ROW(softmax_half, 1, IN_T(1, 0, 2, 3)),
+	ROW(log_softmax_half, 1, IN(1, 0, 2, 3)),
+	ROW(safe_softmax, 1, IN(1, 0, 2, 3)),
+	ROW(softmax_backward_data, 2, IN(1, 0, 2, 3), IN(0.3, 0.5, 2, 3)),
+	ROW(log_softmax_backward_data, 2, IN(1, 0, 2, 3), IN_T(0.5, -1, 2, 3)),
+	ROW(select_backward, 1, IN(1, 0, 2)),
+	ROW(slice_backward, 1, IN_T(1, 0, 2, 2)),
 	ROW(nll_none, 1, IN(1, 0, 3, 4)),
 	ROW(nll_mean, 1, IN(1, 0, 3, 4)),
 	ROW(nll_sum, 1, IN(1, 0, 3, 4)),

@@ -14,6 +14,53 @@ static tensor *batch_norm(tensor *x, tensor *w, tensor *b, bool training)
 	return tensor_batch_norm(x, w, b, mean, var, training, 0.1, 1e-3, false);
 }
 
+/* Normalization under the names of the core ATen set: n is the number of running statistics. */
+static tensor *batch_norm_legit(tensor *x, tensor *w, tensor *b, int n)
+{
+	tensor *mean = tensor_full(TENSOR_INTS(3), S(0.5), F64),
+	       *var = tensor_full(TENSOR_INTS(3), S(2.0), F64);
+	tensor *y, *m, *s;
+	int err;
+
+	if (!n)
+		err = tensor_native_batch_norm_legit_no_stats(x, w, b, true, 0.1, 1e-3, &y, &m, &s);
+	else
+		err = tensor_native_batch_norm_legit_no_training(x, w, b, mean, var, 0.1, 1e-3, &y,
+								 &m, &s);
+	return err < 0 ? NULL : y;
+}
+
+static tensor *batch_norm_and_update(tensor *x, tensor *w, tensor *b, bool training)
+{
+	tensor *mean = tensor_full(TENSOR_INTS(3), S(0.5), F64),
+	       *var = tensor_full(TENSOR_INTS(3), S(2.0), F64);
+	tensor *y, *m, *s;
+
+	return tensor_native_batch_norm_legit(x, w, b, mean, var, training, 0.1, 1e-3, &y, &m, &s) <
+			       0 ?
+		       NULL :
+		       y;
+}
+
+/* The backward does not read the bias. */
+static tensor *layer_norm_backward(tensor *bias)
+{
+	tensor *x = tensor_view(tensor_arange(S(6), F64), TENSOR_INTS(2, 3)), *y, *mean, *rstd, *w;
+	tensor *gx, *gw, *gb;
+
+	w = tensor_ones(TENSOR_INTS(3), F64);
+	if (tensor_native_layer_norm(x, TENSOR_INTS(3), w, bias, 1e-3, &y, &mean, &rstd) < 0 ||
+	    tensor_native_layer_norm_backward(x, x, TENSOR_INTS(3), tensor_detach(mean),
+					      tensor_detach(rstd), w, bias, 7, &gx, &gw, &gb) < 0)
+		return NULL;
+	return tensor_mul(gx, tensor_sum(bias));
+}
+
+CASE(fn_layer_backward, layer_norm_backward(a))
+CASE(fn_no_stats, batch_norm_legit(a, b, c, 0))
+CASE(fn_no_training, batch_norm_legit(a, b, c, 2))
+CASE(fn_legit, batch_norm_and_update(a, b, c, true))
+CASE(fn_legit_eval, batch_norm_and_update(a, b, c, false))
 CASE(fn_batch, batch_norm(a, b, c, true))
 CASE(fn_batch_eval, batch_norm(a, b, c, false))
 CASE(fn_instance, tensor_instance_norm(a, b, c, tensor_none, tensor_none, true, 0.1, 1e-3, false))
@@ -28,6 +75,12 @@ static const struct formula formulas[] = {
 	ROW(batch, 3, IN(1, 0, 4, 3), IN(1, 0, 3), IN(1, 0, 3)),
 	ROW(batch, 3, IN_T(1, 0, 2, 3, 2), IN(1, 0, 3), IN(1, 0, 3)),
 	ROW(batch_eval, 3, IN(1, 0, 2, 3, 2), IN(1, 0, 3), IN(1, 0, 3)),
+	ROW(no_stats, 3, IN(1, 0, 4, 3), IN(1, 0, 3), IN(1, 0, 3)),
+	ROW(no_stats, 3, IN_T(1, 0, 2, 3, 2), IN(1, 0, 3), IN(1, 0, 3)),
+	ROW(no_training, 3, IN_T(1, 0, 2, 3, 2), IN(1, 0, 3), IN(1, 0, 3)),
+	ROW(legit, 3, IN(1, 0, 2, 3, 2), IN(1, 0, 3), IN(1, 0, 3)),
+	ROW(legit_eval, 3, IN(1, 0, 2, 3, 2), IN(1, 0, 3), IN(1, 0, 3)),
+	ROW(layer_backward, 1, IN(1, 0.3, 3)),
 	ROW(instance, 3, IN(1, 0, 2, 3, 4), IN(1, 0, 3), IN(1, 0, 3)),
 	ROW(layer, 3, IN(1, 0, 2, 3), IN(1, 0, 3), IN(1, 0, 3)),
 	ROW(layer, 3, IN_T(1, 0, 2, 2, 3), IN(1, 0, 3), IN(1, 0, 3)),
@@ -40,11 +93,41 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
+/* The results depend on the statistics, so that a gradient of zero would be wrong. */
+static void statistics_have_no_gradient(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_INTS(2, 3), F64)), *y, *m, *s;
+		tensor *one = ok(tensor_ones(TENSOR_INTS(3), F64)),
+		       *two = ok(tensor_ones(TENSOR_INTS(2, 1), F64));
+
+		assert_done(tensor_set_requires_grad(one, true));
+		assert_done(tensor_set_requires_grad(two, true));
+		assert_fails(tensor_native_batch_norm_legit(x, tensor_none, tensor_none, one, one,
+							    false, 0.1, 1e-3, &y, &m, &s),
+			     EOPNOTSUPP, "running_mean");
+		assert_done(tensor_native_layer_norm_backward(
+			x, x, TENSOR_INTS(3), two, two, tensor_none, tensor_none, 1, &y, &m, &s));
+		assert_fails(tensor_backward(ok(tensor_sum(y))), EOPNOTSUPP,
+			     "native_layer_norm_backward");
+		assert_done(tensor_native_group_norm_backward(x, x, two, two, tensor_none, 2, 3, 1,
+							      1, 1, &y, &m, &s));
+		assert_fails(tensor_backward(ok(tensor_sum(y))), EOPNOTSUPP,
+			     "native_group_norm_backward");
+		assert_done(tensor_native_batch_norm_backward(x, x, tensor_none, tensor_none,
+							      tensor_none, one, one, true, 1e-3, 1,
+							      &y, &m, &s));
+		assert_fails(tensor_backward(ok(tensor_sum(y))), EOPNOTSUPP,
+			     "native_batch_norm_backward");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(statistics_have_no_gradient),
 	};
 
 	return cmocka_run_group_tests_name("autograd_norm", tests, NULL, NULL);

@@ -34,7 +34,9 @@ CASE(fn_native_dropout_off, dropped(a, 0.4, false))
 CASE(fn_dropout, tensor_dropout(seeded(a), 0.4, true))
 CASE(fn_bernoulli, tensor_mul(a, tensor_bernoulli_p(seeded(a), 0.5)))
 CASE(fn_overwritten, overwritten(a))
-CASE(fn_normal, tensor_add(a, tensor_normal_tensor_float(seeded(a), 1)))
+CASE(fn_normal_mean, tensor_add(a, tensor_normal_tensor_float(seeded(a), 1)))
+CASE(fn_normal_std, tensor_add(a, tensor_normal_float_tensor(1, seeded(a))))
+CASE(fn_normal_both, tensor_add(a, tensor_normal_tensor_tensor(seeded(a), a)))
 
 static const struct formula formulas[] = {
 	ROW(native_dropout, 1, IN(1, 0, 5, 6)),	 ROW(native_dropout, 1, IN_T(1, 0, 3, 4)),
@@ -45,17 +47,20 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
-/* As in PyTorch, the mean of a normal distribution gets no gradient. */
-static void mean_of_a_normal_gets_no_gradient(void **state)
+/* As in PyTorch, the parameters of a normal distribution get no gradient. */
+static void parameters_of_a_normal_get_no_gradient(void **state)
 {
-	tensor_scope {
-		tensor *a = ok(tensor_full(TENSOR_INTS(3), S(2.0), F64));
+	const function fn[] = { fn_normal_mean, fn_normal_std, fn_normal_both };
 
-		assert_done(tensor_set_requires_grad(a, true));
-		assert_done(
-			tensor_backward(ok(tensor_sum(fn_normal((tensor *[MAX_IN]){ a }, NULL)))));
-		assert_values(tensor_grad(a), 0, 1, 1, 1);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(fn); i++)
+		tensor_scope {
+			tensor *a = ok(tensor_full(TENSOR_INTS(3), S(2.0), F64));
+
+			assert_done(tensor_set_requires_grad(a, true));
+			assert_done(tensor_backward(
+				ok(tensor_sum(fn[i]((tensor *[MAX_IN]){ a }, NULL)))));
+			assert_values(tensor_grad(a), 0, 1, 1, 1);
+		}
 }
 
 static void random_results_need_no_gradient(void **state)
@@ -75,7 +80,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(mean_of_a_normal_gets_no_gradient),
+		cmocka_unit_test(parameters_of_a_normal_get_no_gradient),
 		cmocka_unit_test(random_results_need_no_gradient),
 	};
 

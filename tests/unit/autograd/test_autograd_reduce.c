@@ -77,6 +77,10 @@ VALUES(sort, tensor_sort(a, 0, true, &x, &y))
 VALUES(topk, tensor_topk(a, 2, 1, true, true, &x, &y))
 VALUES(kthvalue, tensor_kthvalue(a, 2, 1, false, &x, &y))
 VALUES(median_dim, tensor_median_dim(a, 1, true, &x, &y))
+VALUES(sort_stable, tensor_sort_stable_opt(a, 1, 1, true, &x, &y))
+VALUES(nanmedian_dim, tensor_nanmedian_dim(a, 0, false, &x, &y))
+VALUES(mode, tensor_mode(a, 1, true, &x, &y))
+CASE(fn_nanmedian, tensor_nanmedian(a))
 CASE(fn_median, tensor_median(a))
 CASE(fn_msort, tensor_msort(a))
 
@@ -118,6 +122,10 @@ static const struct formula formulas[] = {
 	ROW(topk, 1, IN(1, 0, 2, 4)),
 	ROW(kthvalue, 1, IN(1, 0, 2, 3)),
 	ROW(median_dim, 1, IN_T(1, 0, 2, 3)),
+	ROW(sort_stable, 1, IN_T(1, 0, 3, 2)),
+	ROW(nanmedian_dim, 1, IN(1, 0, 3, 2)),
+	ROW(mode, 1, IN(1, 0, 2, 3)),
+	ROW(nanmedian, 1, IN_T(1, 0, 3, 2)),
 	ROW(median, 1, IN(1, 0, 3, 3)),
 	ROW(msort, 1, IN(1, 0, 3)),
 };

@@ -4,6 +4,7 @@
  * gradients of a network.
  */
 #include "blocked.h"
+#include "formulas.h"
 
 /* ---- linear ---- */
 
@@ -291,6 +292,60 @@ static void gradients_equal_those_of_the_dense_network(void **state)
 	}
 }
 
+/* Blocked copies of f64 inputs, and back: the operators compute in f32. */
+static tensor *narrow(tensor *t)
+{
+	return tensor_to_mkldnn(tensor_to(t, F32), NONE);
+}
+
+static tensor *wide(tensor *t)
+{
+	return tensor_to(tensor_to_dense(t), F64);
+}
+
+CASE(fn_to_blocked, wide(narrow(a)))
+CASE(fn_blocked_linear, wide(tensor_mkldnn_linear(narrow(a), narrow(b), narrow(c))))
+CASE(fn_blocked_linear_plain, wide(tensor_mkldnn_linear(narrow(a), narrow(b), tensor_none)))
+CASE(fn_blocked_max2d, wide(tensor_mkldnn_max_pool2d(narrow(a), I(2), I(1), I(0), I(1), false)))
+CASE(fn_blocked_max3d,
+     wide(tensor_mkldnn_max_pool3d(narrow(tensor_unsqueeze(a, 0)), I(2), I(1), I(0), I(1), false)))
+CASE(fn_weight2d,
+     wide(tensor_mkldnn_reorder_conv2d_weight(narrow(a), I(0), I(1), I(1), 1, TENSOR_NO_INTS)))
+CASE(fn_weight3d, wide(tensor_mkldnn_reorder_conv3d_weight(narrow(tensor_unsqueeze(a, 0)), I(0),
+							   I(1), I(1), 1, TENSOR_NO_INTS)))
+CASE(fn_weight, wide(tensor__reorder_linear_weight(narrow(a), 4)))
+CASE(fn_blocked_reshape, wide(tensor__mkldnn_reshape(narrow(a), I(3, -1))))
+
+static const struct formula formulas[] = {
+	ROW(to_blocked, 1, IN_T(1, 0, 2, 3)),
+	ROW(blocked_linear, 3, IN(1, 0, 4, 3), IN(1, 0, 2, 3), IN(1, 0, 2)),
+	ROW(blocked_linear_plain, 2, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 3)),
+	ROW(blocked_max2d, 1, IN(4, 0, 1, 2, 3, 3)),
+	ROW(blocked_max3d, 1, IN(4, 0, 2, 2, 3, 3)),
+	ROW(weight2d, 1, IN(1, 0, 3, 2, 2, 2)),
+	ROW(weight3d, 1, IN(1, 0, 3, 2, 2, 2)),
+	ROW(weight, 1, IN(1, 0, 3, 4)),
+	ROW(blocked_reshape, 1, IN(1, 0, 2, 3)),
+};
+
+/* The functions are linear in each input: the quotient of a large difference has no error. */
+static void formulas_agree_with_differences(void **state)
+{
+	if (!available)
+		skip_formulas("nn/blocked.yaml");
+	NEED_ONEDNN();
+	for (size_t i = 0; i < ARRAY_SIZE(formulas); i++)
+		tensor_scope {
+			const struct formula *f = &formulas[i];
+			tensor *in[MAX_IN] = { NULL };
+
+			for (int k = 0; k < f->n; k++)
+				in[k] = make_input(f, k);
+			if (gradcheck(f->fn, NULL, (tensor_list){ in, f->n }, 1. / 256, 1e-4, 1e-4))
+				fail_msg("%s: %s", f->name, tensor_last_error()->text);
+		}
+}
+
 static void a_blocked_leaf_gets_a_strided_gradient(void **state)
 {
 	NEED_ONEDNN();
@@ -352,6 +407,7 @@ int main(void)
 		cmocka_unit_test(sums_and_products_equal_the_dense_ones),
 		cmocka_unit_test(batch_norm_with_running_statistics_equals_the_dense_one),
 		cmocka_unit_test(gradients_equal_those_of_the_dense_network),
+		cmocka_unit_test(formulas_agree_with_differences),
 		cmocka_unit_test(a_blocked_leaf_gets_a_strided_gradient),
 		cmocka_unit_test(second_derivative_equals_the_dense_one),
 	};

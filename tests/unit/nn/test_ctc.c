@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Connectionist temporal classification against the sum over all alignments. */
-#include "check.h"
+#include "formulas.h"
 
 #define STEPS	4
 #define CLASSES 3
@@ -96,6 +96,55 @@ static void gradient_agrees_with_central_differences(void **state)
 	}
 }
 
+/* Two batches of other lengths. The gradient assumes logarithms of probabilities with sum 1. */
+static int two_losses(tensor *log_probs, tensor **loss, tensor **alpha, tensor *targets)
+{
+	return tensor__ctc_loss(log_probs, targets, TENSOR_INTS(3, 4), TENSOR_INTS(1, 2), 0, false,
+				loss, alpha);
+}
+
+static tensor *two_targets(void)
+{
+	return tensor_from_data((const int64_t[]){ 1, 0, 2, 1 }, TENSOR_INTS(2, 2), I64);
+}
+
+static tensor *ctc_loss(tensor *a)
+{
+	tensor *loss, *alpha;
+
+	return two_losses(tensor_log_softmax(a, -1), &loss, &alpha, two_targets()) < 0 ? NULL :
+											 loss;
+}
+
+/* The backward as a function of the gradient of the losses. */
+static tensor *ctc_loss_backward(tensor *a)
+{
+	tensor *x = tensor_cos(tensor_view(tensor_arange(S(24), F64), TENSOR_INTS(4, 2, 3)));
+	tensor *targets = two_targets(), *loss, *alpha;
+
+	x = tensor_log_softmax(x, -1);
+	return two_losses(x, &loss, &alpha, targets) < 0 ?
+		       NULL :
+		       tensor__ctc_loss_backward(a, x, targets, TENSOR_INTS(3, 4),
+						 TENSOR_INTS(1, 2), loss, alpha, 0, false);
+}
+
+CASE(fn_loss, ctc_loss(a))
+CASE(fn_loss_backward, ctc_loss_backward(tensor_mul(a, a)))
+
+static const struct formula formulas[] = {
+	ROW(loss, 1, IN(1, 0, 4, 2, 3)),
+	ROW(loss, 1, IN_T(1, 0, 4, 2, 3)),
+	ROW(loss_backward, 1, IN(1, 0, 2)),
+};
+
+/* The second derivative with respect to the logarithms is refused. */
+static void formulas_agree_with_differences(void **state)
+{
+	check_all(formulas, ARRAY_SIZE(formulas), gradcheck);
+	check_all(formulas + 2, 1, gradgradcheck);
+}
+
 static void labels_and_lengths_out_of_range_are_refused(void **state)
 {
 	tensor_scope {
@@ -137,6 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loss_sums_over_all_alignments),
 		cmocka_unit_test(gradient_agrees_with_central_differences),
+		cmocka_unit_test(formulas_agree_with_differences),
 		cmocka_unit_test(labels_and_lengths_out_of_range_are_refused),
 		cmocka_unit_test(zero_infinity_zeroes_impossible_targets),
 	};

@@ -79,7 +79,7 @@ static const struct formula formulas[] = {
 
 static void every_formula_agrees_with_differences(void **state)
 {
-	check_all(formulas, ARRAY_SIZE(formulas), tensor_gradcheck);
+	check_all(formulas, ARRAY_SIZE(formulas), gradcheck);
 }
 
 int main(void)

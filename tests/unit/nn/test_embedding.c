@@ -126,7 +126,7 @@ FORMULA_TESTS
 
 static void formulas_of_bags_agree_with_differences(void **state)
 {
-	check_all(once, ARRAY_SIZE(once), tensor_gradcheck);
+	check_all(once, ARRAY_SIZE(once), gradcheck);
 }
 
 int main(void)

@@ -115,22 +115,40 @@ static void errors_name_the_argument(void **state)
 	}
 }
 
+static tensor *volume(tensor *a)
+{
+	return tensor_view(a, TENSOR_INTS(1, 1, 2, 3, 2));
+}
+
 CASE(fn_nearest, tensor_exp(tensor_upsample_nearest2d(a, TENSOR_INTS(3, 5), NO, NO)))
 CASE(fn_nearest_exact, tensor_exp(tensor_upsample_nearest_exact1d(a, TENSOR_INTS(5), NO)))
+CASE(fn_nearest1d, tensor_exp(tensor_upsample_nearest1d(a, TENSOR_INTS(5), NO)))
+CASE(fn_nearest3d,
+     tensor_exp(tensor_upsample_nearest3d(volume(a), TENSOR_INTS(3, 1, 4), NO, NO, NO)))
+CASE(fn_nearest_exact2d, tensor_exp(tensor_upsample_nearest_exact2d(a, TENSOR_INTS(3, 5), NO, NO)))
+CASE(fn_nearest_exact3d,
+     tensor_exp(tensor_upsample_nearest_exact3d(volume(a), TENSOR_INTS(3, 1, 4), NO, NO, NO)))
 CASE(fn_linear, tensor_exp(tensor_upsample_linear1d(a, TENSOR_INTS(5), false, NO)))
 CASE(fn_bilinear, tensor_exp(tensor_upsample_bilinear2d(a, TENSOR_INTS(3, 5), true, NO, NO)))
 CASE(fn_bicubic, tensor_exp(tensor_upsample_bicubic2d(a, TENSOR_INTS(3, 5), false, NO, NO)))
 CASE(fn_trilinear,
-     tensor_exp(tensor_upsample_trilinear3d(tensor_view(a, TENSOR_INTS(1, 1, 2, 3, 2)),
-					    TENSOR_INTS(3, 4, 3), false, NO, NO, NO)))
+     tensor_exp(tensor_upsample_trilinear3d(volume(a), TENSOR_INTS(3, 4, 3), false, NO, NO, NO)))
 CASE(fn_im2col, tensor_exp(tensor_im2col(a, TWO, ONE, ONE, TWO)))
 CASE(fn_col2im, tensor_exp(tensor_col2im(a, TENSOR_INTS(3, 3), TWO, ONE, ZERO, ONE)))
 
 static const struct formula formulas[] = {
-	ROW(nearest, 1, IN(1, 0, 1, 2, 2, 3)),	 ROW(nearest_exact, 1, IN(1, 0, 1, 2, 3)),
-	ROW(linear, 1, IN_T(1, 0, 2, 1, 3)),	 ROW(bilinear, 1, IN(1, 0, 1, 2, 2, 3)),
-	ROW(bicubic, 1, IN(0.5, 0, 1, 1, 2, 3)), ROW(trilinear, 1, IN(1, 0, 12)),
-	ROW(im2col, 1, IN(1, 0, 2, 3, 4)),	 ROW(col2im, 1, IN(1, 0, 1, 4, 4)),
+	ROW(nearest, 1, IN(1, 0, 1, 2, 2, 3)),
+	ROW(nearest_exact, 1, IN(1, 0, 1, 2, 3)),
+	ROW(nearest1d, 1, IN_T(1, 0, 2, 1, 3)),
+	ROW(nearest3d, 1, IN(1, 0, 12)),
+	ROW(nearest_exact2d, 1, IN_T(1, 0, 1, 2, 2, 3)),
+	ROW(nearest_exact3d, 1, IN(1, 0, 12)),
+	ROW(linear, 1, IN_T(1, 0, 2, 1, 3)),
+	ROW(bilinear, 1, IN(1, 0, 1, 2, 2, 3)),
+	ROW(bicubic, 1, IN(0.5, 0, 1, 1, 2, 3)),
+	ROW(trilinear, 1, IN(1, 0, 12)),
+	ROW(im2col, 1, IN(1, 0, 2, 3, 4)),
+	ROW(col2im, 1, IN(1, 0, 1, 4, 4)),
 };
 
 FORMULA_TESTS
@@ -147,7 +165,7 @@ static const struct formula grids[] = {
 
 static void grids_have_a_first_derivative_only(void **state)
 {
-	check_all(grids, ARRAY_SIZE(grids), tensor_gradcheck);
+	check_all(grids, ARRAY_SIZE(grids), gradcheck);
 	tensor_scope {
 		tensor *in[] = { make_input(&grids[0], 0), make_input(&grids[0], 1) };
 

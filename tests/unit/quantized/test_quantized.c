@@ -181,6 +181,25 @@ static void arithmetic_requantizes(void **state)
 	}
 }
 
+static void fake_quantize_gradient_of_channels_is_zero_where_clamped(void **state)
+{
+	tensor_scope {
+		tensor *x = FLOATS(TENSOR_INTS(6), -3, 0.25f, 9, -3, 0.25f, 9);
+		tensor *scale = FLOATS(TENSOR_INTS(2), 0.5f, 4),
+		       *zero = FLOATS(TENSOR_INTS(2), 0, 1);
+		tensor *y;
+
+		x = ok(tensor_clone(tensor_view(x, TENSOR_INTS(2, 3))));
+		assert_done(tensor_set_requires_grad(x, true));
+		assert_done(tensor_set_requires_grad(scale, true));
+		assert_done(tensor_set_requires_grad(zero, true));
+		y = ok(tensor_fake_quantize_per_channel_affine(x, scale, zero, 0, 0, 3));
+		assert_done(tensor_backward(ok(tensor_sum(tensor_mul_scalar(y, S(3))))));
+		assert_values(tensor_grad(x), 0, 0, 3, 0, 3, 3, 3);
+		assert_true(!tensor_grad(scale) && !tensor_grad(zero));
+	}
+}
+
 static void fake_quantize_gradient_is_zero_where_clamped(void **state)
 {
 	tensor_scope {
@@ -264,6 +283,7 @@ int main(void)
 		cmocka_unit_test(linear_is_exact),
 		cmocka_unit_test(convolution_is_exact),
 		cmocka_unit_test(arithmetic_requantizes),
+		cmocka_unit_test(fake_quantize_gradient_of_channels_is_zero_where_clamped),
 		cmocka_unit_test(fake_quantize_gradient_is_zero_where_clamped),
 		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(printing_shows_values_and_scale),

@@ -210,6 +210,18 @@ CASE(fn_diag_embed, tensor_exp(tensor_diag_embed(a, 1, 0, -1)))
 CASE(fn_constant_pad, tensor_exp(tensor_constant_pad_nd(a, TENSOR_INTS(1, -1, 2, 1), S(2))))
 CASE(fn_reflect1, tensor_exp(tensor_reflection_pad1d(a, TENSOR_INTS(2, 1))))
 CASE(fn_reflect2, tensor_exp(tensor_reflection_pad2d(a, TENSOR_INTS(1, 2, 1, 0))))
+CASE(fn_reflect3, tensor_exp(tensor_reflection_pad3d(a, TENSOR_INTS(1, 0, 0, 1, 1, 1))))
+CASE(fn_reflect1_backward, tensor_exp(tensor_reflection_pad1d_backward(a, b, TENSOR_INTS(2, 1))))
+CASE(fn_replicate1, tensor_exp(tensor_replication_pad1d(a, TENSOR_INTS(2, -1))))
+CASE(fn_replicate1_backward, tensor_exp(tensor_replication_pad1d_backward(a, b, TENSOR_INTS(2, 1))))
+CASE(fn_reflect2_backward,
+     tensor_exp(tensor_reflection_pad2d_backward(a, b, TENSOR_INTS(1, 0, 0, 1))))
+CASE(fn_replicate2_backward,
+     tensor_exp(tensor_replication_pad2d_backward(a, b, TENSOR_INTS(1, 0, 0, 1))))
+CASE(fn_reflect3_backward,
+     tensor_exp(tensor_reflection_pad3d_backward(a, b, TENSOR_INTS(1, 0, 0, 0, 0, 1))))
+CASE(fn_replicate3_backward,
+     tensor_exp(tensor_replication_pad3d_backward(a, b, TENSOR_INTS(1, 0, 0, 0, 0, 1))))
 CASE(fn_replicate2, tensor_exp(tensor_replication_pad2d(a, TENSOR_INTS(1, -1, 2, 1))))
 CASE(fn_replicate3, tensor_exp(tensor_replication_pad3d(a, TENSOR_INTS(1, 0, 0, 1, 1, 1))))
 CASE(fn_circular, tensor_exp(tensor_pad(a, TENSOR_INTS(1, 2), "circular", TENSOR_NO_FLOAT)))
@@ -229,6 +241,14 @@ static const struct formula formulas[] = {
 	ROW(constant_pad, 1, IN_T(1, 0, 2, 3)),
 	ROW(reflect1, 1, IN(1, 0, 2, 4)),
 	ROW(reflect2, 1, IN_T(1, 0, 2, 3, 3)),
+	ROW(reflect3, 1, IN_T(1, 0, 1, 2, 2, 2)),
+	ROW(reflect1_backward, 2, IN(1, 0, 2, 6), IN(1, 0, 2, 3)),
+	ROW(reflect2_backward, 2, IN(1, 0, 1, 4, 3), IN(1, 0, 1, 3, 2)),
+	ROW(reflect3_backward, 2, IN(1, 0, 1, 3, 2, 3), IN(1, 0, 1, 2, 2, 2)),
+	ROW(replicate1, 1, IN_T(1, 0, 2, 3)),
+	ROW(replicate1_backward, 2, IN(1, 0, 2, 6), IN(1, 0, 2, 3)),
+	ROW(replicate2_backward, 2, IN(1, 0, 1, 4, 3), IN(1, 0, 1, 3, 2)),
+	ROW(replicate3_backward, 2, IN(1, 0, 1, 3, 2, 3), IN(1, 0, 1, 2, 2, 2)),
 	ROW(replicate2, 1, IN(1, 0, 1, 3, 3)),
 	ROW(replicate3, 1, IN(1, 0, 1, 2, 2, 2)),
 	ROW(circular, 1, IN(1, 0, 1, 4)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Sparse tensors, COO and CSR: components, conversions, products, gradients, errors. */
-#include "check.h"
+#include "formulas.h"
 
 static tensor *ints(tensor_ints values, tensor_ints shape)
 {
@@ -304,6 +304,25 @@ static tensor *through_sums(tensor *const *in, void *ctx)
 	return tensor_sum(tensor_mul(tensor_values(c), tensor_values(c)));
 }
 
+/* Each conversion and back. */
+static tensor *through_conversions(tensor *const *in, void *ctx)
+{
+	tensor *coo = tensor_to_dense(tensor_to_sparse(tensor_mul(in[0], in[0])));
+	tensor *rows = tensor_to_dense(tensor_to_sparse_dim(tensor_exp(in[0]), 1));
+	tensor *csr = tensor_to_dense(tensor_to_sparse_csr(tensor_sin(in[0])));
+
+	return tensor_mul(coo, tensor_add(rows, csr));
+}
+
+/* in[0], dense, at the indices of a mask, whose values in[1] are not read. */
+static tensor *through_mask(tensor *const *in, void *ctx)
+{
+	tensor *mask = tensor_coalesce(tensor_sparse_coo_tensor(indices, in[1], TENSOR_INTS(2, 3)));
+	tensor *masked = tensor_sparse_mask(tensor_exp(in[0]), mask);
+
+	return tensor_mul(tensor_to_dense(masked), tensor_sum(in[1]));
+}
+
 static void gradients_reach_the_values(void **state)
 {
 	tensor_scope {
@@ -316,16 +335,17 @@ static void gradients_reach_the_values(void **state)
 		indices = ints(TENSOR_INTS(0, 1, 1, 0, 2, 0, 1, 2), TENSOR_INTS(2, 4));
 		for (int i = 0; i < 4; i++)
 			assert_done(tensor_set_requires_grad(all[i], true));
+		assert_done(gradcheck(through_dense, NULL, TENSOR_LIST(v, d), 1e-6, 1e-6, 1e-5));
+		assert_done(gradcheck(through_mm, NULL, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
+		assert_done(gradcheck(through_mm, v, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
+		assert_done(gradcheck(through_csr, NULL, TENSOR_LIST(w, x), 1e-6, 1e-5, 1e-5));
+		assert_done(gradcheck(through_sums, NULL, TENSOR_LIST(v), 1e-6, 1e-5, 1e-5));
+		assert_done(gradcheck(through_mask, NULL, TENSOR_LIST(d, v), 1e-6, 1e-5, 1e-5));
+		assert_done(gradgradcheck(through_mask, NULL, TENSOR_LIST(d, v), 1e-6, 1e-5, 1e-5));
+		assert_done(gradcheck(through_conversions, NULL, TENSOR_LIST(x), 1e-6, 1e-5, 1e-5));
 		assert_done(
-			tensor_gradcheck(through_dense, NULL, TENSOR_LIST(v, d), 1e-6, 1e-6, 1e-5));
-		assert_done(
-			tensor_gradcheck(through_mm, NULL, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
-		assert_done(tensor_gradcheck(through_mm, v, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
-		assert_done(
-			tensor_gradcheck(through_csr, NULL, TENSOR_LIST(w, x), 1e-6, 1e-5, 1e-5));
-		assert_done(tensor_gradcheck(through_sums, NULL, TENSOR_LIST(v), 1e-6, 1e-5, 1e-5));
-		assert_done(
-			tensor_gradgradcheck(through_mm, v, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
+			gradgradcheck(through_conversions, NULL, TENSOR_LIST(x), 1e-6, 1e-5, 1e-5));
+		assert_done(gradgradcheck(through_mm, v, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
 	}
 }
 
