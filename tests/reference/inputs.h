@@ -14,6 +14,7 @@
 
 struct example {
 	const char *op, *family;
+	const char *place; /* file:line of the example, or of the operator if there is none */
 	const char *code, *gives;
 	int (*run)(tensor **results); /* returns the number of results, or -1 with the error set */
 };

@@ -59,7 +59,7 @@ static int check_example(const struct example *e)
 	int bad = 0;
 
 	if (!e->run) {
-		printf("# %s has no example\n", e->op);
+		printf("# %s: %s has no example\n", e->place, e->op);
 		return 1;
 	}
 	tensor_scope {
@@ -69,10 +69,10 @@ static int check_example(const struct example *e)
 		if (n < 0 && tensor_last_error()->code == ENOSYS) {
 			printf("# skipped: %s\n", tensor_last_error()->text);
 		} else if (n < 0) {
-			printf("# %s: %s\n", e->op, tensor_last_error()->text);
+			printf("# %s: %s: %s\n", e->place, e->op, tensor_last_error()->text);
 			bad = 1;
 		} else if (strcmp(text, e->gives)) {
-			printf("# %s gives\n%s\n# not\n%s\n", e->op, text, e->gives);
+			printf("# %s: %s gives\n%s\n# not\n%s\n", e->place, e->op, text, e->gives);
 			bad = 1;
 		}
 	}

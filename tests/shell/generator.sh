@@ -34,10 +34,10 @@ schema_that_cannot_be_read_is_refused() { refused ops "- {func: 'zz_test Tensor'
 yaml_that_cannot_be_read_is_refused() { refused ops "- {func: 'zz_test(Tensor self) -> Tensor'" ''; }
 
 value_that_does_not_exist_is_refused() {
-	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, dtype: flot, $good}" 'flot is none of'
-	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: '../zz', kernel: exp, $good}" 'no name of a function'
-	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, variants: [function, out], $good}" 'variants must be text'
-	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, for: -1, $good}" 'for must be a list'
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, dtype: flot, $good}" "'flot' is none of"
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: '../zz', kernel: exp, $good}" 'op: cannot be'
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, variants: [function, out], $good}" 'variants: must be text'
+	refused ops "- {func: 'zz_test(Tensor self) -> Tensor', op: unary, for: -1, $good}" 'for: must be a list'
 }
 
 file_without_entries_is_refused() { refused ops '# nothing' 'a list of entries is needed'; }
@@ -67,11 +67,6 @@ derivative_of_an_unknown_operator_is_refused() {
 	refused derivatives '- {name: zz_test, self: grad}' 'there is no such operator'
 }
 
-formula_for_an_unknown_argument_is_refused() {
-	sed -i '/^- name: exp$/,/^$/s/^  self:/  zz:/' "$tmp"/derivatives/pointwise/pointwise.yaml
-	generate | grep 'pointwise.yaml:[0-9]*: exp has no argument zz'
-}
-
 # gradients CHECKED UNCHECKED: what tests/unit/gradients says about these lines, for all formulas of the tree.
 gradients() {
 	[ -e "$tmp/out/formulas.txt" ] || generate
@@ -93,9 +88,117 @@ list_of_unchecked_formulas_needs_reasons_and_holds_no_others() {
 		gradients '' '# title\n\n# A reason.\nexp zz\n' | grep 'unchecked:4: exp: there is no formula for zz'
 }
 
+# refused_at LINE FOLDER TEXT MESSAGE: as refused; the message has this line of the file, where TEXT begins at line 2.
+refused_at() {
+	local out
+	printf '# test\n%s\n' "$3" >"$tmp/$2/pointwise/zz_test.yaml"
+	out=$(generate) || true
+	rm "$tmp/$2/pointwise/zz_test.yaml"
+	[[ $out == *"zz_test.yaml:$1: $4"* ]] || { echo "$out"; return 1; }
+}
+
+fn="func: 'zz_test(Tensor self) -> Tensor'"
+first="- $fn"$'\n  '
+
+field_that_is_there_twice_is_refused() {
+	refused_at 4 ops $'- op: unary\n  kernel: exp\n  op: binary' 'the field op is there twice'
+	refused_at 3 derivatives $'- name: exp\n  name: log\n  self: grad' 'the field name is there twice'
+	refused_at 3 ops $'- op: unary\n  dispatch: {CPU: a, CPU: b}' 'the field CPU is there twice'
+}
+
+yaml_that_no_entry_needs_is_refused() {
+	refused_at 3 ops $'- op: unary\n  doc: !!python/object/apply:os.getcwd []' 'an entry has no tags'
+	refused_at 3 derivatives $'- name: exp\n  self: !a grad' 'an entry has no tags, got !a'
+	refused_at 3 derivatives $'- name: exp\n  self: &a grad' '&a: only an entry has a name'
+	refused_at 3 ops $'- &a\n  <<: *a' '*a: only'
+	refused_at 2 derivatives '- {name: exp, self: *a}' '*a: only'
+	refused_at 2 ops '- {? [a]: b}' 'the name of a field must be a word'
+	refused_at 2 ops '- {op: [[[[]]]]}' 'an entry has no lists of lists'
+}
+
+derivative_with_a_value_of_the_wrong_kind_is_refused() {
+	refused_at 3 derivatives $'- name: exp\n  self: [grad]' 'self: must be text'
+	refused_at 3 derivatives $'- name: exp\n  self: 5' 'self: must be text, got 5'
+	refused_at 3 derivatives $'- name: exp\n  self:' 'self: must be text, got None'
+	refused_at 3 derivatives $'- name: exp\n  self: {a: b}' 'self: must be text'
+	refused_at 3 derivatives $'- name: exp\n  outputs: 2026-01-01' 'outputs: must be a list of words'
+	refused_at 2 derivatives '- {name: [exp], self: grad}' 'name: must be text'
+	refused_at 2 derivatives '- nondifferentiable: 5' 'nondifferentiable: must be a list of words'
+	refused_at 2 derivatives '- nondifferentiable: [[exp]]' 'an entry has no lists of lists'
+	refused_at 2 derivatives '- nondifferentiable: [5]' 'nondifferentiable: must be text, got 5'
+	refused_at 2 derivatives '- {name: exp, nondifferentiable: [exp]}' 'an entry needs the field name or nondifferentiable'
+	refused_at 3 derivatives $'- name: exp\n  self: mul(grad' 'self: has a ( without its other half'
+}
+
+operator_with_a_value_of_the_wrong_kind_is_refused() {
+	refused_at 3 ops "${first}dispatch: ~" 'dispatch: must be a list of names with a value each'
+	refused_at 3 ops "${first}dispatch: {ZZ: a}" "dispatch: cannot be 'ZZ'"
+	refused_at 3 ops "${first}reads: {self: once}" "reads: cannot be 'once'"
+	refused_at 3 ops "${first}also: exp" 'also: must be a list of words'
+	refused_at 3 ops "${first}tags: [zz]" "tags: 'zz' is none of"
+	refused_at 3 ops "${first}doc: 5" 'doc: must be text, got 5'
+	refused_at 3 ops "${first}shapes: \"a\\x00\"" 'shapes: contains the control character U+0000'
+	refused_at 3 ops "${first}errors: a */ b" 'errors: contains the mark of a comment'
+	refused_at 2 ops "- {func: 'zz_test(Tensor int) -> Tensor', op: unary, $good}" 'int is a word of C'
+	refused_at 2 ops "- {func: 'zz_test(Tensor a, Tensor a) -> Tensor', op: unary, $good}" 'the name a is there twice'
+	refused_at 2 ops "- {func: 'zz_test(Tensor a, int b=[0) -> Tensor', op: unary, $good}" 'has a'
+	refused_at 2 ops "- {func: 'zz_test(Tensor a) -> Foo', op: unary, $good}" 'cannot read result'
+	refused_at 2 ops "- {$fn, op: unary, kernel: exp, also: [zz_missing], $good}" 'zz_test: no CPU_KERNELS(K(zz_missing))'
+}
+
+# changed_derivative SED MESSAGE: with this change of the derivative of exp the generator fails with MESSAGE at its line.
+changed_derivative() {
+	local file="$tmp/derivatives/pointwise/pointwise.yaml" out
+	cp "$file" "$tmp/saved"
+	sed -i "/^- name: exp\$/,/^\$/{$1}" "$file"
+	out=$(generate) || true
+	mv "$tmp/saved" "$file"
+	[[ $out =~ pointwise.yaml:[0-9]+:\ exp && $out == *"$2"* ]] || { echo "$out"; return 1; }
+}
+
+formula_for_an_unknown_argument_is_refused() { changed_derivative 's/self:/zz:/' 'exp has no argument zz'; }
+
+formula_over_unknown_names_is_refused() {
+	changed_derivative 's/self: .*/self: tensor_zz(grad)/' 'there is no function tensor_zz()'
+	changed_derivative 's/self: .*/self: tensor_reshape(grad, sizes(zz))/' 'sizes(zz) needs a tensor'
+	changed_derivative '/self: /d' 'has no formula'
+	changed_derivative 's/self: /outputs: [zz]\n  &/' 'has no result zz'
+}
+
+family_in_two_groups_is_refused() {
+	cp "$tmp/ops/pointwise/unary.yaml" "$tmp/ops/shape/"
+	generate | grep 'ops/shape/unary.yaml:1: the family unary is in .*ops/pointwise/unary.yaml' || return 1
+	rm "$tmp/ops/shape/unary.yaml"
+	cp "$tmp/derivatives/pointwise/unary.yaml" "$tmp/derivatives/shape/"
+	generate | grep 'derivatives/shape/unary.yaml:1: the family unary is in' || return 1
+	rm "$tmp/derivatives/shape/unary.yaml"
+}
+
+# example TEXT MESSAGE: with TEXT among the examples, from line 2, the generator fails with MESSAGE.
+example() {
+	local out
+	mkdir -p "$tmp/examples/pointwise"
+	printf '# test\n%b\n' "$1" >"$tmp/examples/pointwise/zz.txt"
+	out=$(python3 lib/schema/gen/gen.py "$tmp/ops" "$tmp/derivatives" "$tmp/out" "$tmp/examples" 2>&1) && return 1
+	[[ $out == *"zz.txt:$2"* ]] || { echo "$out"; return 1; }
+}
+
+example_that_cannot_be_read_is_refused() {
+	example 'exp: vector(1)\n    tensor([2.7183])' '3: a result follows its operator and is indented by one tab'
+	example 'zz: vector(1)\n\ttensor([2.7183])' '2: there is no operator zz'
+	example 'exp: vector(1)\nexp: vector(2)' '3: exp has an example at'
+	example 'exp' '2: an example is'
+	example 'exp: vector(1\x00)' '2: contains the control character U+0000'
+}
+
+mutations_get_an_answer_with_a_place() { tests/fuzz/generator 14 80; }
+
 check_all entries_of_the_tree_are_accepted unknown_field_is_refused schema_that_cannot_be_read_is_refused \
 	yaml_that_cannot_be_read_is_refused value_that_does_not_exist_is_refused file_without_entries_is_refused \
 	family_that_was_deleted_leaves_no_source operator_without_a_function_is_refused operator_without_a_kernel_is_refused \
 	operator_without_a_derivative_is_refused derivative_of_an_unknown_operator_is_refused \
 	formula_for_an_unknown_argument_is_refused formula_that_no_test_checks_is_found \
-	list_of_unchecked_formulas_needs_reasons_and_holds_no_others
+	list_of_unchecked_formulas_needs_reasons_and_holds_no_others field_that_is_there_twice_is_refused \
+	yaml_that_no_entry_needs_is_refused derivative_with_a_value_of_the_wrong_kind_is_refused \
+	operator_with_a_value_of_the_wrong_kind_is_refused formula_over_unknown_names_is_refused \
+	family_in_two_groups_is_refused example_that_cannot_be_read_is_refused mutations_get_an_answer_with_a_place

@@ -33,8 +33,10 @@ import os
 import re
 import sys
 
-import schema
+import sources
 from api import symbols
+from entries import DERIVATIVE, FORMULA, SchemaError, check, read, stop
+from schema import check_families
 
 NOTE = '/* Generated from lib/schema/derivatives/. */\n'
 
@@ -56,8 +58,8 @@ LISTS = ('Tensor[]', 'Tensor?[]')
 REFUSALS = ('formula_not_again(', 'formula_no_derivative(', 'formula_no_second_derivative(')
 
 
-def fail(entry, text):
-    sys.exit(f'{entry["place"]}: {text}')
+def fail(entry, text, field=None):
+    sys.exit(f'{entry.at(field)}: {text}')
 
 
 def camel(text):
@@ -75,11 +77,15 @@ class Formula:
         def query(m):
             what, name, extra = m.groups()
             q = (what, name, extra)
+            kind = derivative.names.get(name)
+            if kind != ('list' if what == 'lengths' else 'tensor') or (what == 'lengths') != (extra in derivative.names):
+                fail(derivative.entry, f'{derivative.name}: {m.group(0)} needs {"a list" if what == "lengths" else "a tensor"} '
+                     'among the arguments and results', arg.name)
             if q not in self.queries:
                 self.queries.append(q)
             return f'fields->{what}_{name}'
 
-        self.text = QUERY.sub(query, str(text))
+        self.text = QUERY.sub(query, text)
         for word in WORD.findall(self.text):
             known = derivative.names.get(word)
             if known == 'tensor' and word not in self.saved:
@@ -111,13 +117,21 @@ class Derivative:
         for r in self.returns:
             self.names[r] = 'tensor'
         self.outputs = entry.get('outputs', self.returns[:1])
+        for name in self.outputs:
+            if name not in self.returns:
+                fail(entry, f'{self.name} has no result {name}', 'outputs')
         if self.outputs[0] != self.returns[0]:
-            fail(entry, f'{self.name}: the first result must be differentiable')
-        formulas = {k: v for k, v in entry.items() if k not in ('name', 'outputs', 'place')}
+            fail(entry, f'{self.name}: the first result must be differentiable', 'outputs')
+        formulas = {k: v for k, v in entry.items() if k not in ('name', 'outputs')}
         order = [a for a in self.args if a.name in formulas]
         for k in formulas:
             if k not in [a.name for a in order]:
-                fail(entry, f'{self.name} has no argument {k}')
+                fail(entry, f'{self.name} has no argument {k}', k)
+        for a in order:
+            if a.type not in ('Tensor', 'Tensor?', 'Tensor[]'):
+                fail(entry, f'{self.name}: {a.name} is no tensor', a.name)
+        if not order:
+            fail(entry, f'{self.name} has no formula: list it as nondifferentiable')
         if any(a.type == 'Tensor[]' for a in order[:-1]):
             fail(entry, f'{self.name}: a list of tensors must be the last differentiable argument')
         self.formulas = [Formula(self, i, a, formulas[a.name]) for i, a in enumerate(order)]
@@ -419,7 +433,7 @@ def check_complete(heads, entries):
             if name not in heads:
                 fail(entry, f'{name}: there is no such operator')
             if name in known:
-                fail(entry, f'{name} was declared at {known[name]["place"]}')
+                fail(entry, f'{name} was declared at {known[name].place}')
             if heads[name][0].kind in CALLS:
                 fail(entry, f'{name} is composite: it is differentiated through the operators that it calls')
             known[name] = entry
@@ -456,6 +470,15 @@ def nodes(entries, heads):
     return ''.join(out)
 
 
+def check_functions(families, heads, known):
+    """Every function that a formula calls exists."""
+    for d in [d for entries in families.values() for d in derivatives_of(entries, heads)]:
+        for f in d.formulas:
+            for name in re.findall(r'([A-Za-z_]\w*)\s*\(', f.text):
+                if name not in known:
+                    fail(d.entry, f'{d.name}: there is no function {name}()', f.arg.name)
+
+
 def derivatives_of(entries, heads):
     """A Derivative for each entry of one family that has formulas."""
     found, taken = [], set()
@@ -478,7 +501,7 @@ def formulas_text(families, heads):
         if d.node in taken:
             fail(d.entry, f'{d.name}: {d.node} is the node of {taken[d.node]}, too')
         taken[d.node] = d.name
-        out += [f'{d.node} {f.index} {d.name} {f.arg.name} {d.entry["place"]}\n' for f in d.formulas
+        out += [f'{d.node} {f.index} {d.name} {f.arg.name} {d.entry.place}\n' for f in d.formulas
                 if not f.text.startswith(REFUSALS)]
     return ''.join(out)
 
@@ -493,14 +516,18 @@ def with_includes(text, homes):
 def generate(ops, paths):
     """(file name, text) of every family."""
     heads = {}
-    families = {os.path.splitext(os.path.basename(path))[0]: schema.read(path) for path in sorted(paths)}
+    check_families(paths)
+    families = {os.path.splitext(os.path.basename(path))[0]: read(path) for path in sorted(paths)}
     for op in ops:
         heads.setdefault(op.entry['func'].split('(')[0], []).append(op)
     for entries in families.values():
         for entry in entries:
-            if ('name' in entry) == ('nondifferentiable' in entry):
-                fail(entry, 'an entry has the field name or the field nondifferentiable')
+            try:
+                check(entry, DERIVATIVE, ('name', 'nondifferentiable'), FORMULA if 'name' in entry else None)
+            except SchemaError as e:
+                stop(entry, e)
     check_complete(heads, [entry for entries in families.values() for entry in entries])
     homes = {name: op.family for op in ops for name in symbols(op)}
+    check_functions(families, heads, sources.formula_words().union(homes))
     return [(f'autograd_{family}.c', with_includes(nodes(entries, heads), homes))
             for family, entries in families.items()] + [('formulas.txt', formulas_text(families, heads))]

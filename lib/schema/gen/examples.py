@@ -14,32 +14,52 @@ the functions of tests/reference/inputs.h. Pointers to results are appended to t
 import glob
 import os
 import sys
+import unicodedata
+from collections import namedtuple
 
 from api import NOTE
+from entries import text_of
 
 CTYPES = {'Scalar': 'tensor_scalar', 'int': 'int64_t', 'bool': 'bool', 'float': 'double'}
 
 
-def parse(text):
-    """{operator: (arguments, what it prints)}"""
+Example = namedtuple('Example', 'args gives place')
+
+
+def parse(text, path):
+    """{operator: Example}; an error ends the program with file:line."""
     found, name = {}, None
-    for line in text.split('\n'):
+    for n, line in enumerate(text.split('\n'), 1):
+        place = f'{path}:{n}'
+        stray = next((ch for ch in line if unicodedata.category(ch)[0] == 'C' and ch != '\t'), None)
+        if stray:
+            sys.exit(f'{place}: contains the control character U+{ord(stray):04X}')
         if line.startswith('\t') and name:
-            found[name][1].append(line[1:])
-        elif ': ' in line and not line.startswith('#'):
+            found[name] = found[name]._replace(gives=found[name].gives + [line[1:]])
+        elif line.startswith((' ', '\t')) and line.strip():
+            sys.exit(f'{place}: a result follows its operator and is indented by one tab')
+        elif line.startswith('#') or not line.strip():
+            name = None
+        elif ': ' in line:
             name, args = line.split(': ', 1)
-            found[name] = (args, [])
-    return {name: (args, '\n'.join(lines)) for name, (args, lines) in found.items()}
+            if name in found:
+                sys.exit(f'{place}: {name} has an example at {found[name].place}')
+            found[name] = Example(args, [], place)
+        else:
+            sys.exit(f'{place}: an example is `OPERATOR: ARGUMENTS`, got {line!r}')
+    return {name: e._replace(gives='\n'.join(e.gives)) for name, e in found.items()}
 
 
 def load(folder, ops):
-    examples = {}
+    examples, names = {}, {op.name for op in ops}
     for path in sorted(glob.glob(f'{folder}/*/*.txt')):
-        with open(path) as f:
-            examples.update(parse(f.read()))
-    unknown = sorted(set(examples) - {op.name for op in ops})
-    if unknown:
-        sys.exit(f'{folder}: there is no operator {unknown[0]}')
+        found = parse(text_of(path), os.path.relpath(path))
+        for name, example in found.items():
+            if name not in names:
+                sys.exit(f'{example.place}: there is no operator {name}')
+            if name in examples:
+                sys.exit(f'{example.place}: {name} has an example at {examples[name].place}')
+        examples.update(found)
     return examples
 
 
@@ -80,10 +100,11 @@ def quoted(text):
 
 
 def row(op, example):
-    out = [f'\t{{\n\t\t.op = "{op.name}",\n\t\t.family = "{op.family}",\n']
+    place = example.place if example else op.entry.place
+    out = [f'\t{{\n\t\t.op = "{op.name}",\n\t\t.family = "{op.family}",\n\t\t.place = {quoted(place)},\n']
     if example:
-        out.append(f'\t\t.code = {quoted(call(op, example[0]))},\n'
-                   f'\t\t.gives = {quoted(example[1])},\n\t\t.run = run_{op.id},\n')
+        out.append(f'\t\t.code = {quoted(call(op, example.args))},\n'
+                   f'\t\t.gives = {quoted(example.gives)},\n\t\t.run = run_{op.id},\n')
     return ''.join(out) + '\t},\n'
 
 
@@ -94,7 +115,7 @@ def source(ops, folder):
         entries.setdefault(id(op.entry), []).append(op)
     firsts = [forms[0] for forms in entries.values()]
     out = [NOTE, '#include "tests/reference/inputs.h"\n\n']
-    out += [function(op, examples[op.name][0]) for op in firsts if op.name in examples]
+    out += [function(op, examples[op.name].args) for op in firsts if op.name in examples]
     out.append('const struct example examples[] = {\n')
     out += [row(op, examples.get(op.name)) for op in firsts]
     out.append(f'}};\nconst int examples_count = {len(firsts)};\n')

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""usage: gen.py OPS/ DERIVATIVES/ OUTDIR
+"""usage: gen.py OPS/ DERIVATIVES/ OUTDIR [EXAMPLES/]
 
 Writes the generated sources, one C file for each family and kind. Files whose text did not change keep their time stamps, so
 an edit of one entry compiles only the files that depend on it.
@@ -44,13 +44,14 @@ def write(path, text):
 
 def main():
     ops_dir, derivatives_dir, out = sys.argv[1:4]
+    examples_dir = sys.argv[4] if len(sys.argv) > 4 else examples.folder()
     ops = schema.load(glob.glob(f'{ops_dir}/*/*.yaml'))
     missing = sources.check(ops)
     if missing:
         sys.exit('\n'.join(missing))
     write(f'{out}/include/tensor/ops.h', api.public_header(ops))
     write(f'{out}/include/tensor/ops.hpp', cpp.header(ops))
-    write(f'{out}/examples.c', examples.source(ops, examples.folder()))
+    write(f'{out}/examples.c', examples.source(ops, examples_dir))
     write(f'{out}/ops_registry.c', tables.registry(ops))
     for family in sorted({op.family for op in ops}):
         own = [op for op in ops if op.family == family]

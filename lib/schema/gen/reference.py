@@ -152,7 +152,7 @@ def describe(ops):
         mine = words[id(op.entry)]
         for field in ('doc', 'shapes'):
             if not getattr(mine, field):
-                missing.append(f'{op.entry.get("place", op.family)}: {op.name} has no {field}: the reference needs a '
+                missing.append(f'{op.entry.place}: {op.name} has no {field}: the reference needs a '
                                f'sentence about {"what it computes" if field == "doc" else "the shapes"}')
         mine.dtypes = ' '.join(text for text in (mine.dtypes, RULES[op.rule]) if text)
         mine.errors = ' '.join([mine.errors] * bool(mine.errors) +

@@ -2,7 +2,7 @@
 """Operator declarations: reads lib/schema/ops/GROUP/*.yaml and derives the in-place and out variants.
 
 A file declares a family of operators; their derivatives are in the file of the same name in
-lib/schema/derivatives/GROUP/. Fields of an entry:
+lib/schema/derivatives/GROUP/. The module entries has the table of the fields and their values:
 
   func      the functional schema, in the field's schema language. Positional arguments are all
             arguments of the C function; keyword-only ones with a default have a second
@@ -56,9 +56,8 @@ import os
 import re
 import sys
 
-import yaml
-
 import reference
+from entries import KEYS, OPERATOR, OPERATOR_NAME, WORD, SchemaError, check, check_brackets, read, stop
 
 # schema type -> (C type, tensor_arg_type, unbox function)
 TYPES = {
@@ -100,18 +99,11 @@ RESULTS = {
 
 OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options,
 GATHERED = OPTIONS + ['memory_format']  # together with this one
-# Fields of an entry; reference.FIELDS has those of the documentation.
-ENTRY_FIELDS = {'func', 'variants', 'tags', 'dtype', 'kernel', 'c', 'dispatch', 'also', 'out', 'for', 'reads', 'inplace'}
+DEFAULT = re.compile(r'None|True|False|long|-?\d+(\.\d*)?(e-?\d+)?|\[(-?\d+(, ?-?\d+)*)?\]|"\w*"|\'\w*\'', re.ASCII)
+RETURN = re.compile(rf'(Tensor(?:\(\w+!?\))?(?:\[\])?|{"|".join(RESULTS)})(?:\s+({WORD}))?', re.ASCII)
+RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while""".split())
 KINDS = ['op', 'view', 'composite', 'factory', 'each', 'alias', 'explicit']
-
-# Keys as tensor_key_name() has them -> enum tensor_key
-KEYS = {'CPU': 'TENSOR_KEY_CPU', 'CUDA': 'TENSOR_KEY_CUDA',
-        'SparseCPU': 'TENSOR_KEY_SPARSE_CPU', 'SparseCUDA': 'TENSOR_KEY_SPARSE_CUDA',
-        'QuantizedCPU': 'TENSOR_KEY_QUANTIZED_CPU', 'BlockedCPU': 'TENSOR_KEY_BLOCKED_CPU'}
-
-
-class SchemaError(Exception):
-    pass
 
 
 class Arg:
@@ -165,9 +157,9 @@ class Arg:
 
 
 def parse_arg(text, keyword):
-    m = re.fullmatch(r'(\w+(?:\(\w+!?\))?\??(?:\[\d*\])?\??)\s+(\w+)(?:=(.+))?', text)
-    if not m:
-        raise SchemaError(f'cannot read argument "{text}"')
+    m = re.fullmatch(rf'(\w+(?:\(\w+!?\))?\??(?:\[\d*\])?\??)\s+({WORD})(?:=(.+))?', text)
+    if not m or m[3] and not DEFAULT.fullmatch(m[3]):
+        raise SchemaError(f'cannot read argument "{text}"', 'func')
     typ, name, default = m.groups()
     mutated = '!)' in typ
     typ = re.sub(r'\(\w+!?\)', '', typ)
@@ -196,6 +188,7 @@ class Op:
         self.name = f'{name}.{overload}' if overload else name
         self.id = re.sub(r'\W', '_', self.name)
         self.tags = list(entry.get('tags', []))
+        check_names([a.name for a in args])
         if variant != 'function':
             self.tags.append(variant)
         self.kind = next((k for k in KINDS if k in entry), 'dispatch')
@@ -203,9 +196,6 @@ class Op:
         if self.kind == 'composite':
             self.impl += {'function': '', 'inplace': '_', 'out': '_out'}[variant]
         self.dispatch = dict(entry.get('dispatch', {}))
-        for key in self.dispatch:
-            if key not in KEYS:
-                raise SchemaError(f'{self.name}: {key} is none of {", ".join(KEYS)}')
         if self.kind == 'dispatch' and 'same' in self.dispatch.values():
             raise SchemaError(f'{self.name}: there is no other function to be the same as')
         if self.kind != 'op' and variant != 'function' and self.dispatch:
@@ -319,42 +309,47 @@ class Op:
         return [a for a in self.args if a.is_tensor]
 
 
-def check_fields(entry):
-    unknown = sorted(set(entry) - ENTRY_FIELDS - set(KINDS) - set(reference.FIELDS) - {'place'})
-    if unknown:
-        raise SchemaError(f'unknown field {", ".join(unknown)}')
-    if 'func' not in entry:
-        raise SchemaError('an entry needs the field func')
+def parse_returns(text):
+    """(type, name or None) of each result."""
+    found = []
+    for part in split_args(text[1:-1] if text.startswith('(') else text):
+        m = RETURN.fullmatch(part)
+        if not m:
+            raise SchemaError(f'cannot read result "{part}"', 'func')
+        found.append(m.groups())
+    return found
 
 
-def check_values(entry):
-    for field in ('func', 'variants', 'kernel', 'c', 'out', 'inplace', 'dtype', *KINDS, *reference.FIELDS):
-        if field in entry and not isinstance(entry[field], str):
-            raise SchemaError(f'{field} must be text, got {entry[field]!r}')
-    if entry.get('dtype', 'same') not in reference.RULES:
-        raise SchemaError(f'dtype: {entry["dtype"]} is none of {", ".join(reference.RULES)}')
-    for kind in KINDS:
-        if kind in ('op', 'view', 'factory', 'composite', 'explicit') and not re.fullmatch(r'\w+', entry.get(kind, 'x')):
-            raise SchemaError(f'{kind}: {entry[kind]!r} is no name of a function')
+def parse_func(text):
+    """The schema: name, overload, its arguments as text and as Args, results."""
+    m = re.fullmatch(rf'({OPERATOR_NAME})\((.*)\)\s*->\s*(\([^()]*(?:\(\w+!?\)[^()]*)*\)|[^(,]+(?:\(\w+!?\))?)', text)
+    if not m:
+        raise SchemaError(f'cannot read "{text}"', 'func')
+    check_brackets(m[3])
+    name, _, overload = m[1].partition('.')
+    keyword, args = False, []
+    for part in split_args(m[3]):
+        if part == '*' and not keyword:
+            keyword = True
+        else:
+            args.append(parse_arg(part, keyword))
+    return name, overload, m[3], args, parse_returns(m[4])
+
+
+def check_names(names):
+    for name in names:
+        if name in RESERVED:
+            raise SchemaError(f'{name} is a word of C', 'func')
+        if names.count(name) > 1:
+            raise SchemaError(f'the name {name} is there twice', 'func')
 
 
 def parse(entry):
     """All Ops of one entry."""
-    check_fields(entry)
-    m = re.fullmatch(r'(\w+)(?:\.(\w+))?\((.*)\)\s*->\s*(.+)', entry['func'].strip())
-    if not m:
-        raise SchemaError(f'cannot read "{entry["func"]}"')
-    name, overload, arg_text, ret_text = m.groups()
-    overload = overload or ''
-    keyword, args = False, []
-    for part in split_args(arg_text):
-        if part == '*':
-            keyword = True
-            continue
-        args.append(parse_arg(part, keyword))
-    rets = [r.split() for r in split_args(ret_text.strip('()') if ret_text.startswith('(')
-                                          else ret_text)]
-    returns = [r[1] if len(r) > 1 else 'result' for r in rets]
+    name, overload, arg_text, args, rets = parse_func(entry['func'].strip())
+    returns = [r[1] or 'result' for r in rets]
+    if len(rets) > 1:
+        check_names(returns)
     if sum(k in entry for k in KINDS) != 1 and ('dispatch' not in entry or
                                                 any(k in entry for k in KINDS)):
         raise SchemaError(f'{name}: exactly one of {", ".join(KINDS)} is needed, or dispatch')
@@ -362,7 +357,7 @@ def parse(entry):
     ops = []
     variants = [v.strip() for v in entry.get('variants', 'function').split(',')]
     for v in variants:
-        if v == 'function' and name.endswith('_') and args[0].mutated:
+        if v == 'function' and name.endswith('_') and args and args[0].mutated:
             ops.append(Op(entry, name, overload, args, ['self'] * len(returns), 'inplace',
                           entry['func'].strip()))
         elif v == 'function':
@@ -373,6 +368,8 @@ def parse(entry):
                 raise SchemaError(f'{name}: only a composite returns Tensor[]')
             ops.append(op)
         elif v == 'inplace':
+            if not args or args[0].type not in ('Tensor', 'Tensor[]'):
+                raise SchemaError(f'{name}: the first argument of an in-place form is a tensor or a list of tensors', 'variants')
             first = Arg(args[0].type, args[0].name, None, False, True)
             text = entry['func'].strip().replace('Tensor ', 'Tensor(a!) ', 1)
             ov = entry.get('inplace', overload)
@@ -383,32 +380,28 @@ def parse(entry):
                 text = text.replace('Tensor[] ', 'Tensor(a!)[] ', 1).replace('-> Tensor[]', '-> ()')
                 changed = []
             ops.append(Op(entry, f'{name}_', entry.get('inplace', overload), [first] + args[1:], changed, v, text))
-        elif v == 'out':
+        else:
             ov = 'out' if overload in ('', 'Tensor') else f'{overload}_out'
             ov = entry.get('out', ov)
             names = [ov if ov == 'grad_input' else 'out'] if len(returns) == 1 else returns
             outs = [Arg('Tensor', n, None, True, True) for n in names]
-            marks = 'abcdefgh'
+            marks = [chr(ord('a') + i) for i in range(len(names))]
             star = '' if any(a.keyword for a in args) else '*, '
             decl = ', '.join(f'Tensor({marks[i]}!) {n}' for i, n in enumerate(names))
             ret = ', '.join(f'Tensor({marks[i]}!)' for i in range(len(names)))
             text = f'{name}.{ov}({arg_text}, {star}{decl}) -> ' + \
                 (ret if len(names) == 1 else f'({ret})')
             ops.append(Op(entry, name, ov, args + outs, returns, v, text))
-        else:
-            raise SchemaError(f'{name}: unknown variant {v}')
     return ops
 
 
 def expand(entry):
     """The entries that an entry with `for` declares."""
-    words = entry.pop('for', None)
-    if not words:
+    if 'for' not in entry:
         return [entry]
-    if not isinstance(words, list):
-        sys.exit(f'{entry["place"]}: for must be a list of words, got {words!r}')
-    return [{k: v.replace('{}', str(word)) if isinstance(v, str) else v for k, v in entry.items()}
-            for word in words]
+    check(entry.but({'for': entry['for']}), OPERATOR, ['for'])
+    return [entry.but({k: v.replace('{}', word) if isinstance(v, str) else v for k, v in entry.items() if k != 'for'})
+            for word in entry['for']]
 
 
 def find_each(ops):
@@ -422,59 +415,41 @@ def find_each(ops):
         if target and op.variant == 'inplace' and not op.own:
             target = next((o for o in ops if o.entry is target.entry and o.variant == 'inplace'), None)
         if not target:
-            raise SchemaError(f'{op.entry["place"]}: {op.name}: there is no operator {name}, or no in-place form')
+            raise SchemaError(f'{op.entry.place}: {op.name}: there is no operator {name}, or no in-place form')
+        if target is op:
+            raise SchemaError(f'{op.entry.place}: {op.name}: {op.kind} calls itself')
         names = [n for _, n, _ in op.c_args()]
         names += [a.default_c() for _, _, a in target.c_args()[len(names):]]
         op.calls = (target, text.rstrip(')') if text else ', '.join(names))
 
 
-class Loader(yaml.SafeLoader):
-    """A merge key (<<) does not copy the fields of the documentation."""
-
-    def flatten_mapping(self, node):
-        own = sum(key.tag != 'tag:yaml.org,2002:merge' for key, _ in node.value)
-        super().flatten_mapping(node)
-        taken = len(node.value) - own
-        node.value = [pair for i, pair in enumerate(node.value)
-                      if i >= taken or pair[0].value not in reference.FIELDS]
-
-
-def read(path):
-    """The entries of a file; entry['place'] is file:line."""
-    with open(path) as f:
-        try:
-            loader = Loader(f)
-            root = loader.get_single_node()
-            entries = loader.construct_document(root) if root else None
-        except yaml.YAMLError as e:
-            mark = getattr(e, 'problem_mark', None)
-            sys.exit(f'{path}:{mark.line + 1 if mark else 1}: {getattr(e, "problem", e)}')
-        except UnicodeDecodeError as e:
-            sys.exit(f'{path}:1: {e}')
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        sys.exit(f'{path}:1: a list of entries is needed, each with named fields')
-    for entry, node in zip(entries, root.value):
-        entry['place'] = f'{path}:{node.start_mark.line + 1}'
-    return entries
+def check_families(paths):
+    """A file's name is that of its family, in all groups."""
+    homes = {}
+    for path in sorted(paths):
+        name = os.path.splitext(os.path.basename(path))[0]
+        if name in homes:
+            sys.exit(f'{path}:1: the family {name} is in {homes[name]}, too')
+        homes[name] = path
 
 
 def load(paths):
     """All Ops, in the order of the files; op.family is the file's name."""
     ops, seen = [], set()
+    check_families(paths)
     for path in sorted(paths):
-        for entry in [e for entry in read(path) for e in expand(entry)]:
+        for written in read(path):
             try:
-                check_values(entry)
-                for op in parse(entry):
-                    if op.name in seen:
-                        raise SchemaError(f'{op.name} is declared twice')
-                    seen.add(op.name)
-                    op.family = os.path.splitext(os.path.basename(path))[0]
-                    ops.append(op)
+                for entry in expand(written):
+                    check(entry, OPERATOR, ['func'])
+                    for op in parse(entry):
+                        if op.name in seen:
+                            raise SchemaError(f'{op.name} is declared twice')
+                        seen.add(op.name)
+                        op.family = os.path.splitext(os.path.basename(path))[0]
+                        ops.append(op)
             except SchemaError as e:
-                sys.exit(f'{entry["place"]}: {e}')
-            except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
-                sys.exit(f'{entry["place"]}: a field has a value of the wrong kind ({type(e).__name__}: {e})')
+                stop(written, e)
     try:
         find_each(ops)
     except SchemaError as e:

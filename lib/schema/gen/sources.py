@@ -21,6 +21,11 @@ def text(*folders):
     return ''.join(out)
 
 
+def formula_words():
+    """The names that formulas may call beside the operators: functions and macros of the library, its headers and C."""
+    return set(re.findall(r'\w+', text('autograd', 'base', 'core', '../include/tensor')))
+
+
 def check(ops):
     """What is missing, one text a line."""
     functions = set(re.findall(r'\w+', text('ops', 'autograd', 'sharing', 'core', 'io')))
@@ -28,8 +33,10 @@ def check(ops):
     missing = []
     for op in ops:
         names = {NAME.search(prototype).group(1) for prototype in tables.prototypes([op])}
-        missing += [f'{op.entry["place"]}: {op.name}: no file of lib/ defines {name}()' for name in sorted(names - functions)]
+        missing += [f'{op.entry.place}: {op.name}: no file of lib/ defines {name}()' for name in sorted(names - functions)]
+        missing += [f'{op.entry.at("also")}: {op.name}: no CPU_KERNELS(K({name})) in lib/kernels/'
+                    for name in op.entry.get('also', []) if op.variant == 'function' and name not in kernels]
         if op.kind == 'op' and op.variant == 'function' and op.kernel not in kernels:
-            missing.append(f'{op.entry["place"]}: {op.name}: no CPU_KERNELS(K({op.kernel})) in lib/kernels/; '
+            missing.append(f'{op.entry.place}: {op.name}: no CPU_KERNELS(K({op.kernel})) in lib/kernels/; '
                            'a kernel with another name is given in the field kernel')
     return missing
