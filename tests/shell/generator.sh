@@ -174,6 +174,26 @@ family_in_two_groups_is_refused() {
 	rm "$tmp/derivatives/shape/unary.yaml"
 }
 
+# compiles TEXT: whether a kernel file with this text compiles.
+compiles() {
+	[ -e "$tmp/out/stamp" ] || generate
+	printf '#include "kernels/cpu/simd/cpu.h"\n%s\n' "$1" >"$tmp/kernel.c"
+	gcc -std=gnu11 -fsyntax-only -D_GNU_SOURCE -DCPU_LEVEL=v2 -Iinclude -Iinclude/uapi -I"$tmp/out/include" -Ilib -I"$tmp/out" \
+		"$tmp/kernel.c"
+}
+
+kernel_of_another_type_does_not_compile() {
+	local pointwise='(struct tensor_iter *it, const struct pointwise_params *params) { return 0; }'
+	local dot='(tensor *out, const tensor *a, const tensor *b, bool conjugate) { return 0; }'
+	compiles "static int cpu_add$pointwise static int cpu_dot$dot CPU_KERNELS(K(add), KERNEL(dot))" || return 1
+	compiles "static int cpu_add$dot CPU_KERNELS(K(add))" && return 1
+	compiles "static int cpu_dot$pointwise CPU_KERNELS(KERNEL(dot))" && return 1
+	compiles "static int cpu_dot$pointwise CPU_KERNELS(KERNEL(zz))" && return 1
+	sed -i 's/tags: .pointwise./tags: [reduction]/' "$tmp/ops/pointwise/compare.yaml"
+	generate | grep 'compare.yaml:[0-9]*: eq.Tensor: K(eq) is for pointwise operators' || return 1
+	cp lib/schema/ops/pointwise/compare.yaml "$tmp/ops/pointwise/"
+}
+
 # example TEXT MESSAGE: with TEXT among the examples, from line 2, the generator fails with MESSAGE.
 example() {
 	local out
@@ -201,4 +221,4 @@ check_all entries_of_the_tree_are_accepted unknown_field_is_refused schema_that_
 	list_of_unchecked_formulas_needs_reasons_and_holds_no_others field_that_is_there_twice_is_refused \
 	yaml_that_no_entry_needs_is_refused derivative_with_a_value_of_the_wrong_kind_is_refused \
 	operator_with_a_value_of_the_wrong_kind_is_refused formula_over_unknown_names_is_refused \
-	family_in_two_groups_is_refused example_that_cannot_be_read_is_refused mutations_get_an_answer_with_a_place
+	kernel_of_another_type_does_not_compile family_in_two_groups_is_refused example_that_cannot_be_read_is_refused mutations_get_an_answer_with_a_place

@@ -10,9 +10,11 @@
 
 /* The mean and the biased variance of each channel. */
 typedef int (*batch_stats_kernel)(tensor *mean, tensor *var, const tensor *x);
+extern batch_stats_kernel type_of_batch_stats;
 /* out = (x - mean) * invstd * weight + bias; weight and bias may be NULL. */
 typedef int (*batch_apply_kernel)(tensor *out, const tensor *x, const tensor *mean,
 				  const tensor *invstd, const tensor *weight, const tensor *bias);
+extern batch_apply_kernel type_of_batch_apply;
 /*
  * dx, dweight and dbias may be NULL. Without `train` the statistics are constants: dx = grad *
  * invstd * weight.
@@ -20,5 +22,6 @@ typedef int (*batch_apply_kernel)(tensor *out, const tensor *x, const tensor *me
 typedef int (*batch_norm_backward_kernel)(tensor *dx, tensor *dweight, tensor *dbias,
 					  const tensor *grad, const tensor *x, const tensor *mean,
 					  const tensor *invstd, const tensor *weight, bool train);
+extern batch_norm_backward_kernel type_of_batch_norm_backward;
 
 #endif

@@ -23,5 +23,6 @@ struct ctc {
 };
 
 typedef int (*ctc_kernel)(const struct ctc *c);
+extern ctc_kernel type_of_ctc_loss;
 
 #endif

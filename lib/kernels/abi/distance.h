@@ -11,10 +11,14 @@
 #include "kernels/abi/kernels.h"
 
 typedef int (*cdist_kernel)(tensor *out, const tensor *x, const tensor *y, double p);
+extern cdist_kernel type_of_cdist;
 typedef int (*cdist_backward_kernel)(tensor *dx, const tensor *grad, const tensor *x,
 				     const tensor *y, double p, const tensor *distance);
+extern cdist_backward_kernel type_of_cdist_backward;
 typedef int (*pdist_kernel)(tensor *out, const tensor *x, double p);
+extern pdist_kernel type_of_pdist;
 typedef int (*pdist_backward_kernel)(tensor *dx, const tensor *grad, const tensor *x, double p,
 				     const tensor *distance);
+extern pdist_backward_kernel type_of_pdist_backward;
 
 #endif

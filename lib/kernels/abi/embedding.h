@@ -19,6 +19,7 @@ struct embedding {
  */
 typedef int (*embedding_backward_kernel)(tensor *out, const tensor *grad, const tensor *indices,
 					 const struct embedding *e);
+extern embedding_backward_kernel type_of_embedding_backward;
 
 enum bag_mode { BAG_SUM, BAG_MEAN, BAG_MAX };
 
@@ -35,10 +36,13 @@ struct bags {
 };
 
 typedef int (*embedding_bag_kernel)(tensor *out, const tensor *weight, const struct bags *b);
+extern embedding_bag_kernel type_of_embedding_bag;
 /* out [n, d] from grad [bags, d]; offsets are not read. */
 typedef int (*embedding_bag_backward_kernel)(tensor *out, const tensor *grad, const struct bags *b);
+extern embedding_bag_backward_kernel type_of_embedding_bag_backward;
 /* out [m], the gradient of factors: the dot product of the row and the gradient of its bag. */
 typedef int (*embedding_bag_weights_backward_kernel)(tensor *out, const tensor *grad,
 						     const tensor *weight, const struct bags *b);
+extern embedding_bag_weights_backward_kernel type_of_embedding_bag_weights_backward;
 
 #endif

@@ -11,9 +11,12 @@
 
 /* Transforms t, complex, in place. */
 typedef int (*fft_c2c_kernel)(tensor *t, int dim, bool forward, double scale);
+extern fft_c2c_kernel type_of_fft_c2c;
 /* out, complex = the first elements of the forward transform of x, as many as out has. */
 typedef int (*fft_r2c_kernel)(tensor *out, const tensor *x, int dim, double scale);
+extern fft_r2c_kernel type_of_fft_r2c;
 /* out, real = the backward transform of a Hermitian line, of which x has the first half. */
 typedef int (*fft_c2r_kernel)(tensor *out, const tensor *x, int dim, double scale);
+extern fft_c2r_kernel type_of_fft_c2r;
 
 #endif

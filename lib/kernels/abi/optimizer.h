@@ -27,5 +27,6 @@ struct optimizer_step {
 };
 
 typedef int (*optimizer_kernel)(const struct optimizer_step *s);
+extern optimizer_kernel type_of_optimizer;
 
 #endif

@@ -16,17 +16,20 @@ struct pad_params {
 	int64_t before[3];
 };
 typedef int (*pad_kernel)(tensor *out, const tensor *self, const struct pad_params *params);
+extern pad_kernel type_of_pad;
 /*
  * Adds each element of grad to the element of out that was copied to it, in order. out is zero
  * before.
  */
 typedef int (*pad_backward_kernel)(tensor *out, const tensor *grad,
 				   const struct pad_params *params);
+extern pad_backward_kernel type_of_pad_backward;
 
 /*
  * out = self on and above (upper), or on and below diagonal k of the last two dimensions, and 0
  * elsewhere. out may be self.
  */
 typedef int (*triangle_kernel)(tensor *out, const tensor *self, int64_t k, bool upper);
+extern triangle_kernel type_of_triangle;
 
 #endif

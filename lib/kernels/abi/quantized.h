@@ -21,7 +21,9 @@ struct quant {
 
 /* Conversions from f32 to u8, i8 or i32, and back, of contiguous tensors. */
 typedef int (*quantize_kernel)(tensor *out, const tensor *self, const struct quant *q);
+extern quantize_kernel type_of_quantize;
 typedef int (*dequantize_kernel)(tensor *out, const tensor *self, const struct quant *q);
+extern dequantize_kernel type_of_dequantize;
 
 /* The conversion of the sums of a product. Arrays have an element for each output channel. */
 struct requantize {
@@ -47,6 +49,7 @@ struct gemm_s8 {
 	const struct requantize *requantize;
 };
 typedef int (*gemm_s8_kernel)(const struct gemm_s8 *p);
+extern gemm_s8_kernel type_of_gemm_s8;
 
 /* im2col of bytes: out [oh * ow, channels * kh * kw], padded with `fill`. */
 struct patches {
@@ -55,5 +58,6 @@ struct patches {
 	uint8_t fill;
 };
 typedef int (*patches_kernel)(uint8_t *out, const uint8_t *image, const struct patches *p);
+extern patches_kernel type_of_patches_u8;
 
 #endif

@@ -20,11 +20,14 @@ struct random_params {
 };
 /* randperm: out (i64) is 0, 1, ... in random order; range is not read. */
 typedef int (*random_kernel)(tensor *out, const struct random_params *params);
+extern random_kernel type_of_bernoulli, type_of_exponential, type_of_normal, type_of_randint,
+	type_of_randperm, type_of_uniform;
 /*
  * out (bool) is true with the probability in p (contiguous, f32 or f64). Fails with EINVAL if one
  * is outside [0, 1].
  */
 typedef int (*random_each_kernel)(tensor *out, const tensor *p, const struct random_params *params);
+extern random_each_kernel type_of_bernoulli_each;
 /*
  * out (i64 [rows, k]) is k indices for each row of weights (f64 [rows, n], contiguous). work (f64)
  * is scratch memory, with the shape of weights with replacement, with that of out without. Fails
@@ -33,8 +36,10 @@ typedef int (*random_each_kernel)(tensor *out, const tensor *p, const struct ran
  */
 typedef int (*multinomial_kernel)(tensor *out, const tensor *weights, tensor *work,
 				  bool replacement, const struct random_params *params);
+extern multinomial_kernel type_of_multinomial;
 /* mask (bool) is true with the probability a, out = input * mask * b; all contiguous. */
 typedef int (*dropout_kernel)(tensor *out, tensor *mask, const tensor *input,
 			      const struct random_params *params);
+extern dropout_kernel type_of_native_dropout;
 
 #endif

@@ -12,6 +12,7 @@
  */
 typedef int (*search_kernel)(tensor *out, const tensor *sequence, const tensor *values,
 			     const tensor *sorter, int64_t m, bool right);
+extern search_kernel type_of_searchsorted;
 
 /*
  * Runs of equal rows among rows [n, k], in the order of order[0 .. n - 1], or in memory order for
@@ -19,5 +20,6 @@ typedef int (*search_kernel)(tensor *out, const tensor *sequence, const tensor *
  */
 typedef int (*runs_kernel)(const tensor *rows, const int64_t *order, int64_t *starts,
 			   int64_t *runs);
+extern runs_kernel type_of_unique;
 
 #endif

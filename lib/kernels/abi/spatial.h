@@ -20,6 +20,8 @@ struct conv_params {
 };
 typedef int (*convolution_kernel)(tensor *result, const tensor *a, const tensor *b,
 				  const tensor *bias, const struct conv_params *params);
+extern convolution_kernel type_of_convolution, type_of_convolution_input,
+	type_of_convolution_weight;
 
 /*
  * Pooling over the last `spatial` (2 or 3) dimensions of contiguous tensors, separately for each
@@ -37,10 +39,14 @@ struct pool_params {
 	int64_t divisor; /* 0: the number of elements of the window */
 };
 typedef int (*pool_kernel)(tensor *out, const tensor *in, const struct pool_params *params);
+extern pool_kernel type_of_adaptive_avg_pool, type_of_adaptive_avg_pool_backward, type_of_avg_pool,
+	type_of_avg_pool_backward;
 typedef int (*max_pool_kernel)(tensor *out, tensor *indices, const tensor *self,
 			       const struct pool_params *params);
+extern max_pool_kernel type_of_adaptive_max_pool, type_of_max_pool;
 typedef int (*max_pool_backward_kernel)(tensor *out, const tensor *grad, const tensor *indices,
 					const struct pool_params *params);
+extern max_pool_backward_kernel type_of_max_pool_backward;
 
 /*
  * Interpolation over the last `spatial` dimensions of contiguous tensors: upsample from input to
@@ -60,6 +66,7 @@ struct upsample_params {
 	double scale[3];
 };
 typedef int (*upsample_kernel)(tensor *out, const tensor *in, const struct upsample_params *params);
+extern upsample_kernel type_of_upsample, type_of_upsample_backward;
 
 /*
  * im2col: out [batch, channels * taps, places] from self [batch, channels, h, w]; col2im: its
@@ -69,6 +76,7 @@ struct columns_params {
 	int64_t kernel[2], dilation[2], padding[2], stride[2];
 };
 typedef int (*columns_kernel)(tensor *out, const tensor *self, const struct columns_params *params);
+extern columns_kernel type_of_col2im, type_of_im2col;
 
 /*
  * input [n, c, h, w]; grid [n, y, x, 2], coordinates x and y from -1 to 1; grad and out [n, c, y,
@@ -83,8 +91,10 @@ struct grid_params {
 };
 typedef int (*grid_sampler_kernel)(tensor *out, const tensor *input, const tensor *grid,
 				   const struct grid_params *params);
+extern grid_sampler_kernel type_of_grid_sampler_2d;
 typedef int (*grid_sampler_backward_kernel)(tensor *grad_input, tensor *grad_grid,
 					    const tensor *grad, const tensor *input,
 					    const tensor *grid, const struct grid_params *params);
+extern grid_sampler_backward_kernel type_of_grid_sampler_2d_backward;
 
 #endif

@@ -38,23 +38,27 @@ static const struct cuda_plugin plugin = {
 
 /* ---- loading ---- */
 
-#define KERNEL(name)                              \
-	{                                         \
-#name, (tensor_kernel)cuda_##name \
+#define K(NAME)                                                      \
+	{                                                            \
+#NAME, KERNEL_OF_TYPE(pointwise_kernel, cuda_##NAME) \
+	}
+#define KERNEL(NAME)                                                           \
+	{                                                                      \
+#NAME, KERNEL_OF_TYPE(__typeof__(type_of_##NAME), cuda_##NAME) \
 	}
 static const struct {
 	const char *name;
 	tensor_kernel fn;
 } kernels[] = {
 	KERNEL(copy),
-	KERNEL(fill),
-	KERNEL(add),
-	KERNEL(add_alpha),
-	KERNEL(sub),
-	KERNEL(mul),
-	KERNEL(div),
-	KERNEL(relu),
-	KERNEL(relu_backward),
+	K(fill),
+	K(add),
+	K(add_alpha),
+	K(sub),
+	K(mul),
+	K(div),
+	K(relu),
+	K(relu_backward),
 	KERNEL(sum),
 	KERNEL(softmax),
 	KERNEL(log_softmax),

@@ -131,4 +131,4 @@ static int cpu_linalg_eig(tensor *values, tensor *vectors, tensor *a, tensor *in
 	return lapack_run("linalg_eig", &batch);
 }
 
-LAPACK_KERNELS(K(linalg_eig))
+LAPACK_KERNELS(KERNEL(linalg_eig))

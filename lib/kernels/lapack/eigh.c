@@ -84,4 +84,4 @@ static int cpu__linalg_eigh(tensor *values, tensor *a, bool upper, bool vectors)
 	return err;
 }
 
-LAPACK_KERNELS(K(_linalg_eigh))
+LAPACK_KERNELS(KERNEL(_linalg_eigh))

@@ -98,7 +98,7 @@ struct lapack_kernel {
 void lapack_register(const struct lapack_kernel *kernels, size_t n);
 
 /*
- * LAPACK_KERNELS(K(NAME), ...) registers cpu_NAME() as the kernel NAME. The constructor runs after
+ * LAPACK_KERNELS(KERNEL(NAME), ...) registers cpu_NAME() as the kernel NAME. The constructor runs after
  * the one that creates the kernel tables (priority 101).
  */
 #define LAPACK_KERNELS(...)                                                    \
@@ -108,9 +108,9 @@ void lapack_register(const struct lapack_kernel *kernels, size_t n);
                                                                                \
 		lapack_register(kernels, ARRAY_SIZE(kernels));                 \
 	}
-#define K(NAME)                                  \
-	{                                        \
-#NAME, (tensor_kernel)cpu_##NAME \
+#define KERNEL(NAME)                                                          \
+	{                                                                     \
+#NAME, KERNEL_OF_TYPE(__typeof__(type_of_##NAME), cpu_##NAME) \
 	}
 
 #endif

@@ -59,4 +59,4 @@ static int cpu_linalg_householder_product(tensor *a, tensor *tau)
 	return compute_batch("linalg_householder_product", LAPACK_ORGQR, a, tau, product_one);
 }
 
-LAPACK_KERNELS(K(geqrf), K(linalg_householder_product))
+LAPACK_KERNELS(KERNEL(geqrf), KERNEL(linalg_householder_product))

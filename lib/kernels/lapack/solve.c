@@ -156,5 +156,5 @@ static int cpu_linalg_solve_triangular(tensor *a, tensor *b, const struct triang
 	return err ? err : compute_batch("linalg_solve_triangular", &j, triangular_one);
 }
 
-LAPACK_KERNELS(K(linalg_lu_factor), K(linalg_lu_solve), K(linalg_cholesky), K(cholesky_solve),
-	       K(linalg_solve_triangular))
+LAPACK_KERNELS(KERNEL(linalg_lu_factor), KERNEL(linalg_lu_solve), KERNEL(linalg_cholesky),
+	       KERNEL(cholesky_solve), KERNEL(linalg_solve_triangular))

@@ -81,4 +81,4 @@ static int cpu__linalg_svd(tensor *u, tensor *s, tensor *vh, tensor *a, tensor *
 	return lapack_run("linalg_svd", &batch);
 }
 
-LAPACK_KERNELS(K(_linalg_svd))
+LAPACK_KERNELS(KERNEL(_linalg_svd))

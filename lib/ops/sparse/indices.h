@@ -7,6 +7,7 @@
 #ifndef TENSOR_SPARSE_KERNELS_H
 #define TENSOR_SPARSE_KERNELS_H
 
+#include "kernels/abi/sparse.h"
 #include "core/tensor_impl.h"
 
 /* Check that every index is in range. 0, or -EINVAL with the first invalid one in the error record.
@@ -35,21 +36,6 @@ void sparse_expand(int64_t *rows, const int64_t *crow, int64_t m);
 
 /* at[i] = position of wanted[i] in the ascending keys[n], or -1. */
 void sparse_find(int64_t *at, const int64_t *wanted, int64_t count, const int64_t *keys, int64_t n);
-
-/* ---- kernels of a backend ---- */
-
-/*
- * spmm: out[m, n] = beta * out + alpha * S @ dense, S [m, k] in compressed rows; rows of out and
- * dense are contiguous. sampled_mm: out[p] = dot product of row row[p] of a and row col[p] of b,
- * rows contiguous. sum_runs: out[r] = sum of values[order[p]] over p from starts[r] to starts[r +
- * 1], in order.
- */
-typedef int (*spmm_kernel)(tensor *out, const int64_t *crow, const int64_t *col,
-			   const tensor *values, const tensor *dense, double alpha, double beta);
-typedef int (*sampled_mm_kernel)(tensor *out, const int64_t *row, const int64_t *col,
-				 const tensor *a, const tensor *b);
-typedef int (*sum_runs_kernel)(tensor *out, const tensor *values, const int64_t *order,
-			       const int64_t *starts);
 
 /* ---- blocks of bytes of any dtype ---- */
 

@@ -159,7 +159,7 @@ class Arg:
 def parse_arg(text, keyword):
     m = re.fullmatch(rf'(\w+(?:\(\w+!?\))?\??(?:\[\d*\])?\??)\s+({WORD})(?:=(.+))?', text)
     if not m or m[3] and not DEFAULT.fullmatch(m[3]):
-        raise SchemaError(f'cannot read argument "{text}"', 'func')
+        raise SchemaError(f'cannot read argument {text!r}', 'func')
     typ, name, default = m.groups()
     mutated = '!)' in typ
     typ = re.sub(r'\(\w+!?\)', '', typ)
@@ -315,7 +315,7 @@ def parse_returns(text):
     for part in split_args(text[1:-1] if text.startswith('(') else text):
         m = RETURN.fullmatch(part)
         if not m:
-            raise SchemaError(f'cannot read result "{part}"', 'func')
+            raise SchemaError(f'cannot read result {part!r}', 'func')
         found.append(m.groups())
     return found
 
@@ -324,7 +324,7 @@ def parse_func(text):
     """The schema: name, overload, its arguments as text and as Args, results."""
     m = re.fullmatch(rf'({OPERATOR_NAME})\((.*)\)\s*->\s*(\([^()]*(?:\(\w+!?\)[^()]*)*\)|[^(,]+(?:\(\w+!?\))?)', text)
     if not m:
-        raise SchemaError(f'cannot read "{text}"', 'func')
+        raise SchemaError(f'cannot read {text!r}', 'func')
     check_brackets(m[3])
     name, _, overload = m[1].partition('.')
     keyword, args = False, []

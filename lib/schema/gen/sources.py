@@ -29,14 +29,21 @@ def formula_words():
 def check(ops):
     """What is missing, one text a line."""
     functions = set(re.findall(r'\w+', text('ops', 'autograd', 'sharing', 'core', 'io')))
-    kernels = set(re.findall(r'\bK\((\w+)\)', text('kernels')))
+    # K() compares with the type of pointwise kernels, KERNEL() with that which lib/kernels/abi/ states.
+    plain, typed = (set(re.findall(rf'\b{macro}\((\w+)\)', text('kernels'))) for macro in ('K', 'KERNEL'))
+    kernels = plain | typed
+    pointwise = {name for op in ops if 'pointwise' in op.tags for name in [op.kernel] + op.entry.get('also', [])}
     missing = []
     for op in ops:
+        macro = 'K' if 'pointwise' in op.tags else 'KERNEL'
         names = {NAME.search(prototype).group(1) for prototype in tables.prototypes([op])}
         missing += [f'{op.entry.place}: {op.name}: no file of lib/ defines {name}()' for name in sorted(names - functions)]
-        missing += [f'{op.entry.at("also")}: {op.name}: no CPU_KERNELS(K({name})) in lib/kernels/'
+        missing += [f'{op.entry.at("also")}: {op.name}: no CPU_KERNELS({macro}({name})) in lib/kernels/'
                     for name in op.entry.get('also', []) if op.variant == 'function' and name not in kernels]
+        missing += [f'{op.entry.place}: {op.name}: K({name}) is for pointwise operators; KERNEL({name}) has the type that '
+                    'lib/kernels/abi/ states' for name in [op.kernel] * (op.kind == 'op') + op.entry.get('also', [])
+                    if op.variant == 'function' and name in plain - pointwise]
         if op.kind == 'op' and op.variant == 'function' and op.kernel not in kernels:
-            missing.append(f'{op.entry.place}: {op.name}: no CPU_KERNELS(K({op.kernel})) in lib/kernels/; '
+            missing.append(f'{op.entry.place}: {op.name}: no CPU_KERNELS({macro}({op.kernel})) in lib/kernels/; '
                            'a kernel with another name is given in the field kernel')
     return missing

@@ -185,4 +185,4 @@ static int cpu_masked_scatter(tensor *out, const tensor *mask, const tensor *sou
 	return 0;
 }
 
-CPU_KERNELS(K(nonzero), K(masked_select), K(masked_scatter))
+CPU_KERNELS(KERNEL(nonzero), KERNEL(masked_select), KERNEL(masked_scatter))

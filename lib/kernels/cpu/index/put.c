@@ -361,4 +361,5 @@ DTYPES_COMPLEX(DIVIDE)
 #define ENTRY(d, T, D) [D] = divide_##d,
 POINTWISE(divide_counts, DTYPES_NUMBER(ENTRY) DTYPES_COMPLEX(ENTRY))
 
-CPU_KERNELS(K(index_add), K(scatter_add), K(scatter), K(index_put), K(divide_counts))
+CPU_KERNELS(KERNEL(index_add), KERNEL(scatter_add), KERNEL(scatter), KERNEL(index_put),
+	    KERNEL(divide_counts))

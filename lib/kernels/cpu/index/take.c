@@ -73,4 +73,4 @@ static int cpu_index_take(tensor *out, const tensor *self, const tensor *at, con
 	return x.bad ? indices_refuse(&x, &first, dims) : 0;
 }
 
-CPU_KERNELS(K(index_select), K(gather), K(index_take))
+CPU_KERNELS(KERNEL(index_select), KERNEL(gather), KERNEL(index_take))

@@ -99,4 +99,4 @@ static int cpu_dot(tensor *out, const tensor *a, const tensor *b, bool conjugate
 	return 0;
 }
 
-CPU_KERNELS(K(dot))
+CPU_KERNELS(KERNEL(dot))

@@ -126,4 +126,4 @@ static int cpu_fft_c2r(tensor *out, const tensor *x, int dim, double scale)
 	return transform_dim("fft_c2r", out, x, dim, out->sizes[dim], false, true, scale);
 }
 
-CPU_KERNELS(K(fft_c2c), K(fft_r2c), K(fft_c2r))
+CPU_KERNELS(KERNEL(fft_c2c), KERNEL(fft_r2c), KERNEL(fft_c2r))

@@ -208,4 +208,4 @@ static int cpu_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar 
 	return matmul("bmm", out, a, b, alpha, beta);
 }
 
-CPU_KERNELS(K(mm), K(bmm))
+CPU_KERNELS(KERNEL(mm), KERNEL(bmm))

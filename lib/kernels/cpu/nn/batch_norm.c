@@ -125,4 +125,4 @@ static int cpu_batch_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	return 0;
 }
 
-CPU_KERNELS(K(batch_stats), K(batch_apply), K(batch_norm_backward))
+CPU_KERNELS(KERNEL(batch_stats), KERNEL(batch_apply), KERNEL(batch_norm_backward))

@@ -40,4 +40,4 @@ static int cpu_ctc_loss(const struct ctc *c)
 	return 0;
 }
 
-CPU_KERNELS(K(ctc_loss))
+CPU_KERNELS(KERNEL(ctc_loss))

@@ -94,4 +94,4 @@ static int cpu_pdist_backward(tensor *dx, const tensor *grad, const tensor *x, d
 	return for_rows("pdist_backward", &t, t.n, x->dtype, pdist_dx_f32, pdist_dx_f64);
 }
 
-CPU_KERNELS(K(cdist), K(cdist_backward), K(pdist), K(pdist_backward))
+CPU_KERNELS(KERNEL(cdist), KERNEL(cdist_backward), KERNEL(pdist), KERNEL(pdist_backward))

@@ -231,5 +231,5 @@ static int cpu_embedding_bag_weights_backward(tensor *out, const tensor *grad, c
 	return 0;
 }
 
-CPU_KERNELS(K(embedding_backward), K(embedding_bag), K(embedding_bag_backward),
-	    K(embedding_bag_weights_backward))
+CPU_KERNELS(KERNEL(embedding_backward), KERNEL(embedding_bag), KERNEL(embedding_bag_backward),
+	    KERNEL(embedding_bag_weights_backward))

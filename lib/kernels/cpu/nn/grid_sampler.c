@@ -80,4 +80,4 @@ static int cpu_grid_sampler_2d_backward(tensor *grad_input, tensor *grad_grid, c
 	return 0;
 }
 
-CPU_KERNELS(K(grid_sampler_2d), K(grid_sampler_2d_backward))
+CPU_KERNELS(KERNEL(grid_sampler_2d), KERNEL(grid_sampler_2d_backward))

@@ -83,4 +83,4 @@ static int cpu_nll_loss_backward(tensor *out, const tensor *grad_output, const t
 	}
 }
 
-CPU_KERNELS(K(nll_loss), K(nll_loss_backward))
+CPU_KERNELS(KERNEL(nll_loss), KERNEL(nll_loss_backward))

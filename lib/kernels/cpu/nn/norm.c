@@ -182,4 +182,5 @@ static int cpu_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	return 0;
 }
 
-CPU_KERNELS(K(layer_norm), K(layer_norm_backward), K(group_norm), K(group_norm_backward))
+CPU_KERNELS(KERNEL(layer_norm), KERNEL(layer_norm_backward), KERNEL(group_norm),
+	    KERNEL(group_norm_backward))

@@ -79,4 +79,4 @@ static int cpu_optimizer(const struct optimizer_step *s)
 	return 0;
 }
 
-CPU_KERNELS(K(optimizer))
+CPU_KERNELS(KERNEL(optimizer))

@@ -273,4 +273,5 @@ static int cpu_log_softmax_backward(tensor *out, const tensor *grad, const tenso
 	return backward("log_softmax_backward", out, grad, output, dim, true);
 }
 
-CPU_KERNELS(K(softmax), K(log_softmax), K(softmax_backward), K(log_softmax_backward))
+CPU_KERNELS(KERNEL(softmax), KERNEL(log_softmax), KERNEL(softmax_backward),
+	    KERNEL(log_softmax_backward))

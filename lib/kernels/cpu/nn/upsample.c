@@ -119,4 +119,4 @@ static int cpu_upsample_backward(tensor *out, const tensor *grad,
 	return interpolate("upsample_backward", out, grad, out, grad, params, true);
 }
 
-CPU_KERNELS(K(upsample), K(upsample_backward))
+CPU_KERNELS(KERNEL(upsample), KERNEL(upsample_backward))

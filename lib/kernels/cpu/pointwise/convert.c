@@ -228,4 +228,4 @@ int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter
 	return CPU_NAME(pointwise_run_as)(name, it, loops[dtype], want, params);
 }
 
-CPU_KERNELS(K(copy))
+CPU_KERNELS(KERNEL(copy))

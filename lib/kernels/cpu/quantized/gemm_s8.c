@@ -257,4 +257,4 @@ static int cpu_patches_u8(uint8_t *out, const uint8_t *image, const struct patch
 	return 0;
 }
 
-CPU_KERNELS(K(gemm_s8), K(patches_u8))
+CPU_KERNELS(KERNEL(gemm_s8), KERNEL(patches_u8))

@@ -104,4 +104,4 @@ static int cpu_dequantize(tensor *out, const tensor *self, const struct quant *q
 			    out, self, q);
 }
 
-CPU_KERNELS(K(quantize), K(dequantize))
+CPU_KERNELS(KERNEL(quantize), KERNEL(dequantize))

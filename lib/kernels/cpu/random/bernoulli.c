@@ -132,4 +132,4 @@ static int cpu_native_dropout(tensor *out, tensor *mask, const tensor *input,
 	return 0;
 }
 
-CPU_KERNELS(K(bernoulli), K(bernoulli_each), K(native_dropout))
+CPU_KERNELS(KERNEL(bernoulli), KERNEL(bernoulli_each), KERNEL(native_dropout))

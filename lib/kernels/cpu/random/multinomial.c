@@ -178,4 +178,4 @@ static int cpu_multinomial(tensor *out, const tensor *weights, tensor *work, boo
 	return 0;
 }
 
-CPU_KERNELS(K(multinomial))
+CPU_KERNELS(KERNEL(multinomial))

@@ -208,4 +208,4 @@ static int cpu_exponential(tensor *out, const struct random_params *p)
 	return fill_floats("exponential", out, groups, p);
 }
 
-CPU_KERNELS(K(uniform), K(normal), K(exponential))
+CPU_KERNELS(KERNEL(uniform), KERNEL(normal), KERNEL(exponential))

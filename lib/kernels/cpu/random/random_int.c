@@ -110,4 +110,4 @@ static int cpu_randperm(tensor *out, const struct random_params *params)
 	return 0;
 }
 
-CPU_KERNELS(K(randint), K(randperm))
+CPU_KERNELS(KERNEL(randint), KERNEL(randperm))

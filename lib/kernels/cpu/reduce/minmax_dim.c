@@ -251,4 +251,4 @@ static int cpu_argmin(tensor *values, tensor *indices, const tensor *self, uint3
 	return minmax_dim("argmin", minima[self->dtype], values, indices, self, dims);
 }
 
-CPU_KERNELS(K(max_dim), K(min_dim), K(argmax), K(argmin))
+CPU_KERNELS(KERNEL(max_dim), KERNEL(min_dim), KERNEL(argmax), KERNEL(argmin))

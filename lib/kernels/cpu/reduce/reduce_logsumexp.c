@@ -35,4 +35,4 @@ static int cpu_logsumexp(tensor *out, const tensor *self, uint32_t dims)
 	return CPU_NAME(reduce)(out->dtype == TENSOR_F64 ? &f64 : &f32, out, self, dims);
 }
 
-CPU_KERNELS(K(logsumexp))
+CPU_KERNELS(KERNEL(logsumexp))

@@ -121,4 +121,4 @@ static int cpu_all(tensor *out, const tensor *self, uint32_t dims)
 	return reduce_with("all", &all_b8, out, self, dims);
 }
 
-CPU_KERNELS(K(max_all), K(min_all), K(any), K(all))
+CPU_KERNELS(KERNEL(max_all), KERNEL(min_all), KERNEL(any), KERNEL(all))

@@ -178,4 +178,4 @@ static int cpu_std(tensor *out, const tensor *self, uint32_t dims, double correc
 	return reduce_moments("std", out, self, dims, correction, true);
 }
 
-CPU_KERNELS(K(var), K(std))
+CPU_KERNELS(KERNEL(var), KERNEL(std))

@@ -125,4 +125,4 @@ static int cpu_norm(tensor *out, const tensor *self, uint32_t dims, double p)
 	return CPU_NAME(reduce)(&norm, out, self, dims);
 }
 
-CPU_KERNELS(K(norm))
+CPU_KERNELS(KERNEL(norm))

@@ -171,4 +171,4 @@ static int cpu_count_nonzero(tensor *out, const tensor *self, uint32_t dims)
 	return CPU_NAME(reduce)(&count, out, self, dims);
 }
 
-CPU_KERNELS(K(sum), K(mean), K(nansum), K(prod), K(count_nonzero))
+CPU_KERNELS(KERNEL(sum), KERNEL(mean), KERNEL(nansum), KERNEL(prod), KERNEL(count_nonzero))

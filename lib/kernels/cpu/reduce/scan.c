@@ -276,4 +276,4 @@ static int cpu_logcumsumexp(tensor *out, const tensor *self, int dim)
 		    self, dim);
 }
 
-CPU_KERNELS(K(cumsum), K(cumprod), K(logcumsumexp))
+CPU_KERNELS(KERNEL(cumsum), KERNEL(cumprod), KERNEL(logcumsumexp))

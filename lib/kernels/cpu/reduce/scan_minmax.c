@@ -133,4 +133,4 @@ static int cpu_cummin(tensor *values, tensor *indices, const tensor *self, int d
 	return scan_minmax("cummin", of, values, indices, self, dim);
 }
 
-CPU_KERNELS(K(cummax), K(cummin))
+CPU_KERNELS(KERNEL(cummax), KERNEL(cummin))

@@ -66,4 +66,4 @@ static int cpu_arange(struct tensor_iter *it, const struct pointwise_params *par
 	return 0;
 }
 
-CPU_KERNELS(K(fill), K(arange))
+CPU_KERNELS(K(fill), KERNEL(arange))

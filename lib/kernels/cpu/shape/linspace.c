@@ -54,4 +54,4 @@ static int cpu_linspace(struct tensor_iter *it, const struct pointwise_params *p
 	return 0;
 }
 
-CPU_KERNELS(K(linspace))
+CPU_KERNELS(KERNEL(linspace))

@@ -153,4 +153,4 @@ static int cpu_pad_backward(tensor *out, const tensor *grad, const struct pad_pa
 	return 0;
 }
 
-CPU_KERNELS(K(pad), K(pad_backward))
+CPU_KERNELS(KERNEL(pad), KERNEL(pad_backward))

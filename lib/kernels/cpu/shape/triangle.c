@@ -46,4 +46,4 @@ static int cpu_triangle(tensor *out, const tensor *self, int64_t k, bool upper)
 	return 0;
 }
 
-CPU_KERNELS(K(triangle))
+CPU_KERNELS(KERNEL(triangle))

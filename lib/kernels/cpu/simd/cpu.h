@@ -31,12 +31,17 @@ struct cpu_kernel {
 void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n);
 
 /*
- * At the end of a file: CPU_KERNELS(K(add), K(sub)) registers cpu_add() as "add". The constructor
+ * At the end of a file: CPU_KERNELS(K(add), KERNEL(mm)) registers cpu_add() as "add", the kernel of a
+ * pointwise operator, and cpu_mm() as "mm", whose C type kernels/abi states. The constructor
  * runs after the one that creates the kernel tables (priority 101) and before those of plugins.
  */
-#define K(NAME)                                  \
-	{                                        \
-#NAME, (tensor_kernel)cpu_##NAME \
+#define K(NAME)                                                     \
+	{                                                           \
+#NAME, KERNEL_OF_TYPE(pointwise_kernel, cpu_##NAME) \
+	}
+#define KERNEL(NAME)                                                          \
+	{                                                                     \
+#NAME, KERNEL_OF_TYPE(__typeof__(type_of_##NAME), cpu_##NAME) \
 	}
 #define CPU_KERNELS(...)                                                         \
 	INIT(INIT_KERNELS) static void register_kernels(void)                    \

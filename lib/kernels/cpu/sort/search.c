@@ -55,4 +55,4 @@ static int cpu_unique(const tensor *rows, const int64_t *order, int64_t *starts,
 	return 0;
 }
 
-CPU_KERNELS(K(searchsorted), K(unique))
+CPU_KERNELS(KERNEL(searchsorted), KERNEL(unique))

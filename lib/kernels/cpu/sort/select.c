@@ -57,4 +57,4 @@ static int cpu_mode(tensor *values, tensor *indices, const tensor *self, int dim
 	return select_elements("mode", &j, values, indices, self, dim);
 }
 
-CPU_KERNELS(K(topk), K(kthvalue), K(mode))
+CPU_KERNELS(KERNEL(topk), KERNEL(kthvalue), KERNEL(mode))

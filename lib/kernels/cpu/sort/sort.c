@@ -21,4 +21,4 @@ static int cpu_sort(tensor *values, tensor *indices, const tensor *self, int dim
 	return for_each_line(&j, values, indices, self, dim);
 }
 
-CPU_KERNELS(K(sort))
+CPU_KERNELS(KERNEL(sort))

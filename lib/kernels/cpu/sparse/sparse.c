@@ -4,6 +4,7 @@
  * dense product, and sums of the values at equal indices. A row of the result is computed by one
  * thread, which adds in the order of the elements: the bits do not depend on the number of threads.
  */
+#include "kernels/abi/sparse.h"
 #include "kernels/cpu/simd/cpu.h"
 
 #include "iter/parallel.h"
@@ -142,4 +143,4 @@ static int cpu_sum_runs(tensor *out, const tensor *values, const int64_t *order,
 	return 0;
 }
 
-CPU_KERNELS(K(spmm), K(sampled_mm), K(sum_runs))
+CPU_KERNELS(KERNEL(spmm), KERNEL(sampled_mm), KERNEL(sum_runs))

@@ -377,4 +377,4 @@ out:
 	return err;
 }
 
-CPU_KERNELS(K(convolution), K(convolution_input), K(convolution_weight))
+CPU_KERNELS(KERNEL(convolution), KERNEL(convolution_input), KERNEL(convolution_weight))

@@ -121,4 +121,4 @@ static int cpu_col2im(tensor *out, const tensor *self, const struct columns_para
 	return 0;
 }
 
-CPU_KERNELS(K(im2col), K(col2im))
+CPU_KERNELS(KERNEL(im2col), KERNEL(col2im))

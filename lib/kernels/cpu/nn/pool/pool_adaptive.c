@@ -89,4 +89,5 @@ static int cpu_adaptive_max_pool(tensor *out, tensor *indices, const tensor *sel
 	return for_planes("adaptive_max_pool", &m, self->dtype, adaptive_max_f32, adaptive_max_f64);
 }
 
-CPU_KERNELS(K(adaptive_avg_pool), K(adaptive_avg_pool_backward), K(adaptive_max_pool))
+CPU_KERNELS(KERNEL(adaptive_avg_pool), KERNEL(adaptive_avg_pool_backward),
+	    KERNEL(adaptive_max_pool))

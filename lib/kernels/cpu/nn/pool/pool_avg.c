@@ -89,4 +89,4 @@ static int cpu_avg_pool_backward(tensor *out, const tensor *grad, const struct p
 	return 0;
 }
 
-CPU_KERNELS(K(avg_pool), K(avg_pool_backward))
+CPU_KERNELS(KERNEL(avg_pool), KERNEL(avg_pool_backward))

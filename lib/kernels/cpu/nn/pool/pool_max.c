@@ -102,4 +102,4 @@ static int cpu_max_pool_backward(tensor *out, const tensor *grad, const tensor *
 	return 0;
 }
 
-CPU_KERNELS(K(max_pool), K(max_pool_backward))
+CPU_KERNELS(KERNEL(max_pool), KERNEL(max_pool_backward))
