@@ -139,6 +139,7 @@ operator_with_a_value_of_the_wrong_kind_is_refused() {
 	refused_at 3 ops "${first}doc: 5" 'doc: must be text, got 5'
 	refused_at 3 ops "${first}shapes: \"a\\x00\"" 'shapes: contains the control character U+0000'
 	refused_at 3 ops "${first}errors: a */ b" 'errors: contains the mark of a comment'
+	refused_at 2 ops "- {func: 'zz_test() -> Tensor', each: 'clone', $good}" 'zz_test: each needs a list'
 	refused_at 2 ops '- {func: "a\nb", op: unary}' "cannot read 'a\nb'"
 	refused_at 2 ops "- {func: 'zz_test(Tensor int) -> Tensor', op: unary, $good}" 'int is a word of C'
 	refused_at 2 ops "- {func: 'zz_test(Tensor a, Tensor a) -> Tensor', op: unary, $good}" 'the name a is there twice'

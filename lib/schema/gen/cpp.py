@@ -182,7 +182,7 @@ class Function:
         values = [p.call for p in self.parameters]
         if method:
             values[0] = 'get()'
-        mutated = '*this' if method else self.parameters[0].name
+        mutated = '*this' if method else self.parameters[0].name if self.parameters else ''
         call = f'::tensor_{op.c_name_full}('
         if op.variant != 'function':
             line = f'check({call}{", ".join(values)}));'

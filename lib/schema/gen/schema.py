@@ -418,6 +418,8 @@ def find_each(ops):
             raise SchemaError(f'{op.entry.place}: {op.name}: there is no operator {name}, or no in-place form')
         if target is op:
             raise SchemaError(f'{op.entry.place}: {op.name}: {op.kind} calls itself')
+        if op.kind == 'each' and not any(a.type in ('Tensor[]', 'Tensor?[]') for a in op.args):
+            raise SchemaError(f'{op.entry.place}: {op.name}: each needs a list of tensors among the arguments')
         names = [n for _, n, _ in op.c_args()]
         names += [a.default_c() for _, _, a in target.c_args()[len(names):]]
         op.calls = (target, text.rstrip(')') if text else ', '.join(names))
