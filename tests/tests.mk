@@ -48,7 +48,7 @@ test-unit: $(call chosen,$(call UNIT_RUN,$(B))) $(TENSORSTAT) $(ONEDNN_SO)
 else
 test-unit: unit
 endif
-	$(Q)tests/run-unit $(if $(T),,--formulas) $(B) unit $(call chosen,$(call UNIT_RUN,$(B)))
+	$(Q)tests/run-unit $(if $(T),,--formulas )$(B) unit $(call chosen,$(call UNIT_RUN,$(B)))
 
 test-shell: all
 	$(Q)tests/run-shell $(B) shell $(call chosen,$(wildcard tests/shell/*.sh))

@@ -38,10 +38,21 @@ template <class Struct, class Element> struct argument : Struct {
 
 template <class... T> constexpr int64_t count_of = static_cast<int64_t>(sizeof...(T));
 
+/* In C++14, which has no fold expressions. */
+template <class... T> constexpr bool are_sizes()
+{
+	const bool each[] = { true, (!std::is_floating_point<T>::value &&
+				     !std::is_same<T, bool>::value)... };
+
+	for (bool is_size : each)
+		if (!is_size)
+			return false;
+	return true;
+}
+
 template <class... T> constexpr list<tensor_ints, int64_t, count_of<T...>> ints(T... values)
 {
-	static_assert((!std::is_floating_point<T>::value && ...), "sizes are integers");
-	static_assert((!std::is_same<T, bool>::value && ...), "sizes are integers");
+	static_assert(are_sizes<T...>(), "sizes are integers");
 	return { { static_cast<int64_t>(values)... } };
 }
 
