@@ -392,7 +392,7 @@ def how_near(exact, refs, got):
         if not g.numel() or g.max() <= r.max():
             continue
         last_place = torch.finfo(refs[0].dtype).eps * torch.where(finite, e.abs(), 0).max()
-        if not g.max() <= 4 * torch.maximum(last_place, r.max()):
+        if not g.max() <= 4 * torch.fmax(last_place, r.max()):
             return None
         said = 'rounding'
     return said
