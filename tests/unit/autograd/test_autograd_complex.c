@@ -32,13 +32,20 @@ CASE(fn_silu, AS_REAL(tensor_silu(AS_COMPLEX(a))))
 CASE(fn_exp2, AS_REAL(tensor_exp2(AS_COMPLEX(a))))
 CASE(fn_mul, AS_REAL(tensor_mul(AS_COMPLEX(a), AS_COMPLEX(b))))
 CASE(fn_div, AS_REAL(tensor_div(AS_COMPLEX(a), AS_COMPLEX(b))))
+CASE(fn_div_exact, AS_REAL(tensor_div_mode(AS_COMPLEX(a), AS_COMPLEX(b), NULL)))
+CASE(fn_div_number_exact,
+     AS_REAL(tensor_div_scalar_mode(AS_COMPLEX(a), tensor_scalar_complex(0.6, -0.8), NULL)))
 CASE(fn_true_divide_number,
      AS_REAL(tensor_true_divide_scalar(AS_COMPLEX(a), tensor_scalar_complex(0.6, -0.8))))
 CASE(fn_pow, AS_REAL(tensor_pow(AS_COMPLEX(a), AS_COMPLEX(b))))
 CASE(fn_pow_number, AS_REAL(tensor_pow_scalar(AS_COMPLEX(a), tensor_scalar_complex(1.5, 0.5))))
+CASE(fn_pow_integer, AS_REAL(tensor_pow_scalar(AS_COMPLEX(a), S(5))))
+CASE(fn_number_pow, AS_REAL(tensor_scalar_pow(tensor_scalar_complex(1.2, -0.7), AS_COMPLEX(a))))
 CASE(fn_addcmul, AS_REAL(tensor_addcmul(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c))))
 CASE(fn_addcdiv, AS_REAL(tensor_addcdiv(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c))))
 CASE(fn_lerp, AS_REAL(tensor_lerp(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c))))
+CASE(fn_lerp_number,
+     AS_REAL(tensor_lerp_scalar(AS_COMPLEX(a), AS_COMPLEX(b), tensor_scalar_complex(0.3, 0.8))))
 CASE(fn_abs, tensor_abs(AS_COMPLEX(a)))
 CASE(fn_angle, tensor_angle(AS_COMPLEX(a)))
 CASE(fn_real, tensor_mul(tensor_real(AS_COMPLEX(a)), tensor_imag(AS_COMPLEX(a))))
@@ -77,12 +84,17 @@ static const struct formula formulas[] = {
 	ROW(exp2, 1, IN(0.6, 0.3, 3, 2)),
 	ROW(mul, 2, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2)),
 	ROW(div, 2, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2)),
+	ROW(div_exact, 2, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2)),
+	ROW(div_number_exact, 1, IN(0.6, 0.3, 3, 2)),
 	ROW(true_divide_number, 1, IN(0.6, 0.3, 3, 2)),
 	ROW(pow, 2, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2)),
 	ROW(pow_number, 1, IN(0.6, 0.3, 3, 2)),
+	ROW(pow_integer, 1, IN(0.6, 0.3, 3, 2)),
+	ROW(number_pow, 1, IN(0.6, 0.3, 3, 2)),
 	ROW(addcmul, 3, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2), IN(0.7, 0.9, 3, 2)),
 	ROW(addcdiv, 3, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2), IN(0.7, 0.9, 3, 2)),
 	ROW(lerp, 3, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2), IN(0.7, 0.9, 3, 2)),
+	ROW(lerp_number, 2, IN(0.6, 0.3, 3, 2), IN(0.5, 0.8, 3, 2)),
 	ROW(abs, 1, IN(0.6, 0.3, 3, 2)),
 	ROW(angle, 1, IN(0.6, 0.3, 3, 2)),
 	ROW(real, 1, IN(0.6, 0.3, 3, 2)),

@@ -18,6 +18,20 @@ CASE(fn_conv3d, tensor_conv3d(tensor_view(a, TENSOR_INTS(1, 1, 2, 3, 3)),
 			      tensor_view(b, TENSOR_INTS(2, 1, 2, 2, 1)), c, ONE, ZERO, ONE, 1))
 CASE(fn_transposed1d, tensor_conv_transpose1d(a, b, c, TWO, ONE, ONE, 1, ONE))
 CASE(fn_transposed2d, tensor_conv_transpose2d(a, b, c, TWO, ZERO, ZERO, 2, ONE))
+/* Groups and dilation together, and both with strides; 3-d shapes have five dimensions. */
+CASE(fn_groups1d, tensor_conv1d(a, b, c, TWO, TWO, TWO, 2))
+CASE(fn_groups2d, tensor_conv2d(a, b, c, ONE, TENSOR_INTS(1, 2), TENSOR_INTS(2, 1), 2))
+CASE(fn_groups3d, tensor_conv3d(tensor_view(a, TENSOR_INTS(2, 2, 2, 3, 2)),
+				tensor_view(b, TENSOR_INTS(2, 1, 2, 2, 1)), c, ONE,
+				TENSOR_INTS(1, 0, 1), TENSOR_INTS(2, 1, 1), 2))
+CASE(fn_transposed1d_groups, tensor_conv_transpose1d(a, b, c, TWO, ONE, ONE, 2, TWO))
+CASE(fn_transposed2d_groups, tensor_conv_transpose2d(a, b, c, TENSOR_INTS(2, 1), ONE,
+						     TENSOR_INTS(1, 0), 2, TENSOR_INTS(2, 1)))
+CASE(fn_transposed3d_groups, tensor_conv_transpose3d(tensor_view(a, TENSOR_INTS(2, 2, 2, 1, 2)),
+						     tensor_view(b, TENSOR_INTS(2, 2, 2, 2, 1)), c,
+						     ONE, ZERO, ZERO, 2, TENSOR_INTS(2, 1, 1)))
+CASE(fn_complex_groups,
+     AS_REAL(tensor_conv1d(AS_COMPLEX(a), AS_COMPLEX(b), AS_COMPLEX(c), ONE, ONE, TWO, 2)))
 /* Only the gradients of inputs that require one are computed. */
 CASE(fn_input_alone, tensor_conv1d(a, tensor_full(TENSOR_INTS(2, 2, 2), S(0.7), F64), tensor_none,
 				   ONE, ZERO, ONE, 1))
@@ -35,6 +49,13 @@ static const struct formula formulas[] = {
 	ROW(conv3d, 3, IN(1, 0, 2, 9), IN(1, 0, 2, 4), IN(1, 0, 2)),
 	ROW(transposed1d, 3, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 3, 3), IN(1, 0, 3)),
 	ROW(transposed2d, 3, IN(1, 0, 1, 4, 2, 2), IN(1, 0, 4, 1, 2, 3), IN(1, 0, 2)),
+	ROW(groups1d, 3, IN(1, 0, 2, 4, 5), IN(1, 0, 2, 2, 3), IN(1, 0, 2)),
+	ROW(groups2d, 3, IN(1, 0, 1, 4, 4, 3), IN(1, 0, 2, 2, 2, 2), IN(1, 0, 2)),
+	ROW(groups3d, 3, IN(1, 0, 4, 12), IN(1, 0, 2, 4), IN(1, 0, 2)),
+	ROW(transposed1d_groups, 3, IN(1, 0, 2, 4, 3), IN(1, 0, 4, 2, 3), IN(1, 0, 4)),
+	ROW(transposed2d_groups, 3, IN(1, 0, 1, 4, 2, 3), IN_T(1, 0, 4, 1, 2, 2), IN(1, 0, 2)),
+	ROW(transposed3d_groups, 3, IN(1, 0, 4, 4), IN(1, 0, 4, 4), IN(1, 0, 4)),
+	ROW(complex_groups, 3, IN(1, 0, 1, 2, 4, 2), IN(1, 0, 2, 1, 2, 2), IN(1, 0, 2, 2)),
 	ROW(input_alone, 1, IN(1, 0, 1, 2, 4)),
 	ROW(weight_alone, 1, IN(1, 0, 2, 2, 2)),
 };

@@ -5,6 +5,7 @@
 #define U(name)	     CASE(fn_##name, tensor_##name(a))
 #define B(name)	     CASE(fn_##name, tensor_##name(a, b))
 #define ONE	     S(1)
+#define NONE	     ((tensor_scalar){ .kind = TENSOR_SCALAR_NONE })
 #define IN_PLACE(id) CASE(fn_##id##_in_place, tensor_##id##_(tensor_mul(a, a)))
 
 U(acos)
@@ -70,6 +71,14 @@ B(fmod)
 B(remainder)
 B(copysign)
 
+/* Exponents of 0, above 4 and below 0. */
+static tensor *exponents(void)
+{
+	double v[] = { 0, 5, -1 };
+
+	return tensor_from_data(v, TENSOR_INTS(3), F64);
+}
+
 CASE(fn_number_xlogy, tensor_xlogy_scalar_self(S(2), a))
 CASE(fn_xlogy_number, tensor_xlogy_scalar_other(a, S(2)))
 CASE(fn_flat,
@@ -87,6 +96,8 @@ CASE(fn_celu, tensor_celu(a, S(0.7)))
 CASE(fn_hardtanh, tensor_hardtanh(a, S(-0.5), S(0.6)))
 CASE(fn_leaky_relu, tensor_leaky_relu(a, S(0.1)))
 CASE(fn_softplus, tensor_softplus(a, S(1.5), S(20)))
+CASE(fn_softplus_threshold, tensor_softplus(a, S(1.5), S(0.5)))
+CASE(fn_softplus_threshold_backward, tensor_softplus_backward(a, b, S(1.5), S(0.5)))
 CASE(fn_softplus_backward, tensor_softplus_backward(a, b, S(1.5), S(20)))
 CASE(fn_log_sigmoid_backward,
      tensor_log_sigmoid_backward(a, b, tensor_exp(tensor_neg(tensor_abs(tensor_detach(b))))))
@@ -100,15 +111,26 @@ CASE(fn_number_remainder, tensor_remainder_scalar_tensor(S(2.5), a))
 CASE(fn_rsub_number, tensor_rsub_scalar(a, S(3), S(2)))
 CASE(fn_div_exact, tensor_div_mode(a, b, NULL))
 CASE(fn_div_floor, tensor_mul(a, tensor_div_mode(a, b, "floor")))
+CASE(fn_div_trunc, tensor_mul(a, tensor_div_mode(a, b, "trunc")))
+CASE(fn_div_number_trunc, tensor_mul(a, tensor_div_scalar_mode(a, S(0.7), "trunc")))
 CASE(fn_div_number, tensor_div_scalar_mode(a, S(0.7), NULL))
 CASE(fn_div_number_floor, tensor_mul(a, tensor_div_scalar_mode(a, S(0.7), "floor")))
 CASE(fn_true_divide_number, tensor_true_divide_scalar(a, S(-0.7)))
 CASE(fn_floor_divide, tensor_mul(b, tensor_floor_divide(a, b)))
 CASE(fn_pow_number, tensor_pow_scalar(a, S(2.5)))
 CASE(fn_pow_square, tensor_pow_scalar(a, S(2)))
+CASE(fn_pow_zero, tensor_mul(a, tensor_pow_scalar(a, S(0))))
+CASE(fn_pow_zero_float, tensor_mul(a, tensor_pow_scalar(a, S(0.0))))
+CASE(fn_pow_five, tensor_pow_scalar(a, S(5)))
+CASE(fn_pow_minus_three, tensor_pow_scalar(a, S(-3)))
+CASE(fn_pow_mixed, tensor_pow(a, tensor_mul(b, exponents())))
 CASE(fn_number_pow, tensor_scalar_pow(S(1.7), a))
 CASE(fn_pow_in_place, tensor_pow_scalar_(tensor_mul(a, b), S(3)))
 CASE(fn_clamp, tensor_clamp(a, S(-0.5), S(0.6)))
+CASE(fn_clamp_from, tensor_clamp(a, S(0.1), NONE))
+CASE(fn_clamp_to, tensor_clamp(a, NONE, S(0.1)))
+CASE(fn_clamp_tensor_from, tensor_clamp_tensor(a, b, tensor_none))
+CASE(fn_clamp_tensor_to, tensor_clamp_tensor(a, tensor_none, b))
 CASE(fn_clamp_tensor, tensor_clamp_tensor(a, b, c))
 CASE(fn_clamp_min, tensor_clamp_min(a, S(0.1)))
 CASE(fn_clamp_max, tensor_clamp_max(a, S(0.1)))
@@ -183,6 +205,8 @@ static const struct formula formulas[] = {
 	ROW_ONCE(hardtanh, 1, ANY),
 	ROW_ONCE(leaky_relu, 1, ANY),
 	ROW(softplus, 1, ANY),
+	ROW(softplus_threshold, 1, ANY),
+	ROW(softplus_threshold_backward, 2, ANY, ANY),
 	ROW_ONCE(threshold, 1, ANY),
 	ROW_ONCE(hardshrink, 1, ANY),
 	ROW_ONCE(softshrink, 1, ANY),
@@ -223,12 +247,23 @@ static const struct formula formulas[] = {
 	ROW_ONCE(div_number_floor, 1, ANY),
 	ROW_ONCE(true_divide_number, 1, IN_T(1, 0.05, 2, 3)),
 	ROW_ONCE(div_floor, 2, UP, POS),
+	ROW_ONCE(div_trunc, 2, UP, POS),
+	ROW_ONCE(div_number_trunc, 1, ANY),
 	ROW_ONCE(floor_divide, 2, UP, POS),
 	ROW(pow_number, 1, POS),
 	ROW(pow_square, 1, ANY),
+	ROW_ONCE(pow_zero, 1, ANY),
+	ROW_ONCE(pow_zero_float, 1, ANY),
+	ROW(pow_five, 1, ANY),
+	ROW(pow_minus_three, 1, POS),
+	ROW(pow_mixed, 2, POS, POS),
 	ROW(number_pow, 1, ANY),
 	ROW(pow_in_place, 2, POS, POS),
 	ROW_ONCE(clamp, 1, ANY),
+	ROW_ONCE(clamp_from, 1, ANY),
+	ROW_ONCE(clamp_to, 1, ANY),
+	ROW_ONCE(clamp_tensor_from, 2, ANY, LOW),
+	ROW_ONCE(clamp_tensor_to, 2, ANY, LOW),
 	ROW_ONCE(clamp_tensor, 3, ANY, IN(0.1, -0.4, 3), IN(0.1, 0.4, 2, 3)),
 	ROW_ONCE(clamp_min, 1, ANY),
 	ROW_ONCE(clamp_max, 1, ANY),

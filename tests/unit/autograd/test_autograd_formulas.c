@@ -121,9 +121,11 @@ CASE(fn_sum, tensor_exp(tensor_sum(a)))
 CASE(fn_sum_dim, tensor_exp(tensor_sum_dim(a, TENSOR_INTS(-1), false)))
 CASE(fn_sum_keep, tensor_mul(a, tensor_sum_dim(a, TENSOR_INTS(0, 2), true)))
 CASE(fn_sum_all, tensor_exp(tensor_sum_dim(a, TENSOR_NO_INTS, false)))
+CASE(fn_sum_dims, tensor_exp(tensor_sum_dim(a, TENSOR_INTS(0, 1, -1), false)))
 CASE(fn_mean, tensor_exp(tensor_mean(a)))
 CASE(fn_mean_dim, tensor_exp(tensor_mean_dim(a, TENSOR_INTS(1), false)))
 CASE(fn_max, tensor_exp(tensor_max(a)))
+CASE(fn_mean_dims, tensor_exp(tensor_mean_dim(a, TENSOR_INTS(0, -1), false)))
 CASE(fn_max_dim, tensor_exp(max_values(a, 1, false)))
 CASE(fn_max_keep, tensor_exp(max_values(a, 0, true)))
 CASE(fn_mm, tensor_mm(a, b))
@@ -140,6 +142,8 @@ CASE(fn_index_select, tensor_exp(tensor_index_select(a, 0, index_of(5, 3))))
 CASE(fn_index_add, tensor_exp(tensor_index_add_opt(a, 0, index_of(4, 3), b, S(2))))
 CASE(fn_gather, tensor_exp(tensor_gather(a, 1, index_matrix(2, 5, 3))))
 CASE(fn_scatter_add, tensor_exp(tensor_scatter_add(a, 1, index_matrix(2, 5, 3), b)))
+CASE(fn_cat_four, tensor_exp(tensor_cat(TENSOR_LIST(a, b, c, d), -2)))
+CASE(fn_cat_five, tensor_exp(tensor_cat(TENSOR_LIST(c, a, b, d, a), -1)))
 CASE(fn_cat, tensor_exp(tensor_cat(TENSOR_LIST(a, b, a), -1)))
 
 static const struct formula formulas[] = {
@@ -197,9 +201,11 @@ static const struct formula formulas[] = {
 	ROW(sum, 1, IN(0.3, 0, 2, 3)),
 	ROW(sum_dim, 1, IN_T(1, 0, 2, 3)),
 	ROW(sum_keep, 1, IN(1, 0, 2, 3, 2)),
+	ROW(sum_dims, 1, IN(0.3, 0, 2, 3, 2)),
 	ROW(sum_all, 1, IN(0.3, 0, 2, 3)),
 	ROW(mean, 1, IN(1, 0, 2, 3)),
 	ROW(mean_dim, 1, IN(1, 0, 2, 3)),
+	ROW(mean_dims, 1, IN(1, 0, 2, 3, 2)),
 	ROW(max, 1, IN(1, 0, 2, 3)),
 	ROW(max_dim, 1, IN(1, 0, 2, 3)),
 	ROW(max_keep, 1, IN_T(1, 0, 2, 3)),
@@ -224,6 +230,8 @@ static const struct formula formulas[] = {
 	ROW(index_add, 2, IN(1, 0, 3, 2), IN(1, 0, 4, 2)),
 	ROW(gather, 1, IN(1, 0, 2, 3)),
 	ROW(scatter_add, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 5)),
+	ROW(cat_four, 4, IN(1, 0, 1, 2), IN(1, 0, 2, 2), IN_T(1, 0, 3, 2), IN(1, 0, 1, 2)),
+	ROW(cat_five, 4, IN(1, 0, 2, 1), IN(1, 0, 2, 2), IN_T(1, 0, 2, 3), IN(1, 0, 2, 1)),
 	ROW(cat, 2, IN(1, 0, 2, 3), IN_T(1, 0, 2, 2)),
 };
 

@@ -89,8 +89,11 @@ CASE(fn_index_amax, reduce_rows(a, b, "amax", true))
 CASE(fn_index_copy, tensor_exp(tensor_index_copy(a, 0, index_of(2, 3), b)))
 CASE(fn_index_fill, tensor_exp(tensor_index_fill(a, 0, index_of(2, 3), S(0.5))))
 CASE(fn_index_fill_tensor, tensor_exp(tensor_index_fill_tensor(a, 1, index_of(2, 2), b)))
+CASE(fn_index_fill_last, tensor_exp(tensor_index_fill_tensor(a, -1, index_of(1, 3), b)))
 CASE(fn_select_scatter, tensor_exp(tensor_select_scatter(a, b, 1, -1)))
 CASE(fn_slice_scatter, tensor_exp(tensor_slice_scatter(a, b, 0, 0, TENSOR_NONE, 2)))
+CASE(fn_slice_scatter_last, tensor_exp(tensor_slice_scatter(a, b, -1, 1, 5, 2)))
+CASE(fn_slice_scatter_first, tensor_exp(tensor_slice_scatter(a, b, -2, 0, TENSOR_NONE, 2)))
 CASE(fn_diagonal_scatter, tensor_exp(tensor_diagonal_scatter(a, b, -1, 0, 1)))
 CASE(fn_as_strided_scatter,
      tensor_exp(tensor_as_strided_scatter(tensor_clone(a), b, TENSOR_INTS(2, 2), TENSOR_INTS(1, 3),
@@ -126,8 +129,11 @@ static const struct formula formulas[] = {
 	ROW(index_copy, 2, IN(1, 0, 3, 2), IN(1, 0, 2, 2)),
 	ROW(index_fill, 1, IN(1, 0, 3, 2)),
 	ROW(index_fill_tensor, 2, IN(1, 0, 3, 2), { 0, { 0 }, 1, 0, false }),
+	ROW(index_fill_last, 2, IN(1, 0, 2, 3), { 0, { 0 }, 1, 0, false }),
 	ROW(select_scatter, 2, IN(1, 0, 3, 2), IN(1, 0, 3)),
 	ROW(slice_scatter, 2, IN(1, 0, 3, 2), IN(1, 0, 2, 2)),
+	ROW(slice_scatter_last, 2, IN(1, 0, 2, 5), IN(1, 0, 2, 2)),
+	ROW(slice_scatter_first, 2, IN_T(1, 0, 3, 2), IN_T(1, 0, 2, 2)),
 	ROW(diagonal_scatter, 2, IN_T(1, 0, 3, 2), IN(1, 0, 2)),
 	ROW(as_strided_scatter, 2, IN(1, 0, 2, 3), IN(1, 0, 2, 2)),
 };

@@ -30,28 +30,56 @@ static tensor *with_zero(tensor *a)
 	return tensor_mul(a, tensor_from_data(v, TENSOR_INTS(3), F64));
 }
 
+/* The same for complex numbers: [n, 3, 2] as [n, 3]. */
+static tensor *complex_with_zero(tensor *a)
+{
+	return with_zero(AS_COMPLEX(a));
+}
+
+#define NONE ((tensor_scalar){ .kind = TENSOR_SCALAR_NONE })
+
 CASE(fn_nansum, tensor_nansum(a, TENSOR_INTS(1), false))
 CASE(fn_prod, tensor_prod(a))
 CASE(fn_prod_dim, tensor_prod_dim(a, 0, true))
 CASE(fn_prod_zero, tensor_prod(with_zero(a)))
 CASE(fn_prod_dim_zero, tensor_prod_dim(with_zero(a), -1, false))
+CASE(fn_complex_prod_dim, AS_REAL(tensor_prod_dim(AS_COMPLEX(a), 1, false)))
+CASE(fn_complex_prod_zero, AS_REAL(tensor_prod(complex_with_zero(a))))
+CASE(fn_complex_prod_dim_zero, AS_REAL(tensor_prod_dim(complex_with_zero(a), -1, true)))
 CASE(fn_amax, tensor_amax(a, TENSOR_INTS(0), false))
 CASE(fn_amin, tensor_amin(a, TENSOR_INTS(0, -1), true))
 CASE(fn_min, tensor_min(a))
 PAIR(aminmax, tensor_aminmax_opt(a, 1, false, &x, &y))
+PAIR(aminmax_negative, tensor_aminmax_opt(a, -2, false, &x, &y))
 CASE(fn_var, tensor_var(a, true))
 CASE(fn_var_dim, tensor_var_dim(a, TENSOR_INTS(1), false, true))
 CASE(fn_std, tensor_std_dim(a, TENSOR_INTS(-2), true, false))
+CASE(fn_var_two, tensor_var_correction_opt(a, TENSOR_INTS(1), S(2), true))
+CASE(fn_var_zero, tensor_var_correction_opt(a, TENSOR_INTS(0), S(0), false))
+CASE(fn_var_fraction, tensor_var_correction_opt(a, TENSOR_INTS(0, -1), S(0.5), false))
+CASE(fn_var_default, tensor_var_correction_opt(a, TENSOR_NO_INTS, NONE, false))
+CASE(fn_std_two, tensor_std_correction_opt(a, TENSOR_NO_INTS, S(2), false))
+CASE(fn_std_zero, tensor_std_correction_opt(a, TENSOR_INTS(-1), S(0), true))
+CASE(fn_std_fraction, tensor_std_correction_opt(a, TENSOR_INTS(1), S(1.5), false))
+CASE(fn_std_default, tensor_std_correction_opt(a, TENSOR_INTS(1), NONE, false))
 PAIR(var_mean, tensor_var_mean(a, true, &x, &y))
+PAIR(var_mean_two, tensor_var_mean_correction_opt(a, TENSOR_INTS(1), S(2), false, &x, &y))
+PAIR(std_mean_fraction, tensor_std_mean_correction_opt(a, TENSOR_INTS(0, -1), S(0.5), true, &x, &y))
 PAIR(std_mean, tensor_std_mean_dim(a, TENSOR_INTS(0), true, false, &x, &y))
 CASE(fn_logsumexp, tensor_logsumexp(a, TENSOR_INTS(1), false))
 CASE(fn_norm2, tensor_norm(a, S(2)))
 CASE(fn_norm1, tensor_linalg_vector_norm(a, S(1), TENSOR_INTS(0), true))
 CASE(fn_norm3, tensor_linalg_vector_norm(a, S(3), TENSOR_INTS(1), false))
 CASE(fn_norm_half, tensor_linalg_vector_norm(a, S(0.5), TENSOR_INTS(1), false))
+CASE(fn_norm_minus1, tensor_linalg_vector_norm(a, S(-1), TENSOR_INTS(1), false))
+CASE(fn_norm_minus_half, tensor_linalg_vector_norm(a, S(-0.5), TENSOR_INTS(0, 1), true))
+CASE(fn_norm_below_2, tensor_linalg_vector_norm(a, S(1.5), TENSOR_INTS(-2), false))
+CASE(fn_norm_count, tensor_mul(a, tensor_linalg_vector_norm(a, S(0), TENSOR_INTS(1), true)))
 CASE(fn_norm_most, tensor_linalg_vector_norm(a, S(INFINITY), TENSOR_INTS(1), false))
 CASE(fn_norm_least, tensor_linalg_vector_norm(a, S(-INFINITY), TENSOR_INTS(1), false))
 CASE(fn_cumsum, tensor_cumsum(a, 1))
+CASE(fn_cumsum_middle, tensor_cumsum(a, -2))
+CASE(fn_cumprod_middle, tensor_cumprod(a, -2))
 CASE(fn_cumprod, tensor_cumprod(a, 0))
 CASE(fn_complex_cumprod, tensor_view_as_real(tensor_cumprod(AS_COMPLEX(a), 0)))
 CASE(fn_complex_logcumsumexp, tensor_view_as_real(tensor_logcumsumexp(AS_COMPLEX(a), 0)))
@@ -60,6 +88,11 @@ CASE(fn_complex_logsumexp,
 CASE(fn_complex_norm1, tensor_linalg_vector_norm(AS_COMPLEX(a), S(1), TENSOR_INTS(0), true))
 CASE(fn_complex_norm3, tensor_linalg_vector_norm(AS_COMPLEX(a), S(3), TENSOR_INTS(0), false))
 CASE(fn_cumprod_zero, tensor_cumprod(with_zero(a), 1))
+CASE(fn_cumprod_zero_last, tensor_cumprod(with_zero(a), -1))
+CASE(fn_complex_cumprod_zero, AS_REAL(tensor_cumprod(complex_with_zero(a), 1)))
+CASE(fn_complex_norm_minus2, tensor_linalg_vector_norm(AS_COMPLEX(a), S(-2), TENSOR_INTS(0), false))
+CASE(fn_complex_norm_most,
+     tensor_linalg_vector_norm(AS_COMPLEX(a), S(INFINITY), TENSOR_INTS(0), false))
 CASE(fn_logcumsumexp, tensor_logcumsumexp(a, -1))
 
 #define VALUES(id, call)                      \
@@ -71,6 +104,9 @@ CASE(fn_logcumsumexp, tensor_logcumsumexp(a, -1))
 	}                                     \
 	CASE(fn_##id, id##_values(a))
 VALUES(min_dim, tensor_min_dim(a, 1, false, &x, &y))
+VALUES(min_first, tensor_min_dim(a, -3, false, &x, &y))
+VALUES(max_first, tensor_max_dim(a, -3, false, &x, &y))
+VALUES(max_first_kept, tensor_max_dim(a, -3, true, &x, &y))
 VALUES(cummax, tensor_cummax(a, 1, &x, &y))
 VALUES(cummin, tensor_cummin(a, 0, &x, &y))
 VALUES(sort, tensor_sort(a, 0, true, &x, &y))
@@ -90,11 +126,28 @@ static const struct formula formulas[] = {
 	ROW(prod_dim, 1, IN_T(1, 0, 2, 3)),
 	ROW(prod_zero, 1, IN(1, 0, 3)),
 	ROW(prod_dim_zero, 1, IN(1, 0, 2, 3)),
+	ROW(complex_prod_dim, 1, IN(1, 0.2, 2, 3, 2)),
+	ROW(complex_prod_zero, 1, IN(1, 0.2, 3, 2)),
+	ROW(complex_prod_dim_zero, 1, IN(1, 0.2, 2, 3, 2)),
 	ROW(amax, 1, IN(1, 0, 2, 3)),
 	ROW(amin, 1, IN(1, 0, 2, 3)),
 	ROW(min, 1, IN(1, 0, 2, 3)),
 	ROW(min_dim, 1, IN(1, 0, 2, 3)),
 	PAIR_ROWS(aminmax, IN(1, 0, 2, 3)),
+	ROW(min_first, 1, IN(1, 0, 2, 3, 2)),
+	ROW(max_first, 1, IN(1, 0, 2, 3, 2)),
+	ROW(max_first_kept, 1, IN_T(1, 0, 3, 2, 2)),
+	PAIR_ROWS(aminmax_negative, IN(1, 0, 2, 3, 2)),
+	ROW(var_two, 1, IN(1, 0, 2, 4)),
+	ROW(var_zero, 1, IN_T(1, 0, 3, 2)),
+	ROW(var_fraction, 1, IN(1, 0, 2, 2, 3)),
+	ROW(var_default, 1, IN(1, 0, 2, 3)),
+	ROW(std_two, 1, IN_T(1, 0, 2, 3)),
+	ROW(std_zero, 1, IN(1, 0, 2, 3)),
+	ROW(std_fraction, 1, IN(1, 0, 2, 3)),
+	ROW(std_default, 1, IN(1, 0, 2, 3)),
+	PAIR_ROWS(var_mean_two, IN(1, 0, 2, 4)),
+	PAIR_ROWS(std_mean_fraction, IN(1, 0, 2, 2, 3)),
 	ROW(var, 1, IN(1, 0, 2, 3)),
 	ROW(var_dim, 1, IN(1, 0, 2, 3)),
 	ROW(std, 1, IN_T(1, 0, 3, 2)),
@@ -105,9 +158,19 @@ static const struct formula formulas[] = {
 	ROW(norm1, 1, IN(1, 0, 2, 3)),
 	ROW(norm3, 1, IN(1, 0, 2, 3)),
 	ROW(norm_half, 1, IN(1, 0, 2, 3)),
+	ROW(norm_minus1, 1, IN(1, 0, 2, 3)),
+	ROW(norm_minus_half, 1, IN_T(1, 0, 2, 3)),
+	ROW(norm_below_2, 1, IN(1, 0, 2, 3)),
+	ROW_ONCE(norm_count, 1, IN(1, 0, 2, 3)),
 	ROW(norm_most, 1, IN(1, 0, 2, 3)),
 	ROW(norm_least, 1, IN(1, 0, 2, 3)),
 	ROW(cumsum, 1, IN_T(1, 0, 2, 3)),
+	ROW(cumsum_middle, 1, IN(1, 0, 2, 3, 2)),
+	ROW(cumprod_middle, 1, IN_T(1, 0, 2, 3, 2)),
+	ROW(cumprod_zero_last, 1, IN(1, 0, 2, 2, 3)),
+	ROW(complex_cumprod_zero, 1, IN(1, 0.2, 2, 3, 2)),
+	ROW(complex_norm_minus2, 1, IN(1, 0, 3, 2)),
+	ROW(complex_norm_most, 1, IN(1, 0, 3, 2)),
 	ROW(cumprod, 1, IN(1, 0, 3, 2)),
 	ROW(complex_cumprod, 1, IN(1, 0, 3, 2)),
 	ROW(complex_norm1, 1, IN(1, 0, 3, 2)),

@@ -80,11 +80,21 @@ static void invalid_arguments_are_refused(void **state)
 
 CASE(fn_half, tensor_to(tensor_fft_r2c(a, TENSOR_INTS(0, 1), 1, true), F64))
 CASE(fn_whole, tensor_to(tensor_fft_r2c(a, TENSOR_INTS(1), 0, false), F64))
+/* The last dimension of two has an odd size, so that its last position counts twice too. */
+CASE(fn_real_odd, tensor_fft_c2r(AS_COMPLEX(a), TENSOR_INTS(0, 1), 0, 5))
+CASE(fn_real_even, tensor_fft_c2r(AS_COMPLEX(a), TENSOR_INTS(1, 0), 1, 4))
+CASE(fn_real_odd_plane,
+     tensor_fft_irfft2(AS_COMPLEX(a), TENSOR_INTS(3, 3), TENSOR_INTS(-2, -1), NULL))
+CASE(fn_half_odd, AS_REAL(tensor_fft_r2c(a, TENSOR_INTS(-1, -2), 2, true)))
 CASE(fn_there_and_back, tensor_fft_irfft(tensor_fft_rfft(a, 6, -1, NULL), 5, -1, "ortho"))
 
 static const struct formula formulas[] = {
 	ROW(half, 1, IN(1, 0, 2, 5)),
 	ROW(whole, 1, IN_T(1, 0, 2, 4)),
+	ROW(real_odd, 1, IN(1, 0, 3, 3, 2)),
+	ROW(real_even, 1, IN(1, 0, 3, 2, 2)),
+	ROW(real_odd_plane, 1, IN(1, 0, 2, 3, 2, 2)),
+	ROW(half_odd, 1, IN_T(1, 0, 3, 5)),
 	ROW(there_and_back, 1, IN(1, 0, 2, 5)),
 };
 

@@ -111,6 +111,11 @@ static void invalid_arguments_are_refused(void **state)
 }
 
 CASE(fn_embedding, tensor_embedding(a, indices(TENSOR_INTS(4), 1, 0, 2, 1), -1, false, false))
+/* Rows of the padding get no gradient. */
+CASE(fn_embedding_backward,
+     tensor_embedding_dense_backward(a, indices(TENSOR_INTS(4), 1, 0, 2, 1), 3, 1, false))
+CASE(fn_embedding_backward_first,
+     tensor_embedding_dense_backward(a, indices(TENSOR_INTS(4), 1, 0, 2, 1), 3, 0, false))
 CASE(fn_bag_sum, bags(0, a, b, -1, NULL))
 CASE(fn_bag_mean, bags(1, a, tensor_none, 0, NULL))
 CASE(fn_bag_max, bags(2, a, tensor_none, -1, NULL))
@@ -120,7 +125,11 @@ static const struct formula once[] = {
 	ROW(bag_mean, 1, IN_T(1, 0, 4, 2)),
 	ROW(bag_max, 1, IN(1, 0, 4, 2)),
 };
-static const struct formula formulas[] = { ROW(embedding, 1, IN(1, 0, 3, 2)) };
+static const struct formula formulas[] = {
+	ROW(embedding, 1, IN(1, 0, 3, 2)),
+	ROW(embedding_backward, 1, IN(1, 0, 4, 2)),
+	ROW(embedding_backward_first, 1, IN_T(1, 0, 4, 2)),
+};
 
 FORMULA_TESTS
 
