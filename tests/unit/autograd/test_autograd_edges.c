@@ -141,6 +141,18 @@ static void gradient_of_a_norm_at_zero_is_zero(void **state)
 	}
 }
 
+static void gradient_of_a_deviation_of_equal_elements_is_zero(void **state)
+{
+	const double v[] = { 1, 1, 1, 1, 2, 4 };
+
+	tensor_scope {
+		tensor *x = leaf(tensor_from_data(v, TENSOR_SHAPE(2, 3), F64));
+
+		assert_values(gradient(tensor_std_dim(x, TENSOR_INTS(1), true, false), x), 1e-14, 0,
+			      0, 0, -0.43643578047198484, -0.10910894511799625, 0.5455447255899809);
+	}
+}
+
 static void gradient_of_a_power_at_zero(void **state)
 {
 	tensor_scope {
@@ -265,6 +277,7 @@ int main(void)
 		cmocka_unit_test(gradient_of_two_nan_goes_to_the_first),
 		cmocka_unit_test(equal_elements_share_the_gradient_of_a_norm),
 		cmocka_unit_test(gradient_of_a_norm_at_zero_is_zero),
+		cmocka_unit_test(gradient_of_a_deviation_of_equal_elements_is_zero),
 		cmocka_unit_test(gradient_of_a_power_at_zero),
 		cmocka_unit_test(gradient_of_a_product_with_zeros),
 		cmocka_unit_test(gradient_of_xlogy_and_atan2_at_the_origin),

@@ -22,18 +22,10 @@
 	ROW(id##_first, 1, __VA_ARGS__), ROW(id##_second, 1, __VA_ARGS__), \
 		ROW(id##_both, 1, __VA_ARGS__)
 
-/* a with a zero in the middle */
-static tensor *with_zero(tensor *a)
+/* b is zero. It is an input, so that the derivative at a zero is compared as well. */
+static tensor *around_zero(tensor *a, tensor *b, tensor *c)
 {
-	double v[] = { 1, 0, 1 };
-
-	return tensor_mul(a, tensor_from_data(v, TENSOR_INTS(3), F64));
-}
-
-/* The same for complex numbers: [n, 3, 2] as [n, 3]. */
-static tensor *complex_with_zero(tensor *a)
-{
-	return with_zero(AS_COMPLEX(a));
+	return tensor_cat(TENSOR_LIST(a, b, c), 1);
 }
 
 #define NONE ((tensor_scalar){ .kind = TENSOR_SCALAR_NONE })
@@ -41,11 +33,11 @@ static tensor *complex_with_zero(tensor *a)
 CASE(fn_nansum, tensor_nansum(a, TENSOR_INTS(1), false))
 CASE(fn_prod, tensor_prod(a))
 CASE(fn_prod_dim, tensor_prod_dim(a, 0, true))
-CASE(fn_prod_zero, tensor_prod(with_zero(a)))
-CASE(fn_prod_dim_zero, tensor_prod_dim(with_zero(a), -1, false))
+CASE(fn_prod_zero, tensor_prod(around_zero(a, b, c)))
+CASE(fn_prod_dim_zero, tensor_prod_dim(around_zero(a, b, c), -1, false))
 CASE(fn_complex_prod_dim, AS_REAL(tensor_prod_dim(AS_COMPLEX(a), 1, false)))
-CASE(fn_complex_prod_zero, AS_REAL(tensor_prod(complex_with_zero(a))))
-CASE(fn_complex_prod_dim_zero, AS_REAL(tensor_prod_dim(complex_with_zero(a), -1, true)))
+CASE(fn_complex_prod_zero, AS_REAL(tensor_prod(AS_COMPLEX(around_zero(a, b, c)))))
+CASE(fn_complex_prod_dim_zero, AS_REAL(tensor_prod_dim(AS_COMPLEX(around_zero(a, b, c)), -1, true)))
 CASE(fn_amax, tensor_amax(a, TENSOR_INTS(0), false))
 CASE(fn_amin, tensor_amin(a, TENSOR_INTS(0, -1), true))
 CASE(fn_min, tensor_min(a))
@@ -87,9 +79,9 @@ CASE(fn_complex_logsumexp,
      tensor_view_as_real(tensor_logsumexp(AS_COMPLEX(a), TENSOR_INTS(0), false)))
 CASE(fn_complex_norm1, tensor_linalg_vector_norm(AS_COMPLEX(a), S(1), TENSOR_INTS(0), true))
 CASE(fn_complex_norm3, tensor_linalg_vector_norm(AS_COMPLEX(a), S(3), TENSOR_INTS(0), false))
-CASE(fn_cumprod_zero, tensor_cumprod(with_zero(a), 1))
-CASE(fn_cumprod_zero_last, tensor_cumprod(with_zero(a), -1))
-CASE(fn_complex_cumprod_zero, AS_REAL(tensor_cumprod(complex_with_zero(a), 1)))
+CASE(fn_cumprod_zero, tensor_cumprod(around_zero(a, b, c), 1))
+CASE(fn_cumprod_zero_middle, tensor_cumprod(around_zero(a, b, c), -2))
+CASE(fn_complex_cumprod_zero, AS_REAL(tensor_cumprod(AS_COMPLEX(around_zero(a, b, c)), 1)))
 CASE(fn_complex_norm_minus2, tensor_linalg_vector_norm(AS_COMPLEX(a), S(-2), TENSOR_INTS(0), false))
 CASE(fn_complex_norm_most,
      tensor_linalg_vector_norm(AS_COMPLEX(a), S(INFINITY), TENSOR_INTS(0), false))
@@ -124,11 +116,12 @@ static const struct formula formulas[] = {
 	ROW(nansum, 1, IN_T(1, 0, 2, 3)),
 	ROW(prod, 1, IN(1, 0, 2, 3)),
 	ROW(prod_dim, 1, IN_T(1, 0, 2, 3)),
-	ROW(prod_zero, 1, IN(1, 0, 3)),
-	ROW(prod_dim_zero, 1, IN(1, 0, 2, 3)),
+	ROW(prod_zero, 3, IN(1, 0, 2, 1), IN(0, 0, 2, 1), IN(1, 0, 2, 1)),
+	ROW(prod_zero, 3, IN(1, 0, 1, 2), IN(0, 0, 1, 1), IN(1, 0, 1, 1)),
+	ROW(prod_dim_zero, 3, IN(1, 0, 2, 2), IN(0, 0, 2, 1), IN(1, 0, 2, 1)),
 	ROW(complex_prod_dim, 1, IN(1, 0.2, 2, 3, 2)),
-	ROW(complex_prod_zero, 1, IN(1, 0.2, 3, 2)),
-	ROW(complex_prod_dim_zero, 1, IN(1, 0.2, 2, 3, 2)),
+	ROW(complex_prod_zero, 3, IN(1, 0.2, 1, 1, 2), IN(0, 0, 1, 1, 2), IN(1, 0.2, 1, 2, 2)),
+	ROW(complex_prod_dim_zero, 3, IN(1, 0.2, 2, 1, 2), IN(0, 0, 2, 1, 2), IN(1, 0.2, 2, 1, 2)),
 	ROW(amax, 1, IN(1, 0, 2, 3)),
 	ROW(amin, 1, IN(1, 0, 2, 3)),
 	ROW(min, 1, IN(1, 0, 2, 3)),
@@ -167,8 +160,8 @@ static const struct formula formulas[] = {
 	ROW(cumsum, 1, IN_T(1, 0, 2, 3)),
 	ROW(cumsum_middle, 1, IN(1, 0, 2, 3, 2)),
 	ROW(cumprod_middle, 1, IN_T(1, 0, 2, 3, 2)),
-	ROW(cumprod_zero_last, 1, IN(1, 0, 2, 2, 3)),
-	ROW(complex_cumprod_zero, 1, IN(1, 0.2, 2, 3, 2)),
+	ROW(cumprod_zero_middle, 3, IN(1, 0, 2, 1, 2), IN(0, 0, 2, 1, 2), IN(1, 0, 2, 1, 2)),
+	ROW(complex_cumprod_zero, 3, IN(1, 0.2, 2, 1, 2), IN(0, 0, 2, 1, 2), IN(1, 0.2, 2, 2, 2)),
 	ROW(complex_norm_minus2, 1, IN(1, 0, 3, 2)),
 	ROW(complex_norm_most, 1, IN(1, 0, 3, 2)),
 	ROW(cumprod, 1, IN(1, 0, 3, 2)),
@@ -177,7 +170,7 @@ static const struct formula formulas[] = {
 	ROW(complex_logcumsumexp, 1, IN(1, 0, 3, 2)),
 	ROW(complex_logsumexp, 1, IN(1, 0, 3, 2)),
 	ROW(complex_norm3, 1, IN(1, 0, 3, 2)),
-	ROW(cumprod_zero, 1, IN(1, 0, 2, 3)),
+	ROW(cumprod_zero, 3, IN(1, 0, 2, 1), IN(0, 0, 2, 1), IN(1, 0, 2, 2)),
 	ROW(logcumsumexp, 1, IN(1, 0, 2, 3)),
 	ROW(cummax, 1, IN(1, 0, 2, 3)),
 	ROW(cummin, 1, IN(1, 0, 2, 3)),
