@@ -140,9 +140,15 @@ tensor *var_backward(tensor *grad, tensor *self, tensor_ints dim, tensor_scalar 
 {
 	tensor_ints sizes = sizes_of(self);
 	double c = correction.kind == TENSOR_SCALAR_NONE ? 1 : scalar_double(correction);
-	double rest = fmax(count_of(sizes, dim) - c, 0);
+	double rest = count_of(sizes, dim) - c;
 	tensor *centred = tensor_sub(self, tensor_mean_dim(self, dim, true));
 
+	/* As in PyTorch, a correction above the count is not limited if dimensions are given; over
+	 * all elements the gradient is +inf then, NaN at the mean. */
+	if (rest <= 0 && dim.len < 0) {
+		rest = 0;
+		centred = dtype_is_complex(self->dtype) ? centred : tensor_abs(centred);
+	}
 	grad = formula_restore_dims(grad, sizes, dim, keepdim);
 	return tensor_mul(grad, tensor_mul_scalar(centred, formula_scalar(2 / rest)));
 }

@@ -141,6 +141,33 @@ static void gradient_of_a_norm_at_zero_is_zero(void **state)
 	}
 }
 
+/* Gradient of the variance, or of its root, of [1, 2, 6] over `dim`. */
+static tensor *variance_gradient(tensor_ints dim, tensor_scalar correction, bool root)
+{
+	tensor *x = LEAF(1, 2, 6);
+
+	return gradient(root ? tensor_std_correction_opt(x, dim, correction, false) :
+			       tensor_var_correction_opt(x, dim, correction, false),
+			x);
+}
+
+static void gradient_of_a_variance_whose_correction_is_the_count(void **state)
+{
+	const tensor_ints all = TENSOR_NO_INTS, first = TENSOR_INTS(0);
+	const double inf = INFINITY;
+
+	tensor_scope {
+		assert_values(variance_gradient(all, S(2), false), 1e-14, -4, -2, 6);
+		assert_values(variance_gradient(all, S(3), false), 0, inf, inf, inf);
+		assert_values(variance_gradient(all, S(4), false), 0, inf, inf, inf);
+		assert_values(variance_gradient(all, S(4), true), 0, NAN, NAN, NAN);
+		assert_values(variance_gradient(first, S(3), false), 0, -inf, -inf, inf);
+		assert_values(variance_gradient(first, S(3), true), 0, NAN, NAN, NAN);
+		assert_values(variance_gradient(first, S(4), false), 1e-14, 4, 2, -6);
+		assert_values(variance_gradient(first, S(4), true), 0, 0, 0, 0);
+	}
+}
+
 static void gradient_of_a_deviation_of_equal_elements_is_zero(void **state)
 {
 	const double v[] = { 1, 1, 1, 1, 2, 4 };
@@ -277,6 +304,7 @@ int main(void)
 		cmocka_unit_test(gradient_of_two_nan_goes_to_the_first),
 		cmocka_unit_test(equal_elements_share_the_gradient_of_a_norm),
 		cmocka_unit_test(gradient_of_a_norm_at_zero_is_zero),
+		cmocka_unit_test(gradient_of_a_variance_whose_correction_is_the_count),
 		cmocka_unit_test(gradient_of_a_deviation_of_equal_elements_is_zero),
 		cmocka_unit_test(gradient_of_a_power_at_zero),
 		cmocka_unit_test(gradient_of_a_product_with_zeros),
