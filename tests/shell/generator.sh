@@ -213,6 +213,68 @@ example_that_cannot_be_read_is_refused() {
 	example 'exp: vector(1\x00)' '2: contains the control character U+0000'
 }
 
+# arguments: for each line of the input, the message about an operator with this second argument, or `accepted`. One process
+# reads them all: a call of the generator for each would take a minute.
+arguments() {
+	PYTHONPATH=lib/schema/gen python3 -c '
+import sys, schema
+for line in sys.stdin:
+    try:
+        schema.check_names([a.name for a in schema.parse_func(f"zz_test(Tensor self, {line.strip()}) -> Tensor")[3]])
+        print("accepted", line.strip())
+    except schema.SchemaError as e:
+        print(e)'
+}
+
+# The text of a default is copied into the C source.
+default_of_another_kind_is_refused() {
+	refused_at 2 ops "- {func: 'zz_test(Tensor self, int n=010) -> Tensor', op: unary, $good}" \
+		"int cannot have the default '010'" || return 1
+	printf '%s\n' 'int n=-007' 'int n=1.5' 'int n=True' 'int n=None' 'int n=[1,2]' 'int? n=False' 'int[] n=[01]' \
+		'int[] n=None' 'float x=01.5' 'float x="a"' 'bool b=1' 'bool? b=0' 'str s=None' 'str s=5' 'Scalar s=True' \
+		'Scalar[] s=1' 'float[] x=[1.5]' 'Tensor t=None' 'ScalarType d=5' 'Layout? l=0' |
+		arguments | grep -v 'cannot have the default' | is_empty || return 1
+	printf '%s\n' 'int n=99999999999999999999' 'int n=-9223372036854775808' 'int[] n=[0, 9223372036854775808]' \
+		'float x=1e999' 'Scalar x=-1e400' | arguments | grep -v 'is too large' | is_empty
+}
+
+default_of_its_type_is_accepted() {
+	printf '%s\n' 'int n=9223372036854775807' 'int n=-1' 'int? n=None' 'int[2] n=0' 'int[] n=[-2, -1]' 'int[]? n=[]' \
+		'float x=1.' 'float x=1e-05' 'float? x=None' 'Scalar s=0.5' 'bool b=True' 'bool? b=None' 'str s="a"' \
+		'ScalarType? d=long' | arguments | grep -v accepted | is_empty
+}
+
+name_of_a_keyword_or_macro_is_refused() {
+	refused_at 2 ops "- {func: 'zz_test(Tensor self, int class) -> Tensor', op: unary, $good}" 'class is a word of C or C++' ||
+		return 1
+	printf 'int %s\n' this new template operator and bool typeof alignas co_await errno linux stdin |
+		arguments | grep -v 'is a word of C or C++' | is_empty || return 1
+	printf 'int %s\n' NULL EINVAL E2BIG TENSOR_NONE INT64_MAX INT64_C __x _X I | arguments | grep -v 'name of a macro' | is_empty
+}
+
+# message COMMAND...: the command fails with one line, which is no traceback.
+message() {
+	local out
+	out=$("$@" 2>&1) && return 1
+	echo "$out"
+	[ "$(wc -l <<<"$out")" = 1 ]
+}
+
+file_that_cannot_be_read_is_no_traceback() {
+	local file=$tmp/ops/pointwise/zz_test.yaml
+	mkdir "$file"
+	message generate | grep 'zz_test.yaml:1: Is a directory' || return 1
+	rmdir "$file"
+	ln -s nothing "$file"
+	message generate | grep 'zz_test.yaml:1: No such file' || return 1
+	rm "$file"
+}
+
+output_folder_that_cannot_be_made_is_no_traceback() {
+	message python3 lib/schema/gen/gen.py "$tmp/ops" "$tmp/derivatives" /dev/null/out | grep '^gen.py: /dev/null/out' || return 1
+	fails python3 lib/schema/gen/gen.py "$tmp/ops" 2>&1 | grep '^usage: gen.py'
+}
+
 mutations_get_an_answer_with_a_place() { tests/fuzz/generator 14 80; }
 
 check_all entries_of_the_tree_are_accepted unknown_field_is_refused schema_that_cannot_be_read_is_refused \
@@ -223,4 +285,7 @@ check_all entries_of_the_tree_are_accepted unknown_field_is_refused schema_that_
 	list_of_unchecked_formulas_needs_reasons_and_holds_no_others field_that_is_there_twice_is_refused \
 	yaml_that_no_entry_needs_is_refused derivative_with_a_value_of_the_wrong_kind_is_refused \
 	operator_with_a_value_of_the_wrong_kind_is_refused formula_over_unknown_names_is_refused \
-	kernel_of_another_type_does_not_compile family_in_two_groups_is_refused example_that_cannot_be_read_is_refused mutations_get_an_answer_with_a_place
+	kernel_of_another_type_does_not_compile family_in_two_groups_is_refused example_that_cannot_be_read_is_refused \
+	default_of_another_kind_is_refused default_of_its_type_is_accepted name_of_a_keyword_or_macro_is_refused \
+	file_that_cannot_be_read_is_no_traceback output_folder_that_cannot_be_made_is_no_traceback \
+	mutations_get_an_answer_with_a_place

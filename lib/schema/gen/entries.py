@@ -231,8 +231,11 @@ class Loader(yaml.SafeLoader):
 
 
 def text_of(path):
-    with open(path, 'rb') as f:
-        raw = f.read()
+    try:
+        with open(path, 'rb') as f:
+            raw = f.read()
+    except OSError as e:  # a folder, or a link to nothing
+        sys.exit(f'{path}:1: {e.strerror}')
     try:
         return raw.decode()
     except UnicodeDecodeError as e:

@@ -43,6 +43,8 @@ def write(path, text):
 
 
 def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
     ops_dir, derivatives_dir, out = sys.argv[1:4]
     examples_dir = sys.argv[4] if len(sys.argv) > 4 else examples.folder()
     ops = schema.load(glob.glob(f'{ops_dir}/*/*.yaml'))
@@ -68,4 +70,7 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    try:
+        main()
+    except OSError as e:
+        sys.exit(f'gen.py: {e.filename}: {e.strerror}')

@@ -52,12 +52,13 @@ lib/schema/derivatives/GROUP/. The module entries has the table of the fields an
 An Op is one schema (one entry of the dispatcher): `add.Tensor`, `add_.Tensor` and `add.out` are
 three, made from one entry. Only this file defines C names and C types of arguments.
 """
+import math
 import os
 import re
 import sys
 
 import reference
-from entries import KEYS, OPERATOR, OPERATOR_NAME, WORD, SchemaError, check, check_brackets, read, stop
+from entries import KEYS, OPERATOR, OPERATOR_NAME, WORD, SchemaError, check, check_brackets, read, shown, stop
 
 # schema type -> (C type, tensor_arg_type, unbox function)
 TYPES = {
@@ -99,10 +100,23 @@ RESULTS = {
 
 OPTIONS = ['dtype', 'layout', 'device', 'shareable']  # gathered into one tensor_options,
 GATHERED = OPTIONS + ['memory_format']  # together with this one
-DEFAULT = re.compile(r'None|True|False|long|-?\d+(\.\d*)?(e-?\d+)?|\[(-?\d+(, ?-?\d+)*)?\]|"\w*"|\'\w*\'', re.ASCII)
+INT = r'-?(?:0|[1-9]\d*)'
+FLOAT = rf'{INT}(?:\.\d*)?(?:e-?\d+)?'
+# Defaults by type, as PyTorch's schemas spell them; `type?` has None as well. Other types have no default.
+DEFAULTS = {t: re.compile(pattern, re.ASCII) for t, pattern in {
+    'int': INT, 'int[]': rf'{INT}|\[(?:{INT}(?:, ?{INT})*)?\]', 'float': FLOAT, 'Scalar': FLOAT, 'bool': 'True|False',
+    'str': r'"\w*"|\'\w*\'', 'ScalarType': 'long'}.items()}
 RETURN = re.compile(rf'(Tensor(?:\(\w+!?\))?(?:\[\])?|{"|".join(RESULTS)})(?:\s+({WORD}))?', re.ASCII)
-RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int long
-    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while""".split())
+# Keywords of C11 and C++20, and the macros in lower case that the headers and the compiler define.
+RESERVED = set("""alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char char8_t char16_t char32_t
+    class co_await co_return co_yield compl complex concept const const_cast consteval constexpr constinit continue decltype
+    default delete do double dynamic_cast else enum errno explicit export extern false float for friend goto i386 if imaginary
+    inline int linux long mutable namespace new noexcept noreturn not not_eq nullptr offsetof operator or or_eq private
+    protected public register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast
+    stderr stdin stdout struct switch template this thread_local throw true try typedef typeid typename typeof union unix
+    unsigned using virtual void volatile wchar_t while xor xor_eq""".split())
+# Macros of errno.h, stddef.h, stdint.h and limits.h, those of libtensor, and names that C keeps for the compiler.
+MACRO = re.compile(r'NULL|EOF|E[A-Z0-9]{3,}|TENSOR_\w*|\w+_(MAX|MIN|C|BIT|WIDTH)|I|_[A-Z_]\w*|\w*__\w*', re.ASCII)
 KINDS = ['op', 'view', 'composite', 'factory', 'each', 'alias', 'explicit']
 
 
@@ -110,6 +124,7 @@ class Arg:
     def __init__(self, typ, name, default, keyword, mutated):
         if typ not in TYPES:
             raise SchemaError(f'unknown type {typ}')
+        check_default(typ, default)
         self.type, self.name, self.default = typ, name, default
         self.keyword, self.mutated = keyword, mutated
         self.ctype, self.enum, self.unbox = TYPES[typ]
@@ -156,9 +171,22 @@ class Arg:
         return {'True': 'true', 'False': 'false', 'None': '0', 'long': 'TENSOR_I64'}.get(d, d)
 
 
+def check_default(typ, text):
+    """The text becomes part of the C source, where 010 is 8 and 1e999 is infinite."""
+    if text is None or text == 'None' and typ.endswith('?'):
+        return
+    allowed = DEFAULTS.get(typ.rstrip('?'))
+    if not allowed or not allowed.fullmatch(text):
+        raise SchemaError(f'{typ} cannot have the default {shown(text)}', 'func')
+    for number in re.findall(FLOAT, text) if typ[0] in 'ifS' else ():
+        whole = re.fullmatch(INT, number)
+        if abs(int(number)) >= 2**63 if whole else math.isinf(float(number)):
+            raise SchemaError(f'the default {number} is too large', 'func')
+
+
 def parse_arg(text, keyword):
     m = re.fullmatch(rf'(\w+(?:\(\w+!?\))?\??(?:\[\d*\])?\??)\s+({WORD})(?:=(.+))?', text)
-    if not m or m[3] and not DEFAULT.fullmatch(m[3]):
+    if not m:
         raise SchemaError(f'cannot read argument {text!r}', 'func')
     typ, name, default = m.groups()
     mutated = '!)' in typ
@@ -339,7 +367,9 @@ def parse_func(text):
 def check_names(names):
     for name in names:
         if name in RESERVED:
-            raise SchemaError(f'{name} is a word of C', 'func')
+            raise SchemaError(f'{name} is a word of C or C++', 'func')
+        if MACRO.fullmatch(name):
+            raise SchemaError(f'{name} is the name of a macro, or one that C reserves', 'func')
         if names.count(name) > 1:
             raise SchemaError(f'the name {name} is there twice', 'func')
 
