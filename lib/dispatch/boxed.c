@@ -30,10 +30,29 @@ static const tensor_value *given(struct unboxer *u, int i, bool required)
 	return NULL;
 }
 
+static bool has_empty_scalar(tensor_scalars list)
+{
+	for (int64_t i = 0; i < list.len; i++)
+		if (list.data[i].kind == TENSOR_SCALAR_NONE)
+			return true;
+	return false;
+}
+
+/* What the caller gave: the kind of the value, and that a scalar of it is empty. */
+static const char *value_name(const tensor_value *v)
+{
+	if (v->kind == TENSOR_VALUE_SCALAR && v->scalar.kind == TENSOR_SCALAR_NONE)
+		return "an empty scalar";
+	if (v->kind == TENSOR_VALUE_SCALARS && scalars_given(v->scalars) &&
+	    has_empty_scalar(v->scalars))
+		return "a scalar list with an empty scalar";
+	return kind_name(v->kind);
+}
+
 static void wrong_kind(struct unboxer *u, int i, const char *expected)
 {
 	u->err = tensor_fail(EINVAL, "%s: argument %s: expected %s, got %s", u->op->schema.name,
-			     u->op->schema.args[i].name, expected, kind_name(u->args[i].kind));
+			     u->op->schema.args[i].name, expected, value_name(&u->args[i]));
 }
 
 tensor *unbox_optional_tensor(struct unboxer *u, int i, bool required, tensor *def)
@@ -77,6 +96,7 @@ tensor_list unbox_list(struct unboxer *u, int i, bool required, tensor_list def)
 int64_t unbox_int(struct unboxer *u, int i, bool required, int64_t def)
 {
 	const tensor_value *v = given(u, i, required);
+	tensor_scalar s;
 
 	if (!v)
 		return def;
@@ -86,8 +106,9 @@ int64_t unbox_int(struct unboxer *u, int i, bool required, int64_t def)
 	case TENSOR_VALUE_BOOL:
 		return v->b;
 	case TENSOR_VALUE_SCALAR:
-		if (v->scalar.kind <= TENSOR_SCALAR_INT)
-			return v->scalar.i;
+		s = scalar_normal(v->scalar);
+		if (s.kind == TENSOR_SCALAR_BOOL || s.kind == TENSOR_SCALAR_INT)
+			return s.i;
 		break;
 	}
 	wrong_kind(u, i, "int");
@@ -127,6 +148,7 @@ bool unbox_bool(struct unboxer *u, int i, bool required, bool def)
 tensor_scalar unbox_scalar(struct unboxer *u, int i, bool required, tensor_scalar def)
 {
 	const tensor_value *v = given(u, i, required);
+	tensor_scalar s;
 
 	if (!v)
 		return def;
@@ -136,10 +158,11 @@ tensor_scalar unbox_scalar(struct unboxer *u, int i, bool required, tensor_scala
 			return def;
 		if (v->scalar.kind == TENSOR_SCALAR_NONE)
 			break;
-		if (unlikely(scalar_unusual(v->scalar)) &&
-		    wrong_scalar(u->op->schema.name, u->op->schema.args[i].name, v->scalar))
+		s = v->scalar;
+		if (unlikely(scalar_unusual(s)) &&
+		    wrong_scalar(u->op->schema.name, u->op->schema.args[i].name, &s))
 			u->err = -thread()->error.code;
-		return v->scalar;
+		return s;
 	case TENSOR_VALUE_INT:
 		return tensor_scalar_int(v->i);
 	case TENSOR_VALUE_BOOL:
@@ -181,21 +204,19 @@ tensor_floats unbox_floats(struct unboxer *u, int i, bool required, tensor_float
 tensor_scalars unbox_scalars(struct unboxer *u, int i, bool required, tensor_scalars def)
 {
 	const tensor_value *v = given(u, i, required);
+	tensor_scalars list;
 
 	if (!v)
 		return def;
-	if (v->kind == TENSOR_VALUE_SCALAR)
-		return (tensor_scalars){ &v->scalar, 1 };
-	if (v->kind != TENSOR_VALUE_SCALARS || !scalars_given(v->scalars)) {
+	list = v->kind == TENSOR_VALUE_SCALAR ? (tensor_scalars){ &v->scalar, 1 } : v->scalars;
+	if ((v->kind != TENSOR_VALUE_SCALAR && v->kind != TENSOR_VALUE_SCALARS) ||
+	    !scalars_given(list) || has_empty_scalar(list)) {
 		wrong_kind(u, i, "scalar list");
 		return def;
 	}
-	for (int64_t k = 0; k < v->scalars.len; k++)
-		if (v->scalars.data[k].kind == TENSOR_SCALAR_NONE)
-			wrong_kind(u, i, "scalar list");
-	if (!u->err && wrong_scalars(u->op->schema.name, u->op->schema.args[i].name, v->scalars))
+	if (wrong_scalars(u->op->schema.name, u->op->schema.args[i].name, list))
 		u->err = -thread()->error.code;
-	return v->scalars;
+	return list;
 }
 
 uint64_t unbox_bools(struct unboxer *u, int i, bool required, uint64_t def)

@@ -137,29 +137,38 @@ int scalar_overflow(const char *op, const char *what, tensor_scalar s, enum tens
 static bool accepts_unsigned(const char *op, const char *arg)
 {
 	static const char *const operands[] = { "self", "other", "fill_value", "s" };
+	static const char *const fills[] = { "fill", "masked_fill", "index_fill", "constant_pad_nd",
+					     "scatter.value" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(operands); i++)
 		if (!strcmp(arg, operands[i]))
 			return true;
-	return !strncmp(op, "fill", 4) && !strcmp(arg, "value");
+	for (size_t i = 0; i < ARRAY_SIZE(fills); i++)
+		if (!strncmp(op, fills[i], strlen(fills[i])))
+			return !strcmp(arg, "value");
+	return false;
 }
 
-bool wrong_scalar(const char *op, const char *arg, tensor_scalar s)
+bool wrong_scalar(const char *op, const char *arg, tensor_scalar *s)
 {
-	if (s.kind > TENSOR_SCALAR_COMPLEX)
-		tensor_fail(EINVAL, "%s: argument %s: %u is no kind of a scalar", op, arg, s.kind);
-	else if (accepts_unsigned(op, arg))
+	*s = scalar_normal(*s);
+	if (s->kind > TENSOR_SCALAR_COMPLEX)
+		tensor_fail(EINVAL, "%s: argument %s: %u is no kind of a scalar", op, arg, s->kind);
+	else if (s->kind != TENSOR_SCALAR_UINT || accepts_unsigned(op, arg))
 		return false;
 	else
-		scalar_overflow(op, arg, s, TENSOR_I64);
+		scalar_overflow(op, arg, *s, TENSOR_I64);
 	return true;
 }
 
 bool wrong_scalars(const char *op, const char *arg, tensor_scalars list)
 {
-	for (int64_t i = 0; i < list.len; i++)
-		if (unlikely(scalar_unusual(list.data[i])) && wrong_scalar(op, arg, list.data[i]))
+	for (int64_t i = 0; i < list.len; i++) {
+		tensor_scalar s = list.data[i];
+
+		if (unlikely(scalar_unusual(s)) && wrong_scalar(op, arg, &s))
 			return true;
+	}
 	return false;
 }
 

@@ -159,14 +159,29 @@ static inline bool string_given(const char *s)
 	return s;
 }
 
-/* True for a scalar that wrong_scalar() has to look at: above INT64_MAX, or of no kind. */
-static inline bool scalar_unusual(tensor_scalar s)
+/*
+ * The normal form, which kernels read: a bool is 0 or 1, and kind UINT stands for integers above INT64_MAX alone. A
+ * scalar that the caller filled in by hand may have another form.
+ */
+static inline tensor_scalar scalar_normal(tensor_scalar s)
 {
-	return s.kind == TENSOR_SCALAR_UINT || s.kind > TENSOR_SCALAR_COMPLEX;
+	if (unlikely(s.kind == TENSOR_SCALAR_BOOL))
+		s.i = s.i != 0;
+	else if (unlikely(s.kind == TENSOR_SCALAR_UINT) && s.u <= INT64_MAX)
+		s.kind = TENSOR_SCALAR_INT;
+	return s;
 }
 
-/* True with the error set unless the argument accepts integers above INT64_MAX. */
-bool wrong_scalar(const char *op, const char *arg, tensor_scalar s) __attribute__((cold));
+/* True for a scalar that wrong_scalar() has to look at: of kind UINT, of no kind, or a bool that is not 0 or 1. */
+static inline bool scalar_unusual(tensor_scalar s)
+{
+	return s.kind == TENSOR_SCALAR_UINT || s.kind > TENSOR_SCALAR_COMPLEX ||
+	       (s.kind == TENSOR_SCALAR_BOOL && s.u > 1);
+}
+
+/* Makes s normal. True with the error set if it is above INT64_MAX and the argument accepts no such integer. */
+bool wrong_scalar(const char *op, const char *arg, tensor_scalar *s) __attribute__((cold));
+/* The same without a change of the list: its elements are read with scalar_normal(). */
 bool wrong_scalars(const char *op, const char *arg, tensor_scalars list);
 /* EOVERFLOW: an integer above INT64_MAX for a dtype that does not hold it. */
 int scalar_overflow(const char *op, const char *what, tensor_scalar s, enum tensor_dtype dtype)

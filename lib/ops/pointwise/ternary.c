@@ -180,6 +180,8 @@ static bool fits(tensor_scalar s, enum tensor_dtype dtype)
 		return true;
 	if (!dtype_is_integral(dtype))
 		return !isfinite(v) || fabs(v) <= greatest_finite(dtype);
+	if (s.kind == TENSOR_SCALAR_UINT)
+		return dtype == TENSOR_U64;
 	if (s.kind <= TENSOR_SCALAR_INT)
 		return s.i >= dtype_least(dtype) && s.i <= dtype_greatest(dtype);
 	return v > (double)least(dtype).i - 1 && v < (double)greatest(dtype).i + 1;
@@ -191,6 +193,9 @@ int op_masked_fill(const struct tensor_op *op, tensor **out, tensor *self, tenso
 	if (value.kind == TENSOR_SCALAR_COMPLEX && !dtype_is_complex(self->dtype))
 		return tensor_fail(EINVAL, "%s: a complex value cannot be stored in %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
+	if (!fits(value, self->dtype) && value.kind == TENSOR_SCALAR_UINT &&
+	    dtype_is_int(self->dtype))
+		return scalar_overflow(op->schema.name, "the value", value, self->dtype);
 	if (!fits(value, self->dtype))
 		return tensor_fail(EINVAL, "%s: the value %g is beyond the range of %s",
 				   op->schema.name, scalar_double(value),

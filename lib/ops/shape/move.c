@@ -299,6 +299,9 @@ static int constant_pad_sizes(const struct tensor_op *op, const tensor *self, te
 	if (value.kind == TENSOR_SCALAR_COMPLEX && !dtype_is_complex(self->dtype))
 		return tensor_fail(EINVAL, "%s: a complex value cannot be stored in %s",
 				   op->schema.name, tensor_dtype_name(self->dtype));
+	if (value.kind == TENSOR_SCALAR_UINT && dtype_is_int(self->dtype) &&
+	    self->dtype != TENSOR_U64)
+		return scalar_overflow(op->schema.name, "the value", value, self->dtype);
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	for (int64_t i = 0; i < n; i++) {
 		int64_t left = pad.data[2 * i], right = pad.data[2 * i + 1];

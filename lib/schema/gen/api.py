@@ -138,7 +138,7 @@ def argument_checks(op, hidden):
     failed = '-thread()->error.code' if op.multi else 'NULL'
     for a in given:
         if a.type in ('Scalar', 'Scalar?'):
-            res.append(f'\tif (unlikely(scalar_unusual({a.name})) && wrong_scalar("{op.name}", "{a.name}", {a.name}))\n'
+            res.append(f'\tif (unlikely(scalar_unusual({a.name})) && wrong_scalar("{op.name}", "{a.name}", &{a.name}))\n'
                        f'\t\treturn {failed};\n')
         elif a.type == 'Scalar[]':
             res.append(f'\tif (wrong_scalars("{op.name}", "{a.name}", {a.name}))\n\t\treturn {failed};\n')

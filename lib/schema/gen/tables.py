@@ -101,6 +101,9 @@ def each(op):
     lists = [a.name for a in op.args if a.type.endswith('[]')]
     first, what = lists[0], f'call_{target.id}'
     args = re.sub(r'\b(' + '|'.join(lists) + r')\b', r'\1.data[i]', text)
+    for a in op.args:
+        if a.type == 'Scalar[]':
+            args = args.replace(f'{a.name}.data[i]', f'scalar_normal({a.name}.data[i])')
     lengths = ', '.join(f'{n}.len' for n in lists)
     out = [f'static int each_{op.id}({op.params()})\n{{\n',
            f'\tif (each_begin("{op.name}", TENSOR_INTS({lengths})) < 0)\n\t\treturn {fail(op)};\n']

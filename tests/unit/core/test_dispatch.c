@@ -35,6 +35,32 @@ static void boxed_call_refuses_invalid_arguments(void **state)
 	}
 }
 
+static void boxed_call_names_an_empty_scalar(void **state)
+{
+	const tensor_scalar empty = { .kind = TENSOR_SCALAR_NONE };
+
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_INTS(2)), *list[] = { a };
+		tensor_value scalar[] = { { .kind = TENSOR_VALUE_TENSOR, .t = a },
+					  { .kind = TENSOR_VALUE_SCALAR, .scalar = empty } },
+			     each[] = { { .kind = TENSOR_VALUE_TENSOR_LIST, .list = { list, 1 } },
+					{ .kind = TENSOR_VALUE_SCALARS,
+					  .scalars = { &empty, 1 } } },
+			     r;
+
+		assert_fails(tensor_call("add.Scalar", scalar, 2, &r, 1), EINVAL,
+			     "argument other: expected scalar, got an empty scalar");
+		assert_fails(tensor_call("softmax.int", scalar, 2, &r, 1), EINVAL,
+			     "argument dim: expected int, got an empty scalar");
+		assert_fails(tensor_call("_foreach_add.ScalarList", each, 2, &r, 1), EINVAL,
+			     "argument scalars: expected scalar list, got a scalar list with an "
+			     "empty scalar");
+		each[1] = scalar[1];
+		assert_fails(tensor_call("_foreach_add.ScalarList", each, 2, &r, 1), EINVAL,
+			     "argument scalars: expected scalar list, got an empty scalar");
+	}
+}
+
 static void every_schema_is_complete(void **state)
 {
 	for (int i = 0; i < tensor_op_count(); i++) {
@@ -162,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(boxed_call_equals_the_c_function),
 		cmocka_unit_test(boxed_call_refuses_invalid_arguments),
+		cmocka_unit_test(boxed_call_names_an_empty_scalar),
 		cmocka_unit_test(every_schema_is_complete),
 		cmocka_unit_test(external_backend_runs_its_operators),
 		cmocka_unit_test(thread_key_set_adds_an_observer),

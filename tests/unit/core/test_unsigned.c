@@ -238,6 +238,72 @@ static void numbers_above_int64_max_are_operands(void **state)
 	}
 }
 
+/* Every operator with a fill value takes one above INT64_MAX for u64 and floating-point dtypes. */
+static void fill_values_above_int64_max(void **state)
+{
+	const tensor_scalar top = TENSOR_SCALAR(TOP);
+
+	tensor_scope {
+		tensor *x = U64(TOP, 1, 2), *f = to_dtype(U64(5, 1, 2), TENSOR_F32),
+		       *i = to_dtype(f, TENSOR_I64), *z = to_dtype(f, TENSOR_C64),
+		       *mask = ok(tensor_eq(i, 1)), *at = to_dtype(U64(1), TENSOR_I64);
+
+		ASSERT_U64(tensor_masked_fill(x, mask, TOP - 1), TOP, TOP - 1, 2);
+		ASSERT_U64(tensor_masked_fill_(ok(tensor_clone(x)), mask, top), TOP, TOP, 2);
+		assert_values(ok(tensor_masked_fill(f, mask, top)), 0, 5, 0x1p64, 2);
+		assert_values(ok(tensor_real(ok(tensor_masked_fill(z, mask, top)))), 0, 5, 0x1p64,
+			      2);
+		assert_bools(ok(tensor_masked_fill(ok(tensor_gt(i, 4)), mask, top)), "110");
+		ASSERT_U64(tensor_index_fill(x, 0, at, TOP - 1), TOP, TOP - 1, 2);
+		assert_values(ok(tensor_index_fill(f, 0, at, top)), 0, 5, 0x1p64, 2);
+		ASSERT_U64(tensor_scatter_value(x, 0, at, TENSOR_SCALAR(TOP - 1)), TOP, TOP - 1, 2);
+		ASSERT_U64(tensor_constant_pad_nd(x, TENSOR_INTS(1, 0), TENSOR_SCALAR(TOP - 1)),
+			   TOP - 1, TOP, 1, 2);
+		assert_fails(tensor_masked_fill(i, mask, top), EOVERFLOW,
+			     "masked_fill.Scalar: the value is 18446744073709551615, beyond the "
+			     "range of i64");
+		assert_fails(tensor_index_fill(i, 0, at, top), EOVERFLOW,
+			     "beyond the range of i64");
+		assert_fails(tensor_scatter_value(i, 0, at, top), EOVERFLOW,
+			     "beyond the range of i64");
+		assert_fails(tensor_constant_pad_nd(i, TENSOR_INTS(1, 0), top), EOVERFLOW,
+			     "beyond the range of i64");
+	}
+}
+
+/* A scalar that is filled in by hand: the kind UINT up to INT64_MAX is an int, any other bool than 0 is true. */
+static void scalar_of_another_form_is_made_normal(void **state)
+{
+	const tensor_scalar five = { .u = 5, .kind = TENSOR_SCALAR_UINT },
+			    two = { .i = 2, .kind = TENSOR_SCALAR_BOOL }, both[] = { five, two };
+
+	tensor_scope {
+		tensor *i = to_dtype(U64(10, 3), TENSOR_I32), *b = to_dtype(U64(1, 0), TENSOR_BOOL),
+		       *list[] = { i, i }, *results[2];
+		tensor_value args[] = { { .kind = TENSOR_VALUE_TENSOR, .t = i },
+					{ .kind = TENSOR_VALUE_SCALAR, .scalar = five } },
+			     r;
+
+		assert_bools(ok(tensor_lt_scalar(i, five)), "01");
+		assert_int_equal(tensor_dtype(ok(tensor_add_scalar(b, five))), TENSOR_I64);
+		ASSERT_U64(tensor_arange(five, OF(TENSOR_U64)), 0, 1, 2, 3, 4);
+		assert_done(tensor_call("lt.Scalar", args, 2, &r, 1));
+		assert_bools(r.t, "01");
+		args[1].scalar = two;
+		assert_done(tensor_call("fill.Scalar", args, 2, &r, 1));
+		assert_values(r.t, 0, 1, 1);
+		assert_values(ok(tensor_fill(i, two)), 0, 1, 1);
+		assert_values(ok(tensor_add_scalar(i, two)), 0, 11, 4);
+		assert_bools(ok(tensor_eq_scalar(b, two)), "10");
+		assert_int_equal(tensor__foreach_add_scalarlist((tensor_list){ list, 2 },
+								(tensor_scalars){ both, 2 },
+								results, 2),
+				 2);
+		assert_values(results[0], 0, 15, 8);
+		assert_values(results[1], 0, 11, 4);
+	}
+}
+
 static void item_int_beyond_its_range_is_an_error(void **state)
 {
 	static const double floats[] = { 0x1p63, -0x1.8p63, 1e300, NAN, INFINITY };
@@ -405,6 +471,8 @@ int main(void)
 		cmocka_unit_test(arithmetic_wraps_and_order_is_unsigned),
 		cmocka_unit_test(values_above_int64_max_are_exact),
 		cmocka_unit_test(numbers_above_int64_max_are_operands),
+		cmocka_unit_test(fill_values_above_int64_max),
+		cmocka_unit_test(scalar_of_another_form_is_made_normal),
 		cmocka_unit_test(item_int_beyond_its_range_is_an_error),
 		cmocka_unit_test(small_values_agree_with_i64),
 		cmocka_unit_test(random_stays_in_range),
