@@ -8,6 +8,9 @@
 
 #include <tensor/arguments.hpp>
 
+#include <cmath>
+#include <limits>
+
 #if defined(__has_include) && __cplusplus > 201703L
 #if __has_include(<span>)
 #include <span>
@@ -76,6 +79,27 @@ template <class T> class tensor_base : public handle
 					    ": the elements have no address for the CPU");
 		}
 		return pointer;
+	}
+
+	/* A number as the integer type X. 2 to the power of X's bits is a double also where X's greatest value is not. */
+	template <class X, class N> static X item_as(N number)
+	{
+		using limits = std::numeric_limits<X>;
+		bool fits;
+
+		if constexpr (std::is_floating_point_v<N>)
+			fits = std::trunc(number) >= static_cast<N>(limits::min()) &&
+			       std::trunc(number) < std::ldexp(N(1), limits::digits);
+		else if constexpr (std::is_signed_v<N> && std::is_unsigned_v<X>)
+			fits = number >= 0 && static_cast<std::uint64_t>(number) <= limits::max();
+		else if constexpr (std::is_signed_v<N>)
+			fits = number >= limits::min() && number <= limits::max();
+		else
+			fits = number <= static_cast<std::uint64_t>(limits::max());
+		if (!fits)
+			throw_error(EOVERFLOW, "item: the element " + std::to_string(number) +
+						       " is beyond the range of the type");
+		return static_cast<X>(number);
 	}
 
 	/* Row-major, on the CPU, of this dtype. */
@@ -206,7 +230,10 @@ template <class T> class tensor_base : public handle
 	}
 #endif
 
-	/* The one element, converted to X. EINVAL with more or fewer elements. */
+	/*
+	 * The one element, converted to X. EINVAL with more or fewer elements, EOVERFLOW where X is an integer type
+	 * whose range the element is not in. A fraction is cut off.
+	 */
 	template <class X> X item() const
 	{
 		tensor_scalar value = {};
@@ -216,10 +243,14 @@ template <class T> class tensor_base : public handle
 		const bool is_int = value.kind == TENSOR_SCALAR_BOOL ||
 				    value.kind == TENSOR_SCALAR_INT;
 
-		if constexpr (std::is_arithmetic_v<X>) {
+		if constexpr (std::is_same_v<X, bool>) {
+			return is_int ? value.i != 0 : value.d != 0 || value.imag != 0;
+		} else if constexpr (std::is_integral_v<X>) {
 			/* A u64 above the greatest i64 is a rounded float in a scalar. */
-			if (std::is_integral_v<X> && dtype() == TENSOR_U64)
-				return static_cast<X>(to_vector<std::uint64_t>().front());
+			if (dtype() == TENSOR_U64)
+				return item_as<X>(to_vector<std::uint64_t>().front());
+			return is_int ? item_as<X>(value.i) : item_as<X>(value.d);
+		} else if constexpr (std::is_floating_point_v<X>) {
 			return is_int ? static_cast<X>(value.i) : static_cast<X>(value.d);
 		} else { /* std::complex */
 			using part = typename X::value_type;
@@ -382,7 +413,7 @@ template <class T> class tensor_base : public handle
 	/* Names the buffer for tensorstat. */
 	const T &label(const text &name) const &
 	{
-		check(tensor_set_label(get(), name.c_str()));
+		check(tensor_set_label(get(), name.c_str("set_label: argument label")));
 		return self();
 	}
 

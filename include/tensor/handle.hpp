@@ -166,7 +166,10 @@ template <dtype D> struct dtype_is {
 	static constexpr dtype value = D;
 };
 
-/* An integer type has its size and sign: long and long long are both i64 where both have 8 bytes. */
+/*
+ * An integer type has its size and sign: long and long long are both i64 where both have 8 bytes. There is none for
+ * __int128, which is an integer type with -std=gnu++17.
+ */
 template <class T> constexpr dtype integer_dtype()
 {
 	constexpr dtype of_signed[] = { i8, i16, i32, i64 }, of_unsigned[] = { u8, u16, u32, u64 };
@@ -176,7 +179,8 @@ template <class T> constexpr dtype integer_dtype()
 }
 
 template <class T>
-struct dtype_traits<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>>
+struct dtype_traits<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool> &&
+					sizeof(T) <= sizeof(int64_t)>>
     : dtype_is<integer_dtype<T>()> {
 };
 

@@ -200,8 +200,8 @@ class scalars
 
 	template <class R, class = std::enable_if_t<is_list_of<R, scalar>>> scalars(const R &list)
 	{
-		for (const scalar &number : list)
-			values_.push_back(number);
+		for (const auto &number : list)
+			values_.push_back(scalar(number));
 	}
 
 	operator tensor_scalars_arg() const &

@@ -11,6 +11,7 @@
 
 #include <climits>
 #include <optional>
+#include <vector>
 
 namespace libtensor
 {
@@ -18,13 +19,65 @@ namespace libtensor
 template <class T, class... Types>
 inline constexpr bool is_one_of = (std::is_same_v<T, Types> || ...);
 
+/* Enumerations that are types of arguments, and so no numbers: f64 is no dimension. */
+template <class T>
+inline constexpr bool is_enum_of_tensor =
+	is_one_of<T, enum tensor_dtype, enum tensor_layout, enum tensor_device_type,
+		  enum tensor_memory_format, enum tensor_reduction, enum tensor_bag_mode,
+		  enum tensor_interpolation_mode, enum tensor_padding_mode, enum tensor_scalar_kind,
+		  enum tensor_buffer_kind, enum tensor_map, enum tensor_subscript_kind>;
+
+/*
+ * The arithmetic type that T stands for, or not_a_number. std::conjunction evaluates what follows only for a type that
+ * the first condition is true of: whether a class of this header converts depends on this trait.
+ */
+struct not_a_number {
+};
+
+template <class T, class = void> struct number_traits {
+	using type = not_a_number;
+};
+
+template <class T> struct number_traits<T, std::enable_if_t<std::is_arithmetic_v<T>>> {
+	using type = T;
+};
+
+/* An unscoped enumeration: enum { batch, channel }; x.size(channel). It stands for what it promotes to. */
+template <class T>
+struct number_traits<
+	T, std::enable_if_t<std::conjunction_v<std::is_enum<T>, std::is_convertible<T, int64_t>,
+					       std::bool_constant<!is_enum_of_tensor<T>>>>> {
+	using type = decltype(+std::declval<T>());
+};
+
+/* A class that converts to its value_type: std::true_type, std::integral_constant. */
+template <class T>
+struct number_traits<
+	T,
+	std::enable_if_t<std::conjunction_v<std::is_arithmetic<typename T::value_type>,
+					    std::is_convertible<const T &, typename T::value_type>,
+					    std::is_copy_constructible<T>>>> {
+	using type = typename T::value_type;
+};
+
+/* An element of std::vector<bool>. */
+template <> struct number_traits<std::vector<bool>::reference> {
+	using type = bool;
+};
+
+template <class T> using number_type = typename number_traits<T>::type;
+
+template <class T> inline constexpr bool is_number = std::is_arithmetic_v<number_type<T>>;
+
 /* The integer types without bool and characters. int8_t and uint8_t are integers. */
 template <class T>
-inline constexpr bool is_integer = std::is_integral_v<T> && sizeof(T) <= sizeof(int64_t) &&
-				   !is_one_of<T, bool, char, wchar_t, char16_t, char32_t>;
+inline constexpr bool is_integer_type = std::is_integral_v<T> && sizeof(T) <= sizeof(int64_t) &&
+					!is_one_of<T, bool, char, wchar_t, char16_t, char32_t>;
 #ifdef __cpp_char8_t
-template <> inline constexpr bool is_integer<char8_t> = false;
+template <> inline constexpr bool is_integer_type<char8_t> = false;
 #endif
+
+template <class T> inline constexpr bool is_integer = is_integer_type<number_type<T>>;
 
 /* An argument declared int: any integer. EOVERFLOW where it is no int64_t. */
 class integer
@@ -33,10 +86,10 @@ class integer
 
       public:
 	template <class T, class = std::enable_if_t<is_integer<T>>>
-	constexpr integer(T value) : value_(static_cast<int64_t>(value))
+	constexpr integer(T value) : value_(static_cast<int64_t>(number_type<T>(value)))
 	{
-		if (std::is_unsigned_v<T> && value_ < 0)
-			throw_error(EOVERFLOW, "integer: " + std::to_string(value) +
+		if (std::is_unsigned_v<number_type<T>> && value_ < 0)
+			throw_error(EOVERFLOW, "integer: " + std::to_string(number_type<T>(value)) +
 						       " is above the greatest int64_t");
 	}
 
@@ -52,8 +105,9 @@ class floating
 	double value_;
 
       public:
-	template <class T, class = std::enable_if_t<is_integer<T> || std::is_floating_point_v<T>>>
-	constexpr floating(T value) : value_(static_cast<double>(value))
+	template <class T, class = std::enable_if_t<is_integer<T> ||
+						    std::is_floating_point_v<number_type<T>>>>
+	constexpr floating(T value) : value_(static_cast<double>(number_type<T>(value)))
 	{
 	}
 
@@ -63,14 +117,14 @@ class floating
 	}
 };
 
-/* A bool and nothing that converts to one. */
+/* A bool, an element of std::vector<bool> or std::true_type, and nothing else that converts to bool. */
 class flag
 {
 	bool value_;
 
       public:
-	template <class T, class = std::enable_if_t<std::is_same_v<T, bool>>>
-	constexpr flag(T value) : value_(value)
+	template <class T, class = std::enable_if_t<std::is_same_v<number_type<T>, bool>>>
+	constexpr flag(T value) : value_(static_cast<bool>(value))
 	{
 	}
 
@@ -87,7 +141,7 @@ class bits
 
       public:
 	template <class T, class = std::enable_if_t<is_integer<T>>>
-	constexpr bits(T value) : value_(static_cast<uint64_t>(value))
+	constexpr bits(T value) : value_(static_cast<uint64_t>(number_type<T>(value)))
 	{
 	}
 
@@ -166,8 +220,8 @@ class scalar
 	{
 	}
 
-	template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
-	scalar(T value) : value_(tensor_literal::number(value))
+	template <class T, class = std::enable_if_t<is_number<T>>>
+	scalar(T value) : value_(tensor_literal::number(number_type<T>(value)))
 	{
 	}
 
@@ -199,6 +253,12 @@ class optional_scalar : public scalar
 	optional_scalar(std::nullopt_t)
 	{
 	}
+
+	template <class V, class = std::enable_if_t<std::is_convertible_v<V, scalar>>>
+	optional_scalar(const std::optional<V> &number)
+	    : scalar(number ? scalar(*number) : scalar())
+	{
+	}
 };
 
 /* For an argument declared Scalar, which has to be given. which: "add.Scalar: argument other" */
@@ -211,7 +271,7 @@ inline tensor_scalar needed(const scalar &number, const char *which)
 	return value;
 }
 
-/* A string, for an argument declared str or str?. The number 0 is no null pointer here. */
+/* A string, for an argument declared str or str?. The number 0 is no null pointer here, nullptr is one. */
 class text
 {
 	std::optional<std::string> value_;
@@ -228,24 +288,30 @@ class text
 						    std::is_constructible_v<std::string, const T &>>>
 	text(const T &value) : value_(std::string(value))
 	{
-		if (value_->find('\0') != std::string::npos)
-			throw_error(EINVAL, "string: there is a NUL byte in it");
 	}
 
 	/* NULL is not given. A template, because 0 is a null pointer otherwise. */
-	template <class T, class = std::enable_if_t<is_one_of<T, const char *, char *>>>
+	template <class T,
+		  class = std::enable_if_t<is_one_of<T, const char *, char *, std::nullptr_t>>>
 	text(T value)
 	{
-		if (value)
-			value_ = value;
+		if (const char *characters = value)
+			value_ = characters;
 	}
 
-	/* NULL where none is given. Valid as long as this object. */
-	const char *c_str() const &
+	template <class V, class = std::enable_if_t<std::is_convertible_v<V, text>>>
+	text(const std::optional<V> &value) : text(value ? text(*value) : text())
 	{
+	}
+
+	/* NULL where none is given. Valid as long as this object. which: "div.Tensor_mode: argument rounding_mode" */
+	const char *c_str(const char *which = "string") const &
+	{
+		if (value_ && value_->find('\0') != std::string::npos)
+			throw_error(EINVAL, std::string(which) + ": there is a NUL byte in it");
 		return value_ ? value_->c_str() : nullptr;
 	}
-	const char *c_str() const && = delete;
+	const char *c_str(const char *which = "string") const && = delete;
 };
 
 /* Constrains a deduced parameter of an overload to what converts to a type of this header. */

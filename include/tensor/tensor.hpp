@@ -21,6 +21,7 @@
 #include <tensor/ops.hpp>
 
 #include <algorithm>
+#include <memory>
 
 namespace libtensor
 {
@@ -81,18 +82,20 @@ template <class T> Tensor from(std::initializer_list<T> values, const shape &siz
 /* from<float>({ { 1, 2 }, { 3, 4 } }): rows of the same length. */
 template <class T> Tensor from(std::initializer_list<std::initializer_list<T>> rows)
 {
-	std::vector<T> values;
-	std::size_t columns = rows.size() ? rows.begin()->size() : 0;
+	const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
+	/* No std::vector<T>: that of bool has no data(). */
+	const auto values = std::make_unique<T[]>(rows.size() * columns);
+	T *to = values.get();
 
 	for (const auto &row : rows) {
 		if (row.size() != columns)
 			throw_error(EINVAL, "from: rows have " + std::to_string(columns) + " and " +
 						    std::to_string(row.size()) + " elements");
-		values.insert(values.end(), row.begin(), row.end());
+		to = std::copy(row.begin(), row.end(), to);
 	}
 	if (!rows.size()) /* from<float>({}) */
-		return from(values);
-	return from(values.data(), values.size(),
+		return from(values.get(), 0, shape{ 0 });
+	return from(values.get(), rows.size() * columns,
 		    shape{ static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns) });
 }
 
@@ -288,12 +291,12 @@ inline Tensor from_buffer_fd(int fd, enum tensor_dtype type = TENSOR_DTYPE_NONE,
 
 inline Tensor load_npy(const text &path)
 {
-	return Tensor::result(tensor_load_npy(path.c_str(), nullptr));
+	return Tensor::result(tensor_load_npy(path.c_str("load_npy: argument path"), nullptr));
 }
 
 inline void save_npy(const text &path, const Tensor &t)
 {
-	check(tensor_save_npy(path.c_str(), t.get()));
+	check(tensor_save_npy(path.c_str("save_npy: argument path"), t.get()));
 }
 
 } /* namespace libtensor */

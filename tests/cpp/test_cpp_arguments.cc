@@ -8,6 +8,7 @@
 #include "check.hpp"
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -65,6 +66,22 @@ TEST(flag_takes_bool_alone)
 	REFUSED(1, grad_mode(v));
 	CHECK(matrix().sum(0, true).dim() == 2 && matrix().sum(f64).dtype() == f64);
 	CHECK(matrix().sum(0, false, f64).dtype() == f64);
+}
+
+TEST(element_of_a_vector_of_bool_is_a_flag)
+{
+	std::vector<bool> keep = { true, false };
+
+	COMPILES(keep[0], t.sum(0, v));
+	COMPILES(keep[0], t.std(v));
+	COMPILES(keep[0], t + v);
+	COMPILES(std::true_type(), t.sum(0, v));
+	COMPILES(std::optional<bool>(), t.any(0, v.value_or(true)));
+	REFUSED(keep[0], t.softmax(v));
+	REFUSED(std::true_type(), t.softmax(v));
+	REFUSED((std::integral_constant<int, 1>()), t.sum(0, v));
+	CHECK(matrix().sum(0, keep[0]).dim() == 2 && matrix().sum(0, keep[1]).dim() == 1);
+	CHECK(matrix().sum(0, std::true_type()).dim() == 2);
 }
 
 TEST(correction_is_a_number_and_unbiased_a_bool)
@@ -128,6 +145,39 @@ TEST(dimension_takes_integers_alone)
 	CHECK(matrix().split(1, 1).size() == 3 && matrix().count_nonzero(0).numel() == 3);
 }
 
+/* Those of the library are types of other arguments; tests/shell/compilers.sh tries all. */
+TEST(enumerator_of_the_program_is_an_integer)
+{
+	enum { batch, channel, two };
+	enum byte : unsigned char { second = 1 };
+	enum class scoped { second = 1 };
+	Tensor x = matrix();
+
+	REFUSED(scoped::second, t.size(v));
+	REFUSED(scoped::second, t[v]);
+	REFUSED(scoped::second, t + v);
+	REFUSED(TENSOR_CHANNELS_LAST, t.size(v));
+	REFUSED(f64, t[v]);
+	REFUSED(f64, t * v);
+	REFUSED(channel, t.sum(0, v));
+	CHECK(x.size(channel) == 3 && x.size(second) == 3 && x.sizes()[batch] == 2);
+	CHECK(holds(x[channel], { 4, 5, 6 }) && x.index({ channel, two }).item<int>() == 6);
+	CHECK(holds(x.sum(channel), { 6, 15 }) && holds(x.sum({ batch, channel }), { 21 }));
+	CHECK(holds((x * two)[0], { 2, 4, 6 }) && zeros({ two, 3 }).numel() == 6);
+	CHECK(x.argmax(channel).numel() == 2 && x.std(batch, second).numel() == 3);
+}
+
+TEST(constant_as_a_type_is_an_integer)
+{
+	const std::integral_constant<int, 1> channel;
+	Tensor x = matrix();
+
+	CHECK(x.size(channel) == 3 && holds(x.sum(channel), { 6, 15 }));
+	CHECK(holds(x[channel], { 4, 5, 6 }) && holds(x.select(0, channel) * channel, { 4, 5, 6 }));
+	CHECK(zeros({ channel, channel }).numel() == 1);
+	REFUSED((std::integral_constant<char, 1>()), t.size(v));
+}
+
 TEST(size_takes_integers_alone)
 {
 	COMPILES(2, libtensor::zeros(v));
@@ -189,6 +239,10 @@ TEST(other_numbers_are_no_bool)
 	COMPILES(std::string_view("floor"), t.div(2, v));
 	COMPILES(std::filesystem::path("x.npy"), load_npy(v));
 	COMPILES(std::nullopt, t.div(2, v));
+	COMPILES(nullptr, t.div(2, v));
+	COMPILES(std::optional<std::string>("floor"), t.div(2, v));
+	COMPILES(std::optional<const char *>(), t.div(2, v));
+	REFUSED(std::optional<int>(0), t.div(2, v));
 	REFUSED(f64, t.add(v));
 	REFUSED(1, t.to(v));
 	COMPILES(f64, t.to(v));
@@ -198,6 +252,9 @@ TEST(other_numbers_are_no_bool)
 	CHECK(conv1d(ones({ 1, 1, 3 }), ones({ 1, 1, 2 }), {}, { 1 }, { 0 }).numel() == 2);
 	CHECK(conv1d(ones({ 1, 1, 3 }), ones({ 1, 1, 2 }), {}, 1, "same").numel() == 3);
 	CHECK(holds(linalg_matrix_rank(matrix(), 1e-3), { 2 }));
+	CHECK(holds(matrix()[1].div(2, nullptr), { 2, 2.5, 3 }));
+	CHECK(holds(matrix()[1].div(2, std::optional<std::string>("floor")), { 2, 2, 3 }));
+	CHECK(holds(matrix()[1].div(2, std::optional<std::string>()), { 2, 2.5, 3 }));
 }
 
 TEST(integers_out_of_range_are_refused)
@@ -247,7 +304,7 @@ TEST(stored_lists_own_their_elements)
 	ints braces = { 2, 3 }, one = 4, moved = temporary_sizes(), copy = braces;
 	tensors list = { ones({ 2 }), zeros({ 2 }) },
 		of_vector = std::vector<Tensor>(2, ones({ 1 })), same = list;
-	scalars numbers = { 1, 2.5 };
+	scalars numbers = { 1, 2.5 }, of_doubles = std::vector<double>{ 1, 2.5 };
 	subscript mask = ones({ 2 }) > 0, row = 1;
 
 	matrix().exp().sum(); /* uses the stack and the memory of what was freed */
@@ -353,6 +410,64 @@ TEST(empty_tensor_is_named)
 	CHECK(code_of([] { throw_error(); }) == EINVAL);
 }
 
+TEST(string_with_a_nul_byte_names_its_argument)
+{
+	error e = CHECK_THROWS(error, matrix().label(std::string("a\0b", 3)));
+
+	CHECK(e.code() == EINVAL && e.op() == "set_label");
+	e = CHECK_THROWS(error, matrix().div(2, std::string("a\0b", 3)));
+	CHECK(e.code() == EINVAL && e.op() == "div.Scalar_mode" &&
+	      std::string(e.what()).find("argument rounding_mode") != std::string::npos);
+	CHECK(CHECK_THROWS(error, load_npy(std::string("a\0b", 3))).op() == "load_npy");
+}
+
+TEST(item_out_of_range_is_refused)
+{
+	CHECK(code_of([] { full({}, NAN).item<long>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, NAN).item<unsigned>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, INFINITY).item<int64_t>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, 1e30).item<int>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, 0x1p63, f64).item<int64_t>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, 0x1p64, f64).item<uint64_t>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, -1.0).item<uint8_t>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, 300).item<int8_t>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, -129).item<int8_t>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, -1).item<unsigned>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, -1).item<uint64_t>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, UINT64_MAX).item<int64_t>(); }) == EOVERFLOW);
+	CHECK(code_of([] { full({}, UINT64_MAX).item<uint32_t>(); }) == EOVERFLOW);
+	CHECK(CHECK_THROWS(error, full({}, 300).item<int8_t>()).op() == "item");
+}
+
+TEST(item_in_range_is_converted)
+{
+	CHECK(full({}, UINT64_MAX).item<uint64_t>() == UINT64_MAX);
+	CHECK(full({}, UINT64_MAX).item<double>() == 0x1p64);
+	CHECK(full({}, 7, u64).item<int8_t>() == 7 && full({}, true).item<int>() == 1);
+	CHECK(full({}, -128.9, f64).item<int8_t>() == -128 &&
+	      full({}, 255.9, f64).item<uint8_t>() == 255);
+	CHECK(full({}, -0.9).item<unsigned>() == 0);
+	CHECK(full({}, -0x1p63, f64).item<int64_t>() == INT64_MIN);
+	CHECK(full({}, INT64_MAX).item<uint64_t>() == INT64_MAX);
+	CHECK(full({}, 0xfffffffffffff800p0, f64).item<uint64_t>() == 0xfffffffffffff800);
+	CHECK(std::isnan(full({}, NAN).item<float>()) &&
+	      full({}, 1e30, f64).item<float>() == 1e30f);
+	CHECK(full({}, 0.5).item<bool>() && full({}, 256).item<bool>() &&
+	      !full({}, 0).item<bool>());
+	CHECK(full({}, std::complex<double>(0, 2)).item<bool>());
+}
+
+TEST(optional_number_is_an_optional_scalar)
+{
+	const std::optional<double> most = 2, none;
+	const Tensor x = from<float>({ 1, 5 });
+
+	CHECK(holds(x.clamp(std::nullopt, most), { 1, 2 }) && holds(x.clamp(none, most), { 1, 2 }));
+	CHECK(holds(x.clamp(std::optional<int>(3), none), { 3, 5 }));
+	REFUSED(most, t + v);
+	REFUSED(std::optional<std::string>(), t.clamp(v, 2));
+}
+
 TEST(empty_scalar_is_refused)
 {
 	error e = CHECK_THROWS(error, matrix() + scalar());
@@ -371,6 +486,8 @@ TEST(from_counts_the_elements)
 	CHECK(from<float>({}).sizes() == shape({ 0 }));
 	CHECK(from<float>({ {}, {} }).sizes() == shape({ 2, 0 }));
 	CHECK(from(std::vector<float>{}).sizes() == shape({ 0 }));
+	CHECK(holds(from<bool>({ { true, false }, { false, true } }), { 1, 0, 0, 1 }));
+	CHECK(from<bool>({ { true, false } }).sizes() == shape({ 1, 2 }));
 	CHECK(from(std::vector<float>{}, { 1ll << 40, 0, 1ll << 40 }).numel() == 0);
 	CHECK(code_of([] { from(std::vector<float>{}, { 1ll << 32, 1ll << 32 }); }) == EOVERFLOW);
 	CHECK(code_of([] { from(std::vector<float>{ 1 }, { -1, -1 }); }) == EINVAL);

@@ -151,15 +151,16 @@ every_function_can_be_called() {
 }
 
 # refused STATEMENT...: passes if every compiler reports an error for each of the statements, and none without them.
+# $refused_by: the standard
 refused() {
-	local n
+	local n std=${refused_by:-c++17}
 	printf '#include <tensor/tensor.hpp>\nusing namespace libtensor; void f(); void f() {\n' >"$tmp/bad.cc"
 	{ cat "$tmp/bad.cc"; echo '}'; } >"$tmp/good.cc"
-	for cxx in $cxx_compilers; do $cxx -std=c++17 $flags -fsyntax-only "$tmp/good.cc"; done
+	for cxx in $cxx_compilers; do $cxx -std=$std $flags -fsyntax-only "$tmp/good.cc"; done
 	printf '[](tensor *x, Tensor t) { %s };\n' "$@" >>"$tmp/bad.cc"
 	echo '}' >>"$tmp/bad.cc"
 	for cxx in $cxx_compilers; do
-		fails $cxx -std=c++17 $flags -w -fsyntax-only "$tmp/bad.cc" 2>"$tmp/said"
+		fails $cxx -std=$std $flags -w -fsyntax-only "$tmp/bad.cc" 2>"$tmp/said"
 		for n in $(seq 3 $(($# + 2))); do
 			grep -q "bad.cc:$n:" "$tmp/said" || { echo "$cxx accepts $(sed -n ${n}p "$tmp/bad.cc")"; return 1; }
 		done
@@ -183,7 +184,29 @@ wrong_arguments_do_not_compile() {
 		'TENSOR_DEVICE_CUDA(1.5);'
 }
 
+# The enumerations of the headers that <tensor/tensor.hpp> includes; an enumerator of the program is an integer.
+enumeration_of_the_library_is_no_integer() {
+	needs "$cxx_compilers"
+	local tries
+	mapfile -t tries < <(echo '#include <tensor/tensor.hpp>' | g++ -x c++ -std=c++17 $flags -E - |
+		grep -oP '^enum \Ktensor_\w+(?= \{)|^enum \Ktensor_\w+$' | sort -u |
+		sed 's/.*/t.size((enum &)0);/')
+	[ "${#tries[@]}" -ge 10 ]
+	refused "${tries[@]}"
+}
+
+# With GNU extensions it is an integer type of 16 bytes, and there is no such dtype. Each statement alone, because a
+# compiler reports the first use of the missing dtype.
+int128_has_no_dtype() {
+	local try
+	needs "$cxx_compilers"
+	for try in '(void)from(std::vector<__int128>{ 1, 2 });' 't.data<__int128>();' \
+		't.mutable_data<unsigned __int128>();' 't.to_vector<__int128>();'; do
+		refused_by=gnu++17 refused "$try"
+	done
+}
+
 check_all headers_compile_as_c headers_compile_as_cpp type_without_a_scalar_does_not_compile first_program_runs_in_c \
 	first_program_runs_in_cpp first_program_of_the_guide_runs other_blocks_of_the_guide_run \
 	cpp_tests_pass_with_clang_and_later_standards every_function_can_be_called dangling_lists_do_not_compile \
-	wrong_arguments_do_not_compile
+	wrong_arguments_do_not_compile enumeration_of_the_library_is_no_integer int128_has_no_dtype
