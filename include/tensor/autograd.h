@@ -87,6 +87,56 @@ const char *tensor_node_saved_name(const tensor_node *node, int i);
 /* The i-th saved tensor, a new tensor. NULL with the error set if it was changed in place since. */
 tensor *tensor_node_saved_get(tensor_node *node, int i);
 
+/* ---- hooks ---- */
+
+/* A registered hook, opaque. */
+typedef struct tensor_hook tensor_hook;
+
+/*
+ * Functions that backward calls, in order of registration, on the thread that runs the node. They
+ * may call operators, which are recorded with TENSOR_CREATE_GRAPH only, register and remove hooks,
+ * and run another backward. Gradients that they get are borrowed and must not be changed in place.
+ * A gradient that they give must have the shape, dtype and device of the one that it replaces.
+ *
+ * All registrations take `ctx`, which fn gets, `destroy`, which is called with ctx when fn cannot be
+ * called any more (or NULL), and `handle`, which is set to a handle for the caller (or NULL). They
+ * return 0 or -errno; destroy is not called for a registration that failed.
+ *
+ * A hook belongs to the value that t has at registration. After an in-place change of t it still
+ * runs on the gradient of the old value.
+ */
+
+/* fn gets the gradient of t before it is used. It returns the gradient to use, the same or another
+ * tensor, or NULL to fail. It also runs if t is an input of tensor_backward_ex(). */
+int tensor_register_hook(tensor *t, tensor *(*fn)(tensor *grad, void *ctx), void *ctx,
+			 void (*destroy)(void *ctx), tensor_hook **handle);
+/* fn runs after the gradient of a leaf was accumulated, while backward continues: it may use
+ * tensor_grad(leaf), change the leaf under tensor_no_grad, and drop the gradient. It returns 0, or
+ * a negative error number to fail. */
+int tensor_register_post_accumulate_grad_hook(tensor *leaf, int (*fn)(tensor *leaf, void *ctx),
+					      void *ctx, void (*destroy)(void *ctx),
+					      tensor_hook **handle);
+/* fn gets the gradients of the node's n outputs, NULL where undefined, before the node runs. It may
+ * replace entries by borrowed tensors. */
+int tensor_node_register_prehook(tensor_node *node, int (*fn)(tensor **grads, int n, void *ctx),
+				 void *ctx, void (*destroy)(void *ctx), tensor_hook **handle);
+/* fn gets the gradients that the node computed for its inputs, NULL where undefined or not needed,
+ * and may replace entries; output_grads are those of the outputs. */
+int tensor_node_register_hook(tensor_node *node,
+			      int (*fn)(tensor **input_grads, int ninputs,
+					tensor *const *output_grads, int noutputs, void *ctx),
+			      void *ctx, void (*destroy)(void *ctx), tensor_hook **handle);
+/* Remove the hook and free the handle. A call that runs on another thread ends normally. */
+void tensor_hook_remove(tensor_hook *hook);
+/* Free the handle; the hook stays. */
+void tensor_hook_release(tensor_hook *hook);
+
+/* Keep the gradient of t, the result of an operator, in tensor_grad(t) as if it were a leaf: what
+ * later backwards compute is added to it. After an in-place change it is that of the new value. */
+int tensor_retain_grad(tensor *t);
+/* True after tensor_retain_grad() of a result. */
+bool tensor_retains_grad(const tensor *t);
+
 /* ---- checking ---- */
 
 /*

@@ -5,7 +5,9 @@
  * leads to it. A backward runs on the calling thread, which owns the task and its queue.
  */
 #include "autograd/engine/gradient.h"
+#include "autograd/engine/run_hooks.h"
 #include "autograd/engine/task.h"
+#include "autograd/graph/hooks.h"
 #include "autograd/graph/saved.h"
 #include "autograd/graph/view.h"
 
@@ -161,7 +163,69 @@ static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t
 	return err;
 }
 
-/* Accumulates out[] (consumed) at the ends of the edges; nodes without missing edges become ready. */
+/* Runs the hooks on the gradients that arrived for the outputs of a node. */
+static int arrived_hooks(struct node_state *s)
+{
+	int err = s->grad ? run_gradient_hooks(s->node, 0, &s->grad) : 0;
+
+	for (unsigned i = 1; !err && s->more && i < s->node->noutputs; i++)
+		if (s->more[i - 1])
+			err = run_gradient_hooks(s->node, i, &s->more[i - 1]);
+	return err;
+}
+
+static int run_hooked_leaf(const struct task *k, tensor_node *n, tensor *grad)
+{
+	tensor *seen = NULL;
+	int err = run_before_hooks(n, &grad);
+
+	if (err || !grad) {
+		tensor_put(grad);
+		return err;
+	}
+	if (hooks_any(n->hooks, HOOK_AFTER))
+		seen = tensor_get(grad);
+	err = gradient_accumulate(n, grad, k->call->record);
+	if (!err && seen)
+		err = run_after_hooks(n, NULL, &seen);
+	tensor_put(seen);
+	return err ?: run_accumulated_hooks(n);
+}
+
+/* The node of a leaf: accumulates its gradient. */
+static int run_leaf(const struct task *k, struct node_state *s)
+{
+	tensor *grad = s->grad;
+
+	s->grad = NULL;
+	if (!grad)
+		return 0;
+	if (unlikely(s->node->hooks))
+		return run_hooked_leaf(k, s->node, grad);
+	return gradient_accumulate(s->node, grad, k->call->record);
+}
+
+/* All gradients of a node have arrived. Those of a leaf are accumulated at once, so that they are not kept
+ * until the end; another node becomes ready. */
+static int complete(struct task *k, uint32_t index)
+{
+	struct node_state *s = &k->states[index];
+	int err = 0;
+
+	if (!s->needed && s->capture < 0)
+		return 0;
+	if (!s->node->leaf) {
+		ready_push(k, index);
+		return 0;
+	}
+	if (unlikely(s->node->hooks))
+		err = arrived_hooks(s);
+	if (!err && s->capture >= 0)
+		capture(k, s);
+	return err || !s->needed ? err : run_leaf(k, s);
+}
+
+/* Accumulates out[] (consumed) at the ends of the edges. */
 static int propagate(struct task *k, const tensor_node *n, tensor **out)
 {
 	int err = 0;
@@ -176,20 +240,12 @@ static int propagate(struct task *k, const tensor_node *n, tensor **out)
 			tensor_put(out[i]);
 		else
 			err = accumulate(k, to, n->edges[i].nr, out[i]);
-		if (!--k->states[to].missing &&
-		    (k->states[to].needed || k->states[to].capture >= 0))
-			ready_push(k, to);
+		if (!--k->states[to].missing && !err)
+			err = complete(k, to);
 	}
 	return err;
 }
 
-static int run_leaf(struct task *k, struct node_state *s)
-{
-	tensor *grad = s->grad;
-
-	s->grad = NULL;
-	return grad ? gradient_accumulate(s->node, grad, k->call->record) : 0;
-}
 
 static int run_node(struct task *k, uint32_t index)
 {
@@ -199,17 +255,21 @@ static int run_node(struct task *k, uint32_t index)
 	int err = 0;
 	bool any;
 
-	if (s->capture >= 0)
+	if (unlikely(n->hooks))
+		err = arrived_hooks(s);
+	if (!err && s->capture >= 0)
 		capture(k, s);
-	if (!s->needed)
-		return 0;
-	if (n->leaf)
-		return run_leaf(k, s);
+	if (err || !s->needed)
+		return err;
 	if (frame_init(&f, n) < 0)
 		return -ENOMEM;
 	any = take_inputs(s, f.in);
-	if (any)
+	if (any && unlikely(n->hooks))
+		err = run_before_hooks(n, f.in);
+	if (any && !err)
 		err = apply(k, n, &f, wanted(k, n));
+	if (any && !err && unlikely(n->hooks))
+		err = run_after_hooks(n, f.out, f.in);
 	for (unsigned i = 0; i < n->noutputs; i++)
 		tensor_put(f.in[i]);
 	if (!err)
@@ -285,11 +345,14 @@ static int visit_roots(struct task *k, struct edge *held)
 }
 
 /* Roots that no other root leads to. */
-static void push_roots(struct task *k, uint32_t nroots)
+static int push_roots(struct task *k, uint32_t nroots)
 {
-	for (uint32_t i = 0; i < nroots; i++)
-		if (!k->states[i].missing && (k->states[i].needed || k->states[i].capture >= 0))
-			ready_push(k, i);
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < nroots; i++)
+		if (!k->states[i].missing)
+			err = complete(k, i);
+	return err;
 }
 
 static int run_task(struct task *k, struct edge *held)
@@ -300,9 +363,8 @@ static int run_task(struct task *k, struct edge *held)
 
 	if (!err)
 		err = task_plan(k);
-	if (err)
-		return err;
-	push_roots(k, nroots);
+	if (!err)
+		err = push_roots(k, nroots);
 	while (!err && (i = ready_pop(k)) >= 0)
 		err = trace_on() ? run_traced_node(k, (uint32_t)i) : run_node(k, (uint32_t)i);
 	return err;

@@ -27,6 +27,12 @@ static bool same_shape(const tensor *t, const struct output *o)
 	return true;
 }
 
+bool output_matches(const struct output *o, const tensor *t)
+{
+	return same_shape(t, o) && t->dtype == o->dtype && t->device.type == o->device.type &&
+	       t->device.index == o->device.index;
+}
+
 /* A tensor of shape o can be broadcast to the shape of t. */
 static bool was_broadcast(const tensor *t, const struct output *o)
 {
@@ -181,4 +187,11 @@ tensor *gradient_add(tensor *a, tensor *b, bool record)
 	}
 	tensor_put(b);
 	return sum;
+}
+
+tensor *gradient_sum(tensor *before, tensor *grad)
+{
+	if (!before)
+		return call_clone(grad, TENSOR_PRESERVE_FORMAT);
+	return call_add_Tensor(before, grad, tensor_scalar_int(1));
 }

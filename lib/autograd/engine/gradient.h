@@ -15,5 +15,10 @@ tensor *gradient_fit(const tensor_node *from, int i, tensor *grad, const tensor_
 int gradient_accumulate(tensor_node *node, tensor *grad, bool record);
 /* a + b, which are consumed; in place if one of them is unshared. NULL with the error set. */
 tensor *gradient_add(tensor *a, tensor *b, bool record);
+/* before + grad, or a copy of grad if before is NULL; owned. NULL with the error set. Recorded if the
+ * thread records. */
+tensor *gradient_sum(tensor *before, tensor *grad);
+/* t has the shape, dtype and device of o. */
+bool output_matches(const struct output *o, const tensor *t);
 
 #endif

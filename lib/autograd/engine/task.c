@@ -14,7 +14,6 @@ void task_free(struct task *k)
 {
 	free(k->states);
 	free(k->ready.heap);
-	free(k->ready.leaves);
 	free(k->captures);
 	free(k->others.slot);
 	free(k);
@@ -57,7 +56,7 @@ void task_done(struct task *k)
 		if (likely(s->claimed))
 			atomic_store_explicit(&s->node->task, NULL, memory_order_release);
 	}
-	k->n = k->ready.nheap = k->ready.nleaves = k->ready.next_leaf = 0;
+	k->n = k->ready.nheap = 0;
 	free(k->captures);
 	free(k->others.slot);
 	k->captures = NULL;
@@ -83,10 +82,6 @@ static int grow(struct task *k)
 	if (!p)
 		goto no_memory;
 	k->ready.heap = p;
-	p = realloc(k->ready.leaves, cap * sizeof(*k->ready.leaves));
-	if (!p)
-		goto no_memory;
-	k->ready.leaves = p;
 	k->cap = cap;
 	return 0;
 no_memory:
@@ -272,14 +267,9 @@ int task_plan(struct task *k)
 void ready_push(struct task *k, uint32_t index)
 {
 	struct ready_queue *q = &k->ready;
-	tensor_node *n = k->states[index].node;
-	struct ready r = { n->seq, index };
+	struct ready r = { k->states[index].node->seq, index };
 	uint32_t at;
 
-	if (n->leaf) {
-		q->leaves[q->nleaves++] = index;
-		return;
-	}
 	for (at = q->nheap++; at && q->heap[(at - 1) / 2].seq < r.seq; at = (at - 1) / 2)
 		q->heap[at] = q->heap[(at - 1) / 2];
 	q->heap[at] = r;
@@ -292,7 +282,7 @@ int64_t ready_pop(struct task *k)
 	uint32_t top, at = 0, child;
 
 	if (!q->nheap)
-		return q->next_leaf < q->nleaves ? (int64_t)q->leaves[q->next_leaf++] : -1;
+		return -1;
 	top = q->heap[0].index;
 	last = q->heap[--q->nheap];
 	while ((child = 2 * at + 1) < q->nheap) {

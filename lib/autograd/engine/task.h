@@ -31,14 +31,10 @@ struct ready {
 	uint32_t index;
 };
 
-/*
- * Nodes whose gradients are complete: a heap, the latest node first. Leaves run after all other
- * nodes, so that no leaf changes if a formula fails.
- */
+/* Nodes whose gradients are complete, except leaves: a heap, the latest node first. */
 struct ready_queue {
 	struct ready *heap;
-	uint32_t *leaves;
-	uint32_t nheap, nleaves, next_leaf;
+	uint32_t nheap;
 };
 
 struct task {

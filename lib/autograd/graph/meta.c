@@ -2,6 +2,8 @@
 /* Metadata of tensors: allocation, release, replacement. */
 #include "autograd/graph/meta.h"
 
+#include "autograd/graph/hooks.h"
+
 #include <stdlib.h>
 
 static const struct node_type accumulate_type = { .name = "AccumulateGrad", .op = "a leaf" };
@@ -60,6 +62,13 @@ void node_list_edges(tensor_node *n, uint32_t first, tensor_list list)
 			n->edges[first + i] = gradient_edge(list.data[i]);
 }
 
+static void leaf_meta_free(struct leaf_meta *m)
+{
+	if (unlikely(m->node.hooks))
+		hooks_free(m->node.hooks);
+	free(m);
+}
+
 void meta_free(struct autograd_meta *m)
 {
 	struct autograd_meta *next;
@@ -68,13 +77,28 @@ void meta_free(struct autograd_meta *m)
 		tensor_node *fn = m->fn;
 		tensor *grad = m->grad;
 
+		if (unlikely(m->retains_grad))
+			hooks_forget(m);
 		next = m->retired;
 		m->grad = NULL;
 		m->retired = NULL;
 		if (!m->inside_node)
-			free(m);
+			leaf_meta_free((struct leaf_meta *)m);
 		tensor_put(grad);
 		node_put(fn);
+	}
+}
+
+/* Gives the gradient of the tensor, which its metadata `from` has, to the metadata `to`. */
+static void keep_grad(struct autograd_meta *from, struct autograd_meta *to)
+{
+	if (unlikely(from->grad)) {
+		to->grad = from->grad;
+		from->grad = NULL;
+	}
+	if (unlikely(from->retains_grad)) {
+		hooks_forget(from);
+		hooks_retain_again(to);
 	}
 }
 
@@ -88,8 +112,10 @@ static void replace_meta(tensor *t, struct autograd_meta *now)
 	struct autograd_meta *m, **p = &now->retired;
 
 	now->retired = t->autograd_meta;
-	if (now->retired)
+	if (now->retired) {
+		keep_grad(now->retired, now);
 		p = &now->retired->retired;
+	}
 	while ((m = *p)) {
 		if (!m->fn) {
 			p = &m->retired;
@@ -116,22 +142,27 @@ void history_replace(tensor *t, tensor_node *n)
 {
 	struct autograd_meta *old = t->autograd_meta;
 	tensor_node *fn;
+	bool retained;
 
 	if (!old || old->inside_node) {
 		node_result(n, t);
 		if (old) {
-			n->meta.grad = old->grad;
+			keep_grad(old, &n->meta);
 			n->meta.retired = old->retired;
-			old->grad = NULL;
 			old->retired = NULL;
 			meta_free(old);
 		}
 		return;
 	}
 	node_describe(n, 0, t);
+	retained = old->retains_grad;
+	if (unlikely(retained))
+		hooks_forget(old);
 	fn = old->fn;
 	old->fn = n;
 	old->nr = 0;
+	if (unlikely(retained))
+		hooks_retain_again(old);
 	old->tracked = true;
 	t->keys |= AUTOGRAD_BIT;
 	node_put(fn);

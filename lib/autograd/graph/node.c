@@ -4,7 +4,7 @@
  * thread. Freeing a node drops the references that it held, which may free a chain of a million
  * nodes: they go through a list instead of a recursion.
  */
-#include "autograd/graph/node.h"
+#include "autograd/graph/hooks.h"
 
 #include <stdlib.h>
 
@@ -90,6 +90,8 @@ static void destroy(struct autograd_thread *at, tensor_node *n)
 {
 	if (unlikely(n->type->destroy))
 		n->type->destroy(n);
+	if (unlikely(n->hooks))
+		hooks_free(n->hooks);
 	for (unsigned i = 0; i < n->nsaved; i++)
 		tensor_put(n->saved[i].t);
 	for (uint32_t i = 0; i < n->nedges; i++)

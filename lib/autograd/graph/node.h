@@ -18,6 +18,7 @@
 #define AUTOGRAD_BIT KEY_BIT(TENSOR_KEY_AUTOGRAD)
 
 struct task;
+struct node_hooks;
 
 /*
  * Autograd's part of a tensor. That of output 0 of a node is a member of the node; that of a leaf
@@ -25,10 +26,11 @@ struct task;
  */
 struct autograd_meta {
 	tensor_node *fn;       /* the node that computed the tensor, owned; NULL for a leaf */
-	tensor *grad;	       /* the gradient of a leaf, owned */
+	tensor *grad;	       /* the gradient of a leaf, or a retained one; owned */
 	uint32_t nr;	       /* index of the tensor among the outputs of fn */
 	uint32_t view_version; /* of a view: version of the storage when fn was made */
 	bool tracked;	       /* requires a gradient */
+	bool retains_grad;     /* of a non-leaf: the gradient is kept in grad */
 	bool inside_node;      /* member of a node: not allocated */
 	bool no_grad_view;     /* a view that was made under tensor_no_grad from a tracked base */
 	bool before_leaf;      /* a view that was made before its base became a leaf */
@@ -95,6 +97,7 @@ struct tensor_node {
 	uint32_t nedges;
 	uint16_t nsaved, noutputs, size_class;
 	bool released; /* the saved tensors were released */
+	struct node_hooks *hooks; /* owned; NULL until one is registered */
 	tensor *leaf; /* of an AccumulateGrad: the leaf, borrowed; node_get() and node_put() count references of the leaf */
 	struct edge *edges;
 	struct saved *saved;

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Hooks of a node: functions of the program that run at a point of a backward. A node has a list
+ * only after the first registration. The list, each hook in it and each handle are counted, so a
+ * handle may outlive the node, and a hook may remove itself or others while it runs.
+ */
+#ifndef TENSOR_AUTOGRAD_HOOKS_H
+#define TENSOR_AUTOGRAD_HOOKS_H
+
+#include "autograd/graph/node.h"
+
+#include <tensor/autograd.h>
+
+enum hook_kind {
+	HOOK_GRADIENT,	 /* on the gradient of output nr, before the node */
+	HOOK_BEFORE,	 /* before the node, on the gradients of all outputs */
+	HOOK_AFTER,	 /* after the node, on the gradients of all inputs */
+	HOOK_ACCUMULATED /* after a leaf's gradient was accumulated */
+};
+
+union hook_function {
+	tensor *(*gradient)(tensor *grad, void *ctx);
+	int (*before)(tensor **grads, int n, void *ctx);
+	int (*after)(tensor **input_grads, int ninputs, tensor *const *output_grads, int noutputs,
+		     void *ctx);
+	int (*accumulated)(tensor *leaf, void *ctx);
+};
+
+struct tensor_hook {
+	atomic_int refs;
+	enum hook_kind kind;
+	uint32_t nr; /* of a HOOK_GRADIENT */
+	atomic_bool removed;
+	union hook_function fn;
+	void *ctx;
+	void (*destroy)(void *ctx); /* optional */
+	struct node_hooks *list;    /* one reference */
+	struct tensor_hook *next;
+};
+
+/* The gradient of output nr is kept for the tensor with this metadata; borrowed, see hooks_forget(). */
+struct retained {
+	struct autograd_meta *meta;
+	uint32_t nr;
+	struct retained *next;
+};
+
+struct node_hooks {
+	atomic_int refs;
+	node_lock lock; /* of both lists */
+	struct tensor_hook *first;
+	struct retained *retained;
+};
+
+/* Adds a hook at the end; *handle, optional, is owned by the caller. 0, or -errno. */
+int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_function fn, void *ctx,
+	      void (*destroy)(void *), struct tensor_hook **handle);
+/* Drops the node's reference; hooks are removed. */
+void hooks_free(struct node_hooks *list);
+void hook_put(struct tensor_hook *h);
+
+/* Keeps the gradient of output nr of n in m. 0, or -errno. */
+int hooks_retain(tensor_node *n, uint32_t nr, struct autograd_meta *m);
+/* m is freed: no gradient is kept in it any more. */
+void hooks_forget(struct autograd_meta *m);
+/* hooks_retain() for the node that m has now, after hooks_forget() of the one before: an in-place change
+ * gave the tensor another node. Without memory the gradient is not kept, because nothing may fail then. */
+void hooks_retain_again(struct autograd_meta *m);
+
+/* True if the list has a hook of this kind. */
+bool hooks_any(struct node_hooks *list, enum hook_kind kind);
+
+/*
+ * The hooks of a kind (and of output nr for HOOK_GRADIENT) as counted references, in order of
+ * registration; NULL behind the last. `few` has space for HOOKS_FEW + 1; another array is to be
+ * freed with free(). NULL with the error set.
+ */
+#define HOOKS_FEW 7
+struct tensor_hook **hooks_snapshot(struct node_hooks *list, enum hook_kind kind, uint32_t nr,
+				    struct tensor_hook **few);
+
+#endif
