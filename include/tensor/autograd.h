@@ -137,6 +137,63 @@ int tensor_retain_grad(tensor *t);
 /* True after tensor_retain_grad() of a result. */
 bool tensor_retains_grad(const tensor *t);
 
+/* ---- saved tensors in another form ---- */
+
+/*
+ * Functions for the tensors that recorded operators save for their backward: to compute them again,
+ * to convert them to a smaller dtype, to move them to a file or to another device. pack gets such
+ * a tensor, borrowed and without history, and returns any pointer but NULL, which fails the operator.
+ * unpack gets that pointer, once or several times, and returns a tensor of the same shape, dtype and
+ * device in the open scope; NULL fails the backward. discard frees the pointer (or is NULL). No
+ * operator that they call is recorded. destroy is called with ctx after the last discard (or is NULL).
+ * unpack, discard and destroy may be called by another thread.
+ */
+struct tensor_saved_hooks {
+	void *(*pack)(tensor *t, void *ctx);
+	tensor *(*unpack)(void *packed, void *ctx);
+	void (*discard)(void *packed, void *ctx);
+	void *ctx;
+	void (*destroy)(void *ctx);
+};
+
+struct tensor_saved_hooks_guard {
+	void *scope; /* NULL after a failure */
+};
+/* Use the functions, which are copied, in operators that this thread records until the guard is
+ * left, in reverse order of nested ones. NULL: save tensors as they are. For bindings: C code uses
+ * tensor_with_saved_hooks. */
+struct tensor_saved_hooks_guard tensor_saved_hooks_enter(const struct tensor_saved_hooks *hooks);
+void tensor_saved_hooks_leave(struct tensor_saved_hooks_guard *guard);
+
+/* tensor_with_saved_hooks(&hooks) { ... }; the body does not run if there is no memory for it. */
+#define tensor_with_saved_hooks(hooks) \
+	TENSOR_SAVED_HOOKS_(TENSOR_PASTE_(tensor_saved_hooks_guard_, __COUNTER__), hooks)
+#define TENSOR_SAVED_HOOKS_(guard, hooks) TENSOR_SAVED_HOOKS__(guard, hooks)
+#define TENSOR_SAVED_HOOKS__(guard, hooks)                                                \
+	for (struct tensor_saved_hooks_guard guard                                        \
+	     __attribute__((cleanup(tensor_saved_hooks_leave))) =                         \
+		     tensor_saved_hooks_enter(hooks),                                     \
+	     *guard##_once = guard.scope ? &guard : NULL;                                 \
+	     guard##_once; guard##_once = NULL)
+
+/* ---- checkpoints ---- */
+
+/* Computes outputs, borrowed tensors in the open scope, from inputs. 0, or a negative error number. */
+typedef int (*tensor_checkpoint_fn)(tensor *const *inputs, int ninputs, tensor **outputs,
+				    int noutputs, void *ctx);
+/*
+ * Compute outputs[] = fn(inputs), new tensors, without keeping what its operators save: backward
+ * runs fn again, when it first needs one of these tensors, and then frees them. fn must compute the
+ * same both times. It finds the default generator in the same state; it must not change its inputs
+ * in place, and other tensors that it reads must keep their values. Gradients are those without a
+ * checkpoint, to the bit. Checkpoints nest. inputs may have entries tensor_none.
+ *
+ * destroy is called with ctx when the graph does not need fn any more (or is NULL); not if this
+ * function fails before it calls fn. 0 or -errno.
+ */
+int tensor_checkpoint(tensor_checkpoint_fn fn, void *ctx, void (*destroy)(void *ctx),
+		      tensor_list_arg inputs, tensor **outputs, int noutputs);
+
 /* ---- checking ---- */
 
 /*

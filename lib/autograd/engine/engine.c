@@ -150,15 +150,19 @@ static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t
 	uint32_t mark = th->scope_n;
 	int err;
 
-	node_lock_take(&n->lock);
+	if (!n->type->unlocked)
+		node_lock_take(&n->lock);
 	err = n->type->apply(n, f->in, f->out, need) < 0 ? -(th->error.code ?: EINVAL) : 0;
 	if (err == 0)
 		err = fit_outputs(n, f->out, need);
 	else
 		memset(f->out, 0, n->nedges * sizeof(tensor *));
+	if (n->type->unlocked && err == 0 && !k->call->keep)
+		node_lock_take(&n->lock);
 	if (err == 0 && !k->call->keep)
 		node_release(n);
-	node_lock_drop(&n->lock);
+	if (!n->type->unlocked || (err == 0 && !k->call->keep))
+		node_lock_drop(&n->lock);
 	close_scope(th, mark);
 	return err;
 }
@@ -370,6 +374,29 @@ static int run_task(struct task *k, struct edge *held)
 	return err;
 }
 
+bool engine_at_end(void (*fn)(void *ctx), void *ctx)
+{
+	const struct autograd_thread *at = thread()->autograd;
+	struct at_end *e = at && at->current ? malloc(sizeof(*e)) : NULL;
+
+	if (!e)
+		return false;
+	*e = (struct at_end){ fn, ctx, at->current->at_end };
+	at->current->at_end = e;
+	return true;
+}
+
+static void run_at_end(struct task *k)
+{
+	struct at_end *e;
+
+	while ((e = k->at_end)) {
+		k->at_end = e->next;
+		e->fn(e->ctx);
+		free(e);
+	}
+}
+
 int engine_run(const struct engine_call *call)
 {
 	struct tensor_thread *th = thread();
@@ -392,6 +419,7 @@ int engine_run(const struct engine_call *call)
 	err = held && (k->captures || !call->inputs.len) ?
 		      run_task(k, held) :
 		      tensor_fail(ENOMEM, "backward: no memory");
+	run_at_end(k);
 	task_done(k);
 	for (int64_t i = 0; held && i < call->outputs.len; i++)
 		node_put(held[i].fn);

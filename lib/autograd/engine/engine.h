@@ -15,4 +15,8 @@ struct engine_call {
 /* 0, or -errno. */
 int engine_run(const struct engine_call *call);
 
+/* Calls fn when the innermost backward of this thread ends, also by a failure. False outside of one, or
+ * without memory. */
+bool engine_at_end(void (*fn)(void *ctx), void *ctx);
+
 #endif

@@ -33,6 +33,8 @@ struct task *task_new(const struct engine_call *call)
 		return NULL;
 	}
 	k->call = call;
+	k->outer = at->current;
+	at->current = k;
 	return k;
 }
 
@@ -56,6 +58,7 @@ void task_done(struct task *k)
 		if (likely(s->claimed))
 			atomic_store_explicit(&s->node->task, NULL, memory_order_release);
 	}
+	at->current = k->outer;
 	k->n = k->ready.nheap = 0;
 	free(k->captures);
 	free(k->others.slot);

@@ -37,12 +37,21 @@ struct ready_queue {
 	uint32_t nheap;
 };
 
+/* A function to call when the backward ends. */
+struct at_end {
+	void (*fn)(void *ctx);
+	void *ctx;
+	struct at_end *next;
+};
+
 struct task {
 	const struct engine_call *call;
 	struct node_state *states;
 	uint32_t n, cap;
 	struct ready_queue ready;
 	struct capture *captures;
+	struct task *outer; /* the backward that this one runs inside of */
+	struct at_end *at_end;
 	struct {
 		uint32_t *slot; /* index + 1 */
 		uint32_t cap, n;

@@ -12,9 +12,8 @@ static bool has_views_without_history(const tensor *self, const tensor *root)
 	return !needs_grad(root) && tensor_live_views(root) > (self == root ? 0 : 1);
 }
 
-int inplace_check(const struct tensor_op *op, tensor *self, bool need)
+int inplace_check_named(const char *name, tensor *self, bool need)
 {
-	const char *name = op->schema.name;
 	tensor *root = self->base ? self->base : self;
 	const struct referrer *views;
 

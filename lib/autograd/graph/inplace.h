@@ -9,7 +9,11 @@
  * Checks whether self may be changed in place by op; need: the call is recorded. Allocates what
  * inplace_result() needs. 0, or -errno.
  */
-int inplace_check(const struct tensor_op *op, tensor *self, bool need);
+int inplace_check_named(const char *op, tensor *self, bool need);
+static inline int inplace_check(const struct tensor_op *op, tensor *self, bool need)
+{
+	return inplace_check_named(op->schema.name, self, need);
+}
 /*
  * Continues the history of self, or of the base that self is a view of, with n, whose reference is
  * consumed. 0, or -errno.

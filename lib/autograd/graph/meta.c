@@ -168,6 +168,30 @@ void history_replace(tensor *t, tensor_node *n)
 	node_put(fn);
 }
 
+int history_set(tensor *t, tensor_node *n, unsigned nr)
+{
+	struct autograd_meta *old = t->autograd_meta;
+	struct leaf_meta *m;
+
+	if (nr == 0) {
+		node_get(n);
+		history_replace(t, n);
+		return 0;
+	}
+	m = meta_new_output(t, n, nr);
+	if (!m) {
+		t->autograd_meta = old;
+		return -1;
+	}
+	node_describe(n, nr, t);
+	m->meta.view_version = tensor_version(t);
+	if (old) {
+		t->autograd_meta = old;
+		replace_meta(t, &m->meta);
+	}
+	return 0;
+}
+
 static bool requires_grad(const tensor *t)
 {
 	return needs_grad(t);

@@ -67,6 +67,8 @@ struct leaf_meta *meta_new_output(tensor *t, tensor_node *fn, uint32_t nr);
 void meta_free(struct autograd_meta *m);
 /* Moves the history of from, which has one, to t. */
 void history_take(tensor *t, tensor *from);
+/* Makes t output nr of n, also if t has metadata. 0, or -1 with the error set. */
+int history_set(tensor *t, tensor_node *n, unsigned nr);
 /* Makes n, whose reference is consumed, the node that computed t. */
 void history_replace(tensor *t, tensor_node *n);
 

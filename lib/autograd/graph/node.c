@@ -5,6 +5,7 @@
  * nodes: they go through a list instead of a recursion.
  */
 #include "autograd/graph/hooks.h"
+#include "autograd/graph/saved.h"
 
 #include <stdlib.h>
 
@@ -82,7 +83,7 @@ tensor_node *node_new(const struct node_type *type, size_t size, uint32_t nedges
 	for (uint32_t i = 0; i < nedges; i++)
 		n->edges[i] = (struct edge){ NULL, 0 };
 	for (unsigned i = 0; i < nsaved; i++)
-		n->saved[i] = (struct saved){ NULL, 0, SAVED_CONSTANT };
+		n->saved[i] = (struct saved){ .source = SAVED_CONSTANT };
 	return n;
 }
 
@@ -93,7 +94,7 @@ static void destroy(struct autograd_thread *at, tensor_node *n)
 	if (unlikely(n->hooks))
 		hooks_free(n->hooks);
 	for (unsigned i = 0; i < n->nsaved; i++)
-		tensor_put(n->saved[i].t);
+		saved_drop(&n->saved[i]);
 	for (uint32_t i = 0; i < n->nedges; i++)
 		node_put(n->edges[i].fn);
 	block_free(at, n, n->size_class);

@@ -19,6 +19,8 @@
 
 struct task;
 struct node_hooks;
+struct packed;
+struct pack_hooks;
 
 /*
  * Autograd's part of a tensor. That of output 0 of a node is a member of the node; that of a leaf
@@ -51,11 +53,16 @@ struct edge {
 #define SAVED_CONSTANT	(-1)
 #define SAVED_OUTPUT(k) (-2 - (k))
 
-/* A detached tensor, so that the graph holds no tensor that holds the graph. */
+/* A detached tensor, so that the graph holds no tensor that holds the graph, or what the program's function
+ * made of it. */
 struct saved {
-	tensor *t;
-	uint32_t version; /* of its storage when it was saved */
-	int32_t source;	  /* edge number, SAVED_CONSTANT or SAVED_OUTPUT() */
+	union {
+		tensor *t;
+		struct packed *packed; /* if is_packed */
+	};
+	uint32_t version; /* of the storage of t when it was saved */
+	int32_t source : 31; /* edge number, SAVED_CONSTANT or SAVED_OUTPUT() */
+	bool is_packed : 1;
 };
 
 /* Shape, dtype and device of an output; its gradient must have the same. */
@@ -75,6 +82,8 @@ struct node_type {
 	 * tensor_none: the gradient is zero. Returns 0, or a negative value with the error set.
 	 */
 	int (*apply)(tensor_node *node, tensor *const *grads, tensor **out, uint64_t need);
+	/* apply takes the node's lock itself, because it calls functions of the program or other nodes. */
+	bool unlocked;
 	const char *const *saved_names; /* NULL-terminated; the last may name a list */
 	/* Release and free what only nodes of this type hold; optional. */
 	void (*release)(tensor_node *node);
@@ -173,6 +182,8 @@ static inline void node_describe(tensor_node *n, unsigned nr, const tensor *t)
 
 struct autograd_thread {
 	uint64_t seq;
+	struct pack_hooks *pack_hooks; /* the innermost scope, see pack.h */
+	struct task *current;	       /* the innermost backward of the thread */
 	struct task *spare; /* arrays of a finished task, for the next backward */
 	struct magazine nodes[NODE_CLASSES];
 };

@@ -17,18 +17,44 @@ static int keep(tensor_node *n, int slot, tensor *detached, int source)
 {
 	if (unlikely(!detached))
 		return -1;
-	n->saved[slot] = (struct saved){ detached, tensor_version(detached), source };
+	n->saved[slot] = (struct saved){ { detached }, tensor_version(detached), source, false };
+	return 0;
+}
+
+static int keep_packed(tensor_node *n, int slot, struct pack_hooks *hooks, tensor *t, int source)
+{
+	struct packed *p = pack(hooks, t);
+
+	if (!p)
+		return -1;
+	n->saved[slot] = (struct saved){ { .packed = p }, 0, source, true };
 	return 0;
 }
 
 int node_save(tensor_node *n, int slot, tensor *t, int source)
 {
-	return t ? keep(n, slot, tensor_new_detached(t), source) : 0;
+	struct pack_hooks *hooks;
+
+	if (!t)
+		return 0;
+	hooks = pack_hooks_of(thread());
+	/* The history of an in-place result of a view is found by its place in the base. */
+	if (unlikely(hooks) && hooks->fn.pack && !(source <= SAVED_OUTPUT(0) && t->base))
+		return keep_packed(n, slot, hooks, t, source);
+	return keep(n, slot, tensor_new_detached(t), source);
 }
 
 int node_save_copy(tensor_node *n, int slot, tensor *t, int source)
 {
-	return keep(n, slot, call_clone(t, TENSOR_PRESERVE_FORMAT), source);
+	struct pack_hooks *hooks = pack_hooks_of(thread());
+	tensor *copy = call_clone(t, TENSOR_PRESERVE_FORMAT);
+	int err;
+
+	if (likely(!hooks) || !hooks->fn.pack || !copy)
+		return keep(n, slot, copy, source);
+	err = keep_packed(n, slot, hooks, copy, source);
+	tensor_put(copy);
+	return err;
 }
 
 static const char *saved_name(const tensor_node *n, int slot)
@@ -42,8 +68,8 @@ static const char *saved_name(const tensor_node *n, int slot)
 	return *name;
 }
 
-/* A tensor like the saved one, with history; owned. NULL with the error set. */
-static tensor *with_history(tensor_node *n, const struct saved *s)
+/* saved as a tensor with the history of s; owned. NULL with the error set. */
+static tensor *with_history(tensor_node *n, const struct saved *s, tensor *saved)
 {
 	struct edge e = { n, SAVED_OUTPUT(0) - s->source };
 	tensor *t;
@@ -51,8 +77,8 @@ static tensor *with_history(tensor_node *n, const struct saved *s)
 	if (s->source >= 0)
 		e = n->edges[s->source];
 	else if (s->source != SAVED_CONSTANT && n->within)
-		return n->within->type->output_with_history(n->within, s->t);
-	t = tensor_new_detached(s->t);
+		return n->within->type->output_with_history(n->within, saved);
+	t = tensor_new_detached(saved);
 	if (!t || s->source == SAVED_CONSTANT || !e.fn || !differentiable(t))
 		return t;
 	if (!meta_new_output(t, e.fn, e.nr)) {
@@ -66,7 +92,12 @@ tensor *node_unpack(tensor_node *n, int slot)
 {
 	struct saved *s = &n->saved[slot];
 	struct tensor_thread *th = thread();
+	tensor *t;
 
+	if (unlikely(s->is_packed)) {
+		t = packed_unpack(s->packed, n->type->op);
+		return t && th->grad_enabled ? scope_own(th, with_history(n, s, t)) : t;
+	}
 	if (unlikely(!s->t)) {
 		if (!n->released)
 			return tensor_none;
@@ -83,7 +114,7 @@ tensor *node_unpack(tensor_node *n, int slot)
 					n->type->op, n->type->name, saved_name(n, slot),
 					SHAPE_STR(s->t), s->version, tensor_version(s->t));
 	if (unlikely(th->grad_enabled))
-		return scope_own(th, with_history(n, s));
+		return scope_own(th, with_history(n, s, s->t));
 	return s->t;
 }
 
@@ -130,11 +161,12 @@ const char *node_string(const char *s)
 void node_release(tensor_node *n)
 {
 	for (unsigned i = 0; i < n->nsaved; i++) {
-		tensor *t = n->saved[i].t;
+		struct saved s = n->saved[i];
 
 		/* tensor_node_saved() reads it without the lock. */
 		__atomic_store_n(&n->saved[i].t, NULL, __ATOMIC_RELAXED);
-		tensor_put(t);
+		n->saved[i].is_packed = false;
+		saved_drop(&s);
 	}
 	if (n->type->release)
 		n->type->release(n);

@@ -4,6 +4,7 @@
 #define TENSOR_AUTOGRAD_SAVED_H
 
 #include "autograd/graph/node.h"
+#include "autograd/graph/pack.h"
 
 /* Saves t, which may be NULL, in a slot. 0, or -1 with the error set. */
 int node_save(tensor_node *n, int slot, tensor *t, int source);
@@ -33,6 +34,15 @@ static inline tensor_list node_list(tensor_node *n, int64_t len)
 
 /* A copy of s that is never freed; the number of different strings is limited to 64. */
 const char *node_string(const char *s);
+/* Releases what a slot holds. */
+static inline void saved_drop(struct saved *s)
+{
+	if (unlikely(s->is_packed))
+		packed_free(s->packed);
+	else
+		tensor_put(s->t);
+}
+
 /* Releases the saved tensors. */
 void node_release(tensor_node *n);
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Functions of the program with a backward of their own, as nodes of the graph. */
+#ifndef TENSOR_FUNCTION_H
+#define TENSOR_FUNCTION_H
+
+#include <tensor/autograd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One call of a function, opaque: valid in its forward and, again, in its backward. */
+typedef struct tensor_function_ctx tensor_function_ctx;
+
+/* The backward cannot be differentiated: with TENSOR_CREATE_GRAPH its gradients have a node that fails. */
+#define TENSOR_FUNCTION_ONCE_DIFFERENTIABLE 1u
+/* backward gets NULL for an output without a gradient, instead of zeros. */
+#define TENSOR_FUNCTION_UNDEFINED_GRADS 2u
+
+/* A function. It and its name must stay valid as long as graphs with calls of it. */
+struct tensor_function {
+	const char *name; /* at most 40 characters; nodes of "Exp" are called "ExpBackward" */
+	/*
+	 * Computes outputs[] from inputs[], both borrowed; operators inside are not recorded. An
+	 * output may be an input that was marked dirty. 0, or a negative error number.
+	 */
+	int (*forward)(tensor_function_ctx *ctx, tensor *const *inputs, int ninputs,
+		       tensor **outputs, int noutputs);
+	/*
+	 * Computes input_grads[] (borrowed, NULL where there is none) from output_grads[]. Operators
+	 * inside are recorded if the backward is, which makes second derivatives. NULL: the function
+	 * has no gradient, a backward through it fails.
+	 */
+	int (*backward)(tensor_function_ctx *ctx, tensor *const *output_grads, int noutputs,
+			tensor **input_grads, int ninputs);
+	unsigned flags; /* TENSOR_FUNCTION_* */
+};
+
+/*
+ * outputs[] = forward(inputs), new tensors with a node that calls backward, if an input requires a
+ * gradient. `data` is any value of the caller; destroy is called with it (or is NULL) when the call
+ * is over and its graph is freed, also after a failure. inputs may have entries tensor_none. 0 or
+ * -errno.
+ */
+int tensor_function_apply(const struct tensor_function *function, void *data,
+			  void (*destroy)(void *data), tensor_list_arg inputs, tensor **outputs,
+			  int noutputs);
+
+/* The data of the call. */
+void *tensor_function_data(const tensor_function_ctx *ctx);
+/* In forward: input i requires a gradient. In backward: its gradient is wanted. */
+bool tensor_function_needs_grad(const tensor_function_ctx *ctx, int input);
+/* In forward: save inputs, outputs and other tensors for backward; again to append. 0 or -errno. */
+int tensor_function_save(tensor_function_ctx *ctx, tensor_list_arg tensors);
+/* In backward: the number of saved tensors, and the i-th, borrowed: tensor_none where that was saved. NULL
+ * with the error set if it was changed in place or freed. Inputs and outputs have their history. */
+int tensor_function_saved_count(const tensor_function_ctx *ctx);
+tensor *tensor_function_saved(tensor_function_ctx *ctx, int i);
+/* In forward: an input that forward changes in place and returns as an output. Call it before the
+ * change: it fails for tensors that may not be changed. 0 or -errno. */
+int tensor_function_mark_dirty(tensor_function_ctx *ctx, tensor *input);
+/* In forward: an output that requires no gradient. 0 or -errno. */
+int tensor_function_mark_non_differentiable(tensor_function_ctx *ctx, tensor *output);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Checkpoints (tensor_checkpoint()): the operators of a function save the number of a tensor instead of the
+ * tensor. The first number that backward unpacks runs the function again, which gives all of them.
+ */
+#include "autograd/engine/engine.h"
+#include "autograd/graph/meta.h"
+#include "autograd/graph/pack.h"
+
+#include "core/scope.h"
+
+#include <tensor/random.h>
+
+#include <stdlib.h>
+
+/* An input: the tensor, detached, or what the functions of an enclosing scope made of it. */
+struct input {
+	tensor *t;
+	struct packed *packed;
+	uint32_t version;
+	bool given, requires_grad;
+};
+
+struct checkpoint {
+	atomic_int refs;
+	node_lock lock;				/* held while the function runs again */
+	_Atomic(struct tensor_thread *) runner; /* the thread that holds it */
+	tensor_checkpoint_fn fn;
+	void *ctx;
+	void (*destroy)(void *ctx);
+	struct tensor_generator_state random; /* of the default generator before the function */
+	atomic_uint count;		      /* tensors that the function saved */
+	atomic_bool complete;		      /* it ended: no more will come */
+	tensor **values;		      /* the same tensors of the second run; owned */
+	uint32_t nvalues, cap;
+	int ninputs, noutputs;
+	struct input inputs[];
+};
+
+/* ---- memory ---- */
+
+static void drop_values(struct checkpoint *c)
+{
+	for (uint32_t i = 0; i < c->nvalues; i++)
+		tensor_put(c->values[i]);
+	free(c->values);
+	c->values = NULL;
+	c->nvalues = c->cap = 0;
+}
+
+static void checkpoint_put(void *ctx)
+{
+	struct checkpoint *c = ctx;
+
+	if (!ref_put(&c->refs))
+		return;
+	drop_values(c);
+	for (int i = 0; i < c->ninputs; i++) {
+		tensor_put(c->inputs[i].t);
+		if (c->inputs[i].packed)
+			packed_free(c->inputs[i].packed);
+	}
+	if (c->destroy)
+		c->destroy(c->ctx);
+	free(c);
+}
+
+static int keep_input(struct input *in, tensor *t)
+{
+	struct pack_hooks *outer = pack_hooks_of(thread());
+
+	in->given = t && t != tensor_none;
+	if (!in->given)
+		return 0;
+	in->requires_grad = needs_grad(t);
+	if (outer && outer->fn.pack) {
+		in->packed = pack(outer, t);
+		return in->packed ? 0 : -thread()->error.code;
+	}
+	in->t = tensor_new_detached(t);
+	in->version = tensor_version(t);
+	return in->t ? 0 : -thread()->error.code;
+}
+
+static struct checkpoint *checkpoint_new(tensor_checkpoint_fn fn, void *ctx,
+					 void (*destroy)(void *), tensor_list inputs, int noutputs)
+{
+	struct checkpoint *c = calloc(1, sizeof(*c) + inputs.len * sizeof(c->inputs[0]));
+
+	if (!c) {
+		tensor_fail(ENOMEM, "checkpoint: no memory");
+		return NULL;
+	}
+	c->refs = 1;
+	c->fn = fn;
+	c->ctx = ctx;
+	c->noutputs = noutputs;
+	tensor_generator_get_state(tensor_default_generator(), &c->random);
+	for (int64_t i = 0; i < inputs.len; i++, c->ninputs++)
+		if (keep_input(&c->inputs[i], inputs.data[i]) < 0) {
+			c->ninputs++;
+			checkpoint_put(c);
+			return NULL;
+		}
+	c->destroy = destroy;
+	return c;
+}
+
+/* ---- the second run ---- */
+
+static void *collect(tensor *t, void *ctx)
+{
+	struct checkpoint *c = ctx;
+
+	if (c->nvalues == c->cap) {
+		uint32_t cap = c->cap ? 2 * c->cap : 16;
+		tensor **values = realloc(c->values, cap * sizeof(*values));
+
+		if (!values) {
+			tensor_fail(ENOMEM, "checkpoint: no memory");
+			return NULL;
+		}
+		c->values = values;
+		c->cap = cap;
+	}
+	c->values[c->nvalues++] = tensor_get(t);
+	return tensor_get(t);
+}
+
+static tensor *collected(void *packed, void *ctx)
+{
+	(void)ctx;
+	return tensor_retain(packed);
+}
+
+static void collected_discard(void *packed, void *ctx)
+{
+	(void)ctx;
+	tensor_put(packed);
+}
+
+/* The input for the second run, in the open scope: a leaf if it required a gradient. NULL with the error
+ * set. */
+static tensor *restore_input(const struct input *in)
+{
+	tensor *t;
+
+	if (!in->given)
+		return tensor_none;
+	if (in->t && tensor_version(in->t) != in->version)
+		return tensor_fail_null(EINVAL,
+					"backward of a checkpoint: its input %s was changed in place",
+					SHAPE_STR(in->t));
+	t = in->t ?: packed_unpack(in->packed, "a checkpoint");
+	t = t ? scope_own(thread(), tensor_new_detached(t)) : NULL;
+	if (t && in->requires_grad && tensor_set_requires_grad(t, true) < 0)
+		return NULL;
+	return t;
+}
+
+static int run_function(struct checkpoint *c, tensor **inputs, tensor **outputs)
+{
+	struct tensor_saved_hooks hooks = {
+		.pack = collect, .unpack = collected, .discard = collected_discard, .ctx = c
+	};
+	struct tensor_saved_hooks_guard guard = tensor_saved_hooks_enter(&hooks);
+	struct tensor_generator_state random;
+	int err;
+
+	if (!guard.scope)
+		return -thread()->error.code;
+	tensor_generator_get_state(tensor_default_generator(), &random);
+	tensor_generator_set_state(tensor_default_generator(), &c->random);
+	err = c->fn(inputs, c->ninputs, outputs, c->noutputs, c->ctx);
+	tensor_generator_set_state(tensor_default_generator(), &random);
+	tensor_saved_hooks_leave(&guard);
+	if (err < 0)
+		return thread()->error.code ? -thread()->error.code :
+					      tensor_fail(-err, "checkpoint: the function failed");
+	/* A backward inside of the function may need values before it ends. */
+	if (atomic_load(&c->complete) && c->nvalues != atomic_load(&c->count))
+		return tensor_fail(EINVAL,
+				   "backward of a checkpoint: the function saved %u tensors, %u when it "
+				   "ran again",
+				   atomic_load(&c->count), c->nvalues);
+	return 0;
+}
+
+/* Runs the function again to get the values. The caller holds the lock. 0, or -errno. */
+static int run_again(struct checkpoint *c)
+{
+	tensor **tensors = calloc(c->ninputs + c->noutputs + 1, sizeof(*tensors));
+	struct tensor_scope_guard scope;
+	struct tensor_grad_guard grad;
+	int err = 0;
+
+	if (!tensors)
+		return tensor_fail(ENOMEM, "checkpoint: no memory");
+	drop_values(c);
+	scope = tensor_scope_enter();
+	for (int i = 0; !err && i < c->ninputs; i++) {
+		tensors[i] = restore_input(&c->inputs[i]);
+		err = tensors[i] ? 0 : -thread()->error.code;
+	}
+	grad = tensor_grad_enter(true);
+	if (!err)
+		err = run_function(c, tensors, tensors + c->ninputs);
+	tensor_grad_leave(&grad);
+	scope_leave(&scope);
+	if (err)
+		drop_values(c);
+	free(tensors);
+	return err;
+}
+
+/* ---- packing ---- */
+
+static void *number(tensor *t, void *ctx)
+{
+	struct checkpoint *c = ctx;
+
+	(void)t;
+	return (void *)(uintptr_t)(atomic_fetch_add(&c->count, 1) + 1);
+}
+
+/* At the end of a backward, which may leave values that it did not need. */
+static void forget_values(void *ctx)
+{
+	struct checkpoint *c = ctx;
+
+	node_lock_take(&c->lock);
+	drop_values(c);
+	node_lock_drop(&c->lock);
+	checkpoint_put(c);
+}
+
+static bool has_value(const struct checkpoint *c, uint32_t i)
+{
+	return i < c->nvalues && c->values[i];
+}
+
+static int get_values(struct checkpoint *c)
+{
+	int err;
+
+	atomic_store(&c->runner, thread());
+	err = run_again(c);
+	atomic_store(&c->runner, NULL);
+	if (err)
+		return err;
+	ref_get(&c->refs);
+	if (!engine_at_end(forget_values, c))
+		checkpoint_put(c); /* outside of a backward, the next call or the end of the graph drops them */
+	return 0;
+}
+
+static tensor *value_of(void *packed, void *ctx)
+{
+	uint32_t i = (uint32_t)(uintptr_t)packed - 1;
+	struct checkpoint *c = ctx;
+	tensor *t = NULL;
+	int err = 0;
+
+	node_lock_take(&c->lock);
+	if (!has_value(c, i))
+		err = get_values(c);
+	if (!err && has_value(c, i))
+		t = tensor_get(c->values[i]);
+	else if (!err)
+		tensor_fail(EINVAL, "backward of a checkpoint: the function saved fewer tensors when it ran again");
+	node_lock_drop(&c->lock);
+	return scope_own(thread(), t);
+}
+
+/* A node released its saved tensors: this one is not read again. */
+static void discard(void *packed, void *ctx)
+{
+	uint32_t i = (uint32_t)(uintptr_t)packed - 1;
+	struct checkpoint *c = ctx;
+
+	/* The function may release a graph of the first run. */
+	if (atomic_load(&c->runner) == thread())
+		return;
+	node_lock_take(&c->lock);
+	if (has_value(c, i)) {
+		tensor_put(c->values[i]);
+		c->values[i] = NULL;
+	}
+	node_lock_drop(&c->lock);
+}
+
+/* ---- public function ---- */
+
+static int first_run(struct checkpoint *c, tensor_list inputs, tensor **outputs, int noutputs)
+{
+	const struct tensor_saved_hooks hooks = {
+		.pack = number, .unpack = value_of, .discard = discard, .ctx = c, .destroy = checkpoint_put
+	};
+	struct tensor_saved_hooks_guard guard = tensor_saved_hooks_enter(&hooks);
+	struct tensor_scope_guard scope;
+	int err;
+
+	if (!guard.scope) {
+		checkpoint_put(c);
+		return -thread()->error.code;
+	}
+	thread()->error.code = 0;
+	scope = tensor_scope_enter();
+	err = c->fn(inputs.data, (int)inputs.len, outputs, noutputs, c->ctx);
+	if (err < 0 && !thread()->error.code)
+		tensor_fail(-err, "checkpoint: the function failed");
+	err = err < 0 ? -thread()->error.code : 0;
+	for (int i = 0; i < noutputs; i++)
+		outputs[i] = err ? NULL : tensor_retain(outputs[i]);
+	scope_leave(&scope);
+	atomic_store(&c->complete, true);
+	tensor_saved_hooks_leave(&guard);
+	return err ?: scope_own_list(outputs, noutputs);
+}
+
+TENSOR_EXPORT int tensor_checkpoint(tensor_checkpoint_fn fn, void *ctx, void (*destroy)(void *ctx),
+				    tensor_list inputs, tensor **outputs, int noutputs)
+{
+	struct checkpoint *c;
+
+	if (!fn || noutputs < 1 || !outputs || inputs.len < 0 || inputs.len > INT16_MAX)
+		return tensor_fail(EINVAL, "checkpoint: %s",
+				   fn ? "outputs must be given, inputs at most 32767" :
+					"the function is NULL");
+	for (int i = 0; i < noutputs; i++)
+		outputs[i] = NULL;
+	for (int64_t i = 0; i < inputs.len; i++)
+		if (!tensor_given(inputs.data[i]))
+			return null_argument_code("checkpoint");
+	c = checkpoint_new(fn, ctx, destroy, inputs, noutputs);
+	return c ? first_run(c, inputs, outputs, noutputs) : -thread()->error.code;
+}
