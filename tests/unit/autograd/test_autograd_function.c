@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Functions of the program: gradients, marks, saved tensors, second derivatives, lifetime. */
+#include "autograd.h"
+
+#include <math.h>
+#include <tensor/function.h>
+
+static int destroyed;
+
+static void count_destroy(void *data)
+{
+	(void)data;
+	destroyed++;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	destroyed = 0;
+	return 0;
+}
+
+/* ---- exp(x) * y, which saves an output and an input ---- */
+
+static int expmul_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	tensor *e = tensor_exp(in[0]);
+
+	assert_int_equal(nin, 2);
+	assert_int_equal(nout, 2);
+	out[0] = e;
+	out[1] = tensor_mul(e, in[1]);
+	return tensor_function_save(ctx, TENSOR_LIST(e, in[1]));
+}
+
+static int expmul_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+{
+	tensor *e = tensor_function_saved(ctx, 0), *y = tensor_function_saved(ctx, 1);
+
+	assert_int_equal(ngrads, 2);
+	assert_int_equal(nin, 2);
+	assert_int_equal(tensor_function_saved_count(ctx), 2);
+	if (tensor_function_needs_grad(ctx, 0))
+		out[0] = tensor_add(tensor_mul(grads[0], e), tensor_mul(grads[1], tensor_mul(e, y)));
+	if (tensor_function_needs_grad(ctx, 1))
+		out[1] = tensor_mul(grads[1], e);
+	return e && y ? 0 : -1;
+}
+
+static const struct tensor_function expmul = { "ExpMul", expmul_forward, expmul_backward, 0 };
+
+static tensor *expmul_sum(tensor *const *in, void *ctx)
+{
+	tensor *out[2];
+
+	(void)ctx;
+	if (tensor_function_apply(&expmul, NULL, count_destroy, (tensor_list){ in, 2 }, out, 2) < 0)
+		return NULL;
+	return tensor_add(out[0], tensor_sin(out[1]));
+}
+
+static void gradients_and_second_gradients(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf(ok(tensor_randn(TENSOR_INTS(2, 3), F64)));
+		tensor *y = leaf(ok(tensor_randn(TENSOR_INTS(2, 3), F64)));
+		tensor *out[2];
+
+		assert_done(tensor_gradcheck(expmul_sum, NULL, TENSOR_LIST(x, y), 1e-6, 1e-6, 1e-5));
+		assert_done(tensor_gradgradcheck(expmul_sum, NULL, TENSOR_LIST(x, y), 1e-6, 1e-5, 1e-4));
+		destroyed = 0;
+		assert_done(tensor_function_apply(&expmul, NULL, count_destroy, TENSOR_LIST(x, y), out, 2));
+		assert_name(tensor_grad_fn(out[0]), "ExpMulBackward");
+		assert_ptr_equal(tensor_grad_fn(out[0]), tensor_grad_fn(out[1]));
+		assert_int_equal(destroyed, 0);
+	}
+	assert_int_equal(destroyed, 1);
+}
+
+static void nothing_is_recorded_without_a_gradient(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(2)), *out[2];
+
+		assert_done(tensor_function_apply(&expmul, NULL, count_destroy, TENSOR_LIST(x, x), out, 2));
+		assert_int_equal(destroyed, 1);
+		assert_false(tensor_requires_grad(out[0]));
+		tensor_no_grad {
+			tensor *l = leaf_iota(0, TENSOR_INTS(2));
+
+			assert_done(tensor_function_apply(&expmul, NULL, count_destroy, TENSOR_LIST(l, x), out, 2));
+			assert_false(tensor_requires_grad(out[1]));
+		}
+		assert_int_equal(destroyed, 2);
+	}
+}
+
+/* ---- undefined gradients, data ---- */
+
+static int twice_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	double *factor = tensor_function_data(ctx);
+
+	(void)nin;
+	for (int i = 0; i < nout; i++)
+		out[i] = tensor_mul_scalar(in[0], S(*factor));
+	return 0;
+}
+
+static int defined;
+
+static int twice_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+{
+	const double *factor = tensor_function_data(ctx);
+
+	(void)nin;
+	defined = 0;
+	for (int i = 0; i < ngrads; i++) {
+		if (!grads[i])
+			continue;
+		defined |= 1 << i;
+		out[0] = out[0] ? tensor_add(out[0], grads[i]) : grads[i];
+	}
+	out[0] = tensor_mul_scalar(out[0], S(*factor));
+	return 0;
+}
+
+static const struct tensor_function twice = { "Twice", twice_forward, twice_backward, 0 };
+static const struct tensor_function twice_undefined = { "Twice", twice_forward, twice_backward,
+							TENSOR_FUNCTION_UNDEFINED_GRADS };
+
+static void gradients_without_value_are_zeros_or_null(void **state)
+{
+	double factor = 3;
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *out[3];
+
+		assert_done(tensor_function_apply(&twice, &factor, NULL, TENSOR_LIST(x), out, 3));
+		assert_done(tensor_backward(tensor_sum(out[1])));
+		assert_int_equal(defined, 7);
+		assert_values(tensor_grad(x), 0, 3, 3);
+		assert_done(tensor_function_apply(&twice_undefined, &factor, NULL, TENSOR_LIST(x), out, 3));
+		assert_done(tensor_backward(tensor_sum(out[2])));
+		assert_int_equal(defined, 4);
+		assert_values(tensor_grad(x), 0, 6, 6);
+	}
+}
+
+/* ---- marks ---- */
+
+static int double_in_place(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	(void)nin;
+	if (tensor_function_mark_dirty(ctx, in[0]) < 0)
+		return -1;
+	out[0] = tensor_mul_scalar_(in[0], S(2));
+	if (nout > 1) {
+		out[1] = tensor_argmax(in[0], 0, false);
+		return tensor_function_mark_non_differentiable(ctx, out[1]);
+	}
+	return 0;
+}
+
+static int double_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+{
+	(void)ctx;
+	(void)ngrads;
+	(void)nin;
+	out[0] = tensor_mul_scalar(grads[0], S(2));
+	return 0;
+}
+
+static const struct tensor_function in_place = { "Double", double_in_place, double_backward, 0 };
+
+static void input_that_is_changed_in_place(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *y = ok(tensor_mul_scalar(x, S(1))), *out[2];
+		tensor *v = ok(tensor_slice(y, 0, 0, 2, 1)), *c = iota(1, TENSOR_INTS(4));
+
+		assert_done(tensor_function_apply(&in_place, NULL, NULL, TENSOR_LIST(y), out, 2));
+		assert_ptr_equal(out[0], y);
+		assert_false(tensor_requires_grad(out[1]));
+		assert_name(tensor_grad_fn(y), "DoubleBackward");
+		assert_done(tensor_function_apply(&in_place, NULL, NULL, TENSOR_LIST(v), out, 1));
+		assert_name(tensor_grad_fn(y), "CopySlices");
+		assert_values(y, 0, 4, 8, 6, 8);
+		assert_done(tensor_backward(tensor_sum(y)));
+		assert_values(tensor_grad(x), 0, 4, 4, 2, 2);
+		assert_fails(tensor_function_apply(&in_place, NULL, NULL, TENSOR_LIST(x), out, 1), EINVAL, "leaf");
+		assert_values(x, 0, 1, 2, 3, 4);
+		assert_done(tensor_function_apply(&in_place, NULL, NULL, TENSOR_LIST(c), out, 1));
+		assert_ptr_equal(out[0], c);
+		assert_values(c, 0, 2, 4, 6, 8);
+	}
+}
+
+static int second_in_place(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	(void)nin;
+	(void)nout;
+	if (tensor_function_mark_dirty(ctx, in[1]) < 0)
+		return -1;
+	out[0] = tensor_neg(in[0]);
+	out[1] = tensor_add_(in[1], in[0]);
+	return 0;
+}
+
+static int second_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+{
+	(void)ctx;
+	(void)ngrads;
+	(void)nin;
+	out[0] = tensor_sub(grads[1], grads[0]);
+	out[1] = grads[1];
+	return 0;
+}
+
+static const struct tensor_function second = { "Second", second_in_place, second_backward, 0 };
+
+static void further_output_that_is_changed_in_place(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(x, S(10))), *out[2];
+		tensor *v = ok(tensor_slice(ok(tensor_exp(x)), 0, 0, 2, 1));
+
+		assert_done(tensor_retain_grad(y));
+		assert_done(tensor_function_apply(&second, NULL, NULL, TENSOR_LIST(x, y), out, 2));
+		assert_ptr_equal(out[1], y);
+		assert_done(tensor_backward(tensor_sum(tensor_add(tensor_mul_scalar(out[0], S(3)), y))));
+		assert_values(tensor_grad(x), 0, -3 + 1 + 10, -3 + 1 + 10);
+		assert_values(tensor_grad(y), 0, 1, 1);
+		assert_fails(tensor_function_apply(&second, NULL, NULL, TENSOR_LIST(x, v), out, 2), EOPNOTSUPP,
+			     "first input");
+	}
+}
+
+/* ---- outputs that are inputs or views ---- */
+
+static int pass_on(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	(void)ctx;
+	(void)nin;
+	out[0] = in[0];
+	if (nout > 1)
+		out[1] = tensor_slice(in[0], 0, 0, 2, 1);
+	return 0;
+}
+
+static int pass_back(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+{
+	(void)ctx;
+	(void)ngrads;
+	(void)nin;
+	out[0] = tensor_mul_scalar(grads[0], S(7));
+	return 0;
+}
+
+static const struct tensor_function pass = { "Pass", pass_on, pass_back, 0 };
+
+static void output_that_is_an_input_or_a_view_of_it(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *y = ok(tensor_exp(x)), *out[2];
+
+		assert_done(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(x), out, 1));
+		assert_ptr_not_equal(out[0], x);
+		assert_true(tensor_shares_storage(out[0], x));
+		assert_true(tensor_is_leaf(x));
+		assert_done(tensor_backward(tensor_sum(out[0])));
+		assert_values(tensor_grad(x), 0, 7, 7, 7, 7);
+		assert_done(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(y), out, 2));
+		assert_name(tensor_grad_fn(out[1]), "PassBackward");
+		assert_fails(tensor_add_scalar_(out[1], S(1)), EINVAL, "view");
+		ok(tensor_add_scalar_(y, S(1)));
+		assert_fails(tensor_neg(out[1]), EINVAL, "in-place change of its base");
+	}
+}
+
+/* ---- differentiable once ---- */
+
+static int square_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	(void)nin;
+	(void)nout;
+	out[0] = tensor_mul(in[0], in[0]);
+	return tensor_function_save(ctx, TENSOR_LIST(in[0]));
+}
+
+static int square_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+{
+	(void)ngrads;
+	(void)nin;
+	out[0] = tensor_mul_scalar(tensor_mul(grads[0], tensor_function_saved(ctx, 0)), S(2));
+	return out[0] ? 0 : -1;
+}
+
+static const struct tensor_function once = { "Square", square_forward, square_backward,
+					     TENSOR_FUNCTION_ONCE_DIFFERENTIABLE };
+
+static void once_differentiable_refuses_the_second_backward(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y, *g[1];
+
+		assert_done(tensor_function_apply(&once, NULL, NULL, TENSOR_LIST(x), &y, 1));
+		assert_done(tensor_backward_ex(TENSOR_LIST(tensor_sum(y)), NULL, TENSOR_LIST(x), g, TENSOR_CREATE_GRAPH));
+		assert_values(g[0], 0, 2, 4);
+		assert_fails(tensor_backward(tensor_sum(g[0])), EOPNOTSUPP, "Square is differentiable once");
+	}
+}
+
+static void saved_tensor_that_was_changed_or_freed(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *h = ok(tensor_exp(x)), *y;
+
+		assert_done(tensor_function_apply(&once, NULL, NULL, TENSOR_LIST(h), &y, 1));
+		ok(tensor_add_scalar_(h, S(1)));
+		assert_fails(tensor_backward(tensor_sum(y)), EINVAL, "changed in place");
+		assert_done(tensor_function_apply(&once, NULL, NULL, TENSOR_LIST(x), &y, 1));
+		y = ok(tensor_sum(y));
+		assert_done(tensor_backward(y));
+		assert_fails(tensor_backward(y), EINVAL, "TENSOR_RETAIN_GRAPH");
+	}
+}
+
+/* ---- failures ---- */
+
+static int mode;
+
+static int bad_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	tensor *other = tensor_neg(in[0]);
+
+	(void)nin;
+	switch (mode) {
+	case 0:
+		return -EDOM;
+	case 1:
+		return tensor_matmul(in[0], in[0]) ? 0 : -1;
+	case 2:
+		return 0;
+	case 3:
+		for (int i = 0; i < nout; i++)
+			out[i] = other;
+		return 0;
+	case 4:
+		return tensor_function_mark_dirty(ctx, other);
+	case 5:
+		out[0] = out[1] = NULL;
+		return tensor_function_saved(ctx, 0) ? 0 : -1;
+	case 6:
+		out[0] = other;
+		out[1] = tensor_neg(other);
+		return tensor_function_mark_dirty(ctx, in[0]);
+	default:
+		out[0] = other;
+		out[1] = tensor_neg(other);
+		return 0;
+	}
+}
+
+static int bad_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+{
+	(void)nin;
+	(void)ngrads;
+	switch (mode) {
+	case 7:
+		return -ERANGE;
+	case 8:
+		out[0] = tensor_stack(TENSOR_LIST(grads[0], grads[0], grads[0]), 0);
+		out[0] = tensor_sum_dim(out[0], TENSOR_INTS(1), false);
+		return 0;
+	case 9:
+		return tensor_function_save(ctx, TENSOR_LIST(grads[0]));
+	case 10:
+		return tensor_function_saved(ctx, 3) ? 0 : -1;
+	default:
+		return 0;
+	}
+}
+
+static const struct tensor_function bad = { "Bad", bad_forward, bad_backward, 0 };
+static const struct tensor_function without = { "Without", bad_forward, NULL, 0 };
+
+static void failures_are_errors_and_lose_nothing(void **state)
+{
+	static const struct {
+		int code;
+		const char *text;
+	} forward[] = { { EDOM, "Bad: forward failed" },
+			{ EINVAL, "matmul" },
+			{ EINVAL, "did not set output 0" },
+			{ EINVAL, "outputs 0 and 1 are one tensor" },
+			{ EINVAL, "no input of Bad" },
+			{ EINVAL, "only backward may call it" },
+			{ EINVAL, "must return an input" } },
+	  backward[] = { { ERANGE, "backward of Bad failed" },
+			 { EINVAL, "must have shape [2, 3]" },
+			 { EINVAL, "only forward may call it" },
+			 { EINVAL, "there is no 3" } };
+
+	tensor_scope {
+		tensor *x = leaf(ok(tensor_zeros(TENSOR_INTS(2, 3), F32))), *h, *out[2];
+
+		for (mode = 0; mode < 7; mode++) {
+			h = ok(tensor_exp(x));
+			assert_fails(tensor_function_apply(&bad, NULL, count_destroy, TENSOR_LIST(h), out, 2),
+				     forward[mode].code, forward[mode].text);
+			assert_int_equal(destroyed, mode + 1);
+			assert_null(out[0]);
+		}
+		for (mode = 7; mode < 11; mode++) {
+			assert_done(tensor_function_apply(&bad, NULL, NULL, TENSOR_LIST(x), out, 2));
+			assert_fails(tensor_backward(tensor_sum(out[0])), backward[mode - 7].code,
+				     backward[mode - 7].text);
+		}
+		assert_done(tensor_function_apply(&bad, NULL, NULL, TENSOR_LIST(x), out, 2));
+		assert_done(tensor_backward(tensor_sum(out[0])));
+		assert_null(tensor_grad(x));
+		assert_done(tensor_function_apply(&without, NULL, NULL, TENSOR_LIST(x), out, 2));
+		assert_fails(tensor_backward(tensor_sum(out[0])), EOPNOTSUPP, "Without has no backward");
+	}
+}
+
+static void arguments_are_checked(void **state)
+{
+	const struct tensor_function nameless = { "", bad_forward, NULL, 0 }, flagged = { "F", bad_forward, NULL, 64 };
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *out[1], *none = NULL;
+
+		assert_fails(tensor_function_apply(NULL, NULL, count_destroy, TENSOR_LIST(x), out, 1), EINVAL, "name");
+		assert_fails(tensor_function_apply(&nameless, NULL, NULL, TENSOR_LIST(x), out, 1), EINVAL, "name");
+		assert_fails(tensor_function_apply(&flagged, NULL, NULL, TENSOR_LIST(x), out, 1), EINVAL, "0x40");
+		assert_fails(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(x), out, 0), EINVAL, "0 outputs");
+		assert_fails(tensor_function_apply(&pass, NULL, NULL, (tensor_list){ &none, 1 }, out, 1), EINVAL, "NULL");
+		assert_int_equal(destroyed, 1);
+		assert_fails(tensor_function_saved(NULL, 0), EINVAL, "only backward");
+		assert_fails(tensor_function_save(NULL, TENSOR_LIST(x)), EINVAL, "only forward");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(gradients_and_second_gradients, setup),
+		cmocka_unit_test_setup(nothing_is_recorded_without_a_gradient, setup),
+		cmocka_unit_test_setup(gradients_without_value_are_zeros_or_null, setup),
+		cmocka_unit_test_setup(input_that_is_changed_in_place, setup),
+		cmocka_unit_test_setup(further_output_that_is_changed_in_place, setup),
+		cmocka_unit_test_setup(output_that_is_an_input_or_a_view_of_it, setup),
+		cmocka_unit_test_setup(once_differentiable_refuses_the_second_backward, setup),
+		cmocka_unit_test_setup(saved_tensor_that_was_changed_or_freed, setup),
+		cmocka_unit_test_setup(failures_are_errors_and_lose_nothing, setup),
+		cmocka_unit_test_setup(arguments_are_checked, setup),
+	};
+
+	return cmocka_run_group_tests_name("autograd_function", tests, NULL, NULL);
+}
