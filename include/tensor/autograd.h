@@ -49,22 +49,46 @@ bool tensor_set_grad_enabled(bool enabled);
 bool tensor_is_grad_enabled(void);
 
 struct tensor_grad_guard {
-	bool before;
+	bool grad, inference, anomaly, excluded; /* the state before */
 };
-/* tensor_set_grad_enabled() with a guard that restores the state. For bindings: C code uses
- * tensor_no_grad. */
+/* Set the mode of this thread; tensor_grad_leave() restores the one before, in reverse order of nested
+ * ones. For bindings: C code uses the macros below. */
 struct tensor_grad_guard tensor_grad_enter(bool enabled);
+struct tensor_grad_guard tensor_inference_enter(bool enabled);
+struct tensor_grad_guard tensor_anomaly_enter(bool enabled);
 void tensor_grad_leave(struct tensor_grad_guard *guard);
 
 /* tensor_no_grad { ... }: operators inside record nothing. The previous state is restored at the
  * end, also by break, return and goto. */
-#define tensor_no_grad	       TENSOR_NO_GRAD_(TENSOR_PASTE_(tensor_grad_guard_, __COUNTER__))
-#define TENSOR_NO_GRAD_(guard) TENSOR_NO_GRAD__(guard)
-#define TENSOR_NO_GRAD__(guard)                                                      \
-	for (struct tensor_grad_guard guard                                          \
-	     __attribute__((cleanup(tensor_grad_leave))) = tensor_grad_enter(false), \
-	     *guard##_once = &guard;                                                 \
+#define tensor_no_grad TENSOR_MODE_(tensor_grad_enter(false))
+/* tensor_enable_grad { ... }: operators inside are recorded, also within tensor_no_grad. */
+#define tensor_enable_grad TENSOR_MODE_(tensor_grad_enter(true))
+/*
+ * tensor_inference_mode { ... }: as tensor_no_grad, and faster, because operators do not look for
+ * gradients. Tensors that are made inside, also views, stay inference tensors: outside they can be
+ * read, but not be changed in place, require a gradient, or be saved for a backward; a clone can.
+ */
+#define tensor_inference_mode TENSOR_MODE_(tensor_inference_enter(true))
+
+/*
+ * tensor_anomaly_mode { ... }: a backward inside fails with EDOM at the first node that computes a
+ * NaN. The error record names the node and, if the forward ran inside, too, the line of the program
+ * that called the operator (from debug information and addr2line; otherwise the address). So do
+ * other errors of nodes. Slow.
+ */
+#define tensor_anomaly_mode TENSOR_MODE_(tensor_anomaly_enter(true))
+
+#define TENSOR_MODE_(enter)	    TENSOR_MODE__(TENSOR_PASTE_(tensor_grad_guard_, __COUNTER__), enter)
+#define TENSOR_MODE__(guard, enter) TENSOR_MODE___(guard, enter)
+#define TENSOR_MODE___(guard, enter)                                                             \
+	for (struct tensor_grad_guard guard __attribute__((cleanup(tensor_grad_leave))) = enter, \
+					    *guard##_once = &guard;                              \
 	     guard##_once; guard##_once = NULL)
+
+/* True within tensor_inference_mode. */
+bool tensor_is_inference_mode_enabled(void);
+/* True for a tensor that was made in inference mode. */
+bool tensor_is_inference(const tensor *t);
 
 /* ---- inspection of the graph ---- */
 
@@ -169,18 +193,19 @@ void tensor_saved_hooks_leave(struct tensor_saved_hooks_guard *guard);
 #define tensor_with_saved_hooks(hooks) \
 	TENSOR_SAVED_HOOKS_(TENSOR_PASTE_(tensor_saved_hooks_guard_, __COUNTER__), hooks)
 #define TENSOR_SAVED_HOOKS_(guard, hooks) TENSOR_SAVED_HOOKS__(guard, hooks)
-#define TENSOR_SAVED_HOOKS__(guard, hooks)                                                \
-	for (struct tensor_saved_hooks_guard guard                                        \
-	     __attribute__((cleanup(tensor_saved_hooks_leave))) =                         \
-		     tensor_saved_hooks_enter(hooks),                                     \
-	     *guard##_once = guard.scope ? &guard : NULL;                                 \
+#define TENSOR_SAVED_HOOKS__(guard, hooks)                                                         \
+	for (struct tensor_saved_hooks_guard guard                                                 \
+	     __attribute__((cleanup(tensor_saved_hooks_leave))) = tensor_saved_hooks_enter(hooks), \
+	     *guard##_once = guard.scope ? &guard : NULL;                                          \
 	     guard##_once; guard##_once = NULL)
+
+/* A function of tensors: computes outputs, borrowed tensors in the open scope, from inputs. 0, or a
+ * negative error number. */
+typedef int (*tensor_graph_fn)(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs,
+			       void *ctx);
 
 /* ---- checkpoints ---- */
 
-/* Computes outputs, borrowed tensors in the open scope, from inputs. 0, or a negative error number. */
-typedef int (*tensor_checkpoint_fn)(tensor *const *inputs, int ninputs, tensor **outputs,
-				    int noutputs, void *ctx);
 /*
  * Compute outputs[] = fn(inputs), new tensors, without keeping what its operators save: backward
  * runs fn again, when it first needs one of these tensors, and then frees them. fn must compute the
@@ -191,8 +216,28 @@ typedef int (*tensor_checkpoint_fn)(tensor *const *inputs, int ninputs, tensor *
  * destroy is called with ctx when the graph does not need fn any more (or is NULL); not if this
  * function fails before it calls fn. 0 or -errno.
  */
-int tensor_checkpoint(tensor_checkpoint_fn fn, void *ctx, void (*destroy)(void *ctx),
+int tensor_checkpoint(tensor_graph_fn fn, void *ctx, void (*destroy)(void *ctx),
 		      tensor_list_arg inputs, tensor **outputs, int noutputs);
+
+/* ---- forward mode ---- */
+
+/*
+ * A dual tensor has a tangent: its derivative in a direction that the tangents of the inputs give.
+ * Operators on dual tensors return dual tensors. tensor_make_dual() returns a new tensor on primal's
+ * memory whose tangent has its shape, dtype and device; tensor_primal() one without a tangent. They
+ * are recorded like views. tensor_tangent() is borrowed, NULL for a tensor without one. NULL with
+ * the error set: EINVAL for a tangent that does not fit or a tensor that has one.
+ */
+tensor *tensor_make_dual(tensor *primal, tensor *tangent);
+tensor *tensor_primal(tensor *t);
+tensor *tensor_tangent(const tensor *t);
+/*
+ * outputs[] = fn(inputs), and output_tangents[] = the product of its Jacobian with tangents[], whose
+ * entries may be NULL for zero; new tensors. Both are recorded, so reverse mode over forward mode
+ * gives second derivatives. 0 or -errno.
+ */
+int tensor_jvp(tensor_graph_fn fn, void *ctx, tensor_list_arg inputs, tensor *const *tangents,
+	       tensor **outputs, tensor **output_tangents, int noutputs);
 
 /* ---- checking ---- */
 
@@ -208,6 +253,10 @@ int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
  * output gradients. */
 int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
 			 tensor_list_arg inputs, double eps, double atol, double rtol);
+/* Compare the derivative of fn in one direction by forward mode with that by backward. 0, or -EDOM
+ * with both values in the error record. */
+int tensor_forwardcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
+			tensor_list_arg inputs, double atol, double rtol);
 
 #ifdef __cplusplus
 }

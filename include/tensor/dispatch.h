@@ -30,7 +30,8 @@ enum tensor_key {
 	TENSOR_KEY_PRIVATE2,
 	TENSOR_KEY_PRIVATE3,
 	TENSOR_KEY_AUTOGRAD,
-	TENSOR_KEY_TRACE, /* above all others: a boxed observer, see tensor_register_fallback() */
+	TENSOR_KEY_FORWARD, /* tensors with a tangent, see tensor_make_dual() */
+	TENSOR_KEY_TRACE,   /* above all others: a boxed observer, see tensor_register_fallback() */
 	TENSOR_KEY_COUNT
 };
 

@@ -204,6 +204,10 @@ class grad_mode
 	{
 	}
 
+	explicit grad_mode(tensor_grad_guard guard) : guard_(guard)
+	{
+	}
+
 	grad_mode(const grad_mode &) = delete;
 	grad_mode &operator=(const grad_mode &) = delete;
 
@@ -221,6 +225,20 @@ struct no_grad : grad_mode {
 
 struct enable_grad : grad_mode {
 	enable_grad() : grad_mode(true)
+	{
+	}
+};
+
+/* As no_grad, and faster; tensors made meanwhile cannot be changed or saved for a backward afterwards. */
+struct inference_mode : grad_mode {
+	inference_mode() : grad_mode(tensor_inference_enter(true))
+	{
+	}
+};
+
+/* A backward that computes a NaN throws, with the place of the operator that it belongs to. */
+struct anomaly_mode : grad_mode {
+	anomaly_mode() : grad_mode(tensor_anomaly_enter(true))
 	{
 	}
 };

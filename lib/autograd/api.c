@@ -14,6 +14,10 @@ TENSOR_EXPORT int tensor_set_requires_grad(tensor *t, bool requires_grad)
 	if (requires_grad && !differentiable(t))
 		return tensor_fail(EINVAL, "set_requires_grad: only floating dtypes, got %s",
 				   tensor_dtype_name(t->dtype));
+	if (requires_grad && t->inference)
+		return tensor_fail(
+			EINVAL,
+			"set_requires_grad: the tensor was made in inference mode; use a clone");
 	if (needs_grad(t) && t->autograd_meta->fn)
 		return requires_grad ? 0 :
 				       tensor_fail(EINVAL,

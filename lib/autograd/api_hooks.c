@@ -42,8 +42,8 @@ TENSOR_EXPORT int tensor_register_post_accumulate_grad_hook(tensor *leaf,
 	if (err)
 		return err;
 	if (meta_of(leaf)->fn)
-		return tensor_fail(EINVAL, "%s: the tensor is the result of %s, not a leaf", function,
-				   meta_of(leaf)->fn->type->name);
+		return tensor_fail(EINVAL, "%s: the tensor is the result of %s, not a leaf",
+				   function, meta_of(leaf)->fn->type->name);
 	return hooks_add(meta_node(meta_of(leaf)), HOOK_ACCUMULATED, 0,
 			 (union hook_function){ .accumulated = fn }, ctx, destroy, handle);
 }
@@ -60,12 +60,11 @@ TENSOR_EXPORT int tensor_node_register_prehook(tensor_node *node,
 				 destroy, handle);
 }
 
-TENSOR_EXPORT int tensor_node_register_hook(tensor_node *node,
-					    int (*fn)(tensor **input_grads, int ninputs,
-						      tensor *const *output_grads, int noutputs,
-						      void *ctx),
-					    void *ctx, void (*destroy)(void *ctx),
-					    tensor_hook **handle)
+TENSOR_EXPORT int
+tensor_node_register_hook(tensor_node *node,
+			  int (*fn)(tensor **input_grads, int ninputs, tensor *const *output_grads,
+				    int noutputs, void *ctx),
+			  void *ctx, void (*destroy)(void *ctx), tensor_hook **handle)
 {
 	if (!node)
 		return null_argument_code("node_register_hook");

@@ -25,7 +25,7 @@ struct checkpoint {
 	atomic_int refs;
 	node_lock lock;				/* held while the function runs again */
 	_Atomic(struct tensor_thread *) runner; /* the thread that holds it */
-	tensor_checkpoint_fn fn;
+	tensor_graph_fn fn;
 	void *ctx;
 	void (*destroy)(void *ctx);
 	struct tensor_generator_state random; /* of the default generator before the function */
@@ -82,8 +82,8 @@ static int keep_input(struct input *in, tensor *t)
 	return in->t ? 0 : -thread()->error.code;
 }
 
-static struct checkpoint *checkpoint_new(tensor_checkpoint_fn fn, void *ctx,
-					 void (*destroy)(void *), tensor_list inputs, int noutputs)
+static struct checkpoint *checkpoint_new(tensor_graph_fn fn, void *ctx, void (*destroy)(void *),
+					 tensor_list inputs, int noutputs)
 {
 	struct checkpoint *c = calloc(1, sizeof(*c) + inputs.len * sizeof(c->inputs[0]));
 
@@ -148,9 +148,9 @@ static tensor *restore_input(const struct input *in)
 	if (!in->given)
 		return tensor_none;
 	if (in->t && tensor_version(in->t) != in->version)
-		return tensor_fail_null(EINVAL,
-					"backward of a checkpoint: its input %s was changed in place",
-					SHAPE_STR(in->t));
+		return tensor_fail_null(
+			EINVAL, "backward of a checkpoint: its input %s was changed in place",
+			SHAPE_STR(in->t));
 	t = in->t ?: packed_unpack(in->packed, "a checkpoint");
 	t = t ? scope_own(thread(), tensor_new_detached(t)) : NULL;
 	if (t && in->requires_grad && tensor_set_requires_grad(t, true) < 0)
@@ -179,10 +179,11 @@ static int run_function(struct checkpoint *c, tensor **inputs, tensor **outputs)
 					      tensor_fail(-err, "checkpoint: the function failed");
 	/* A backward inside of the function may need values before it ends. */
 	if (atomic_load(&c->complete) && c->nvalues != atomic_load(&c->count))
-		return tensor_fail(EINVAL,
-				   "backward of a checkpoint: the function saved %u tensors, %u when it "
-				   "ran again",
-				   atomic_load(&c->count), c->nvalues);
+		return tensor_fail(
+			EINVAL,
+			"backward of a checkpoint: the function saved %u tensors, %u when it "
+			"ran again",
+			atomic_load(&c->count), c->nvalues);
 	return 0;
 }
 
@@ -250,7 +251,8 @@ static int get_values(struct checkpoint *c)
 		return err;
 	ref_get(&c->refs);
 	if (!engine_at_end(forget_values, c))
-		checkpoint_put(c); /* outside of a backward, the next call or the end of the graph drops them */
+		checkpoint_put(
+			c); /* outside of a backward, the next call or the end of the graph drops them */
 	return 0;
 }
 
@@ -267,7 +269,9 @@ static tensor *value_of(void *packed, void *ctx)
 	if (!err && has_value(c, i))
 		t = tensor_get(c->values[i]);
 	else if (!err)
-		tensor_fail(EINVAL, "backward of a checkpoint: the function saved fewer tensors when it ran again");
+		tensor_fail(
+			EINVAL,
+			"backward of a checkpoint: the function saved fewer tensors when it ran again");
 	node_lock_drop(&c->lock);
 	return scope_own(thread(), t);
 }
@@ -293,9 +297,11 @@ static void discard(void *packed, void *ctx)
 
 static int first_run(struct checkpoint *c, tensor_list inputs, tensor **outputs, int noutputs)
 {
-	const struct tensor_saved_hooks hooks = {
-		.pack = number, .unpack = value_of, .discard = discard, .ctx = c, .destroy = checkpoint_put
-	};
+	const struct tensor_saved_hooks hooks = { .pack = number,
+						  .unpack = value_of,
+						  .discard = discard,
+						  .ctx = c,
+						  .destroy = checkpoint_put };
 	struct tensor_saved_hooks_guard guard = tensor_saved_hooks_enter(&hooks);
 	struct tensor_scope_guard scope;
 	int err;
@@ -318,7 +324,7 @@ static int first_run(struct checkpoint *c, tensor_list inputs, tensor **outputs,
 	return err ?: scope_own_list(outputs, noutputs);
 }
 
-TENSOR_EXPORT int tensor_checkpoint(tensor_checkpoint_fn fn, void *ctx, void (*destroy)(void *ctx),
+TENSOR_EXPORT int tensor_checkpoint(tensor_graph_fn fn, void *ctx, void (*destroy)(void *ctx),
 				    tensor_list inputs, tensor **outputs, int noutputs)
 {
 	struct checkpoint *c;

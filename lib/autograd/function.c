@@ -131,10 +131,11 @@ TENSOR_EXPORT int tensor_function_mark_dirty(tensor_function_ctx *ctx, tensor *i
 		return tensor_fail(EINVAL, "function_mark_dirty: the tensor is no input of %s",
 				   ctx->f->name);
 	if (b->recorded && i > 0 && input->base && input->differentiable_view)
-		return tensor_fail(EOPNOTSUPP,
-				   "function_mark_dirty: a view that %s changes in place must be its "
-				   "first input, it is input %lld",
-				   ctx->f->name, (long long)i);
+		return tensor_fail(
+			EOPNOTSUPP,
+			"function_mark_dirty: a view that %s changes in place must be its "
+			"first input, it is input %lld",
+			ctx->f->name, (long long)i);
 	if (inplace_check_named(ctx->f->name, input, b->recorded) < 0)
 		return -thread()->error.code;
 	return list_has(&b->dirty, input) ? 0 : list_add(&b->dirty, input);
@@ -167,7 +168,8 @@ TENSOR_EXPORT tensor *tensor_function_saved(tensor_function_ctx *ctx, int i)
 		return tensor_fail_null(EINVAL, "function_saved: only backward may call it");
 	n = ctx->node;
 	if (i < 0 || i >= n->nsaved)
-		return tensor_fail_null(EINVAL, "function_saved: %s saved %d tensors, there is no %d",
+		return tensor_fail_null(EINVAL,
+					"function_saved: %s saved %d tensors, there is no %d",
 					ctx->f->name, n->nsaved, i);
 	node_lock_take(&n->lock);
 	t = node_unpack(n, i);
@@ -190,9 +192,9 @@ static int refuse(tensor_node *node, tensor *const *grads, tensor **out, uint64_
 			   ((struct function_node *)node)->name);
 }
 
-static const struct node_type refuse_type = {
-	.name = "NotDifferentiable", .op = "a function", .apply = refuse
-};
+static const struct node_type refuse_type = { .name = "NotDifferentiable",
+					      .op = "a function",
+					      .apply = refuse };
 
 /* grad with a node that fails; in the open scope. NULL with the error set. */
 static tensor *refuse_second(const struct function_node *from, tensor *grad, struct edge to)
@@ -300,8 +302,8 @@ static size_t ints_of(tensor *const *outputs, int n)
 }
 
 /* The node of the call, with its edges. The data stays that of the caller. NULL with the error set. */
-static struct function_node *make_node(const struct tensor_function_ctx *ctx, tensor *const *outputs,
-				       int noutputs)
+static struct function_node *make_node(const struct tensor_function_ctx *ctx,
+				       tensor *const *outputs, int noutputs)
 {
 	const struct building *b = ctx->building;
 	struct function_node *n;
@@ -312,10 +314,9 @@ static struct function_node *make_node(const struct tensor_function_ctx *ctx, te
 	if (!n)
 		return NULL;
 	snprintf(n->name, sizeof(n->name), "%sBackward", ctx->f->name);
-	n->type = (struct node_type){ .name = n->name,
-				      .op = ctx->f->name,
-				      .apply = function_node_apply,
-				      .unlocked = true };
+	n->type = (struct node_type){
+		.name = n->name, .op = ctx->f->name, .apply = function_node_apply, .unlocked = true
+	};
 	n->node.type = &n->type;
 	n->f = ctx->f;
 	n->data = ctx->data;
@@ -391,7 +392,8 @@ static int check_outputs(const struct tensor_function_ctx *ctx, tensor *const *o
 
 	for (int i = 0; i < n; i++) {
 		if (!outputs[i] || outputs[i] == tensor_none)
-			return tensor_fail(EINVAL, "%s: forward did not set output %d", ctx->f->name, i);
+			return tensor_fail(EINVAL, "%s: forward did not set output %d",
+					   ctx->f->name, i);
 		for (int j = 0; j < i; j++)
 			if (outputs[i] == outputs[j])
 				return tensor_fail(EINVAL, "%s: outputs %d and %d are one tensor",
@@ -405,10 +407,11 @@ static int check_outputs(const struct tensor_function_ctx *ctx, tensor *const *o
 					   "%s: forward must return an input that it marked dirty",
 					   ctx->f->name);
 		if (nr > 0 && b->recorded && b->dirty.t[i]->differentiable_view)
-			return tensor_fail(EOPNOTSUPP,
-					   "%s: a view that is changed in place must be output 0, it "
-					   "is output %lld",
-					   ctx->f->name, (long long)nr);
+			return tensor_fail(
+				EOPNOTSUPP,
+				"%s: a view that is changed in place must be output 0, it "
+				"is output %lld",
+				ctx->f->name, (long long)nr);
 	}
 	return 0;
 }
@@ -489,11 +492,12 @@ static int check_call(const struct tensor_function *f, tensor_list inputs, tenso
 				   "function_apply: a function with forward and a name of 1 to 40 "
 				   "characters is needed");
 	if (f->flags & ~(TENSOR_FUNCTION_ONCE_DIFFERENTIABLE | TENSOR_FUNCTION_UNDEFINED_GRADS))
-		return tensor_fail(EINVAL, "function_apply: %s has unknown flags %#x", f->name, f->flags);
-	if (inputs.len < 0 || inputs.len > MOST_TENSORS || noutputs < 1 || noutputs > MOST_TENSORS ||
-	    !outputs)
-		return tensor_fail(EINVAL, "function_apply: %s with %lld inputs and %d outputs", f->name,
-				   (long long)inputs.len, noutputs);
+		return tensor_fail(EINVAL, "function_apply: %s has unknown flags %#x", f->name,
+				   f->flags);
+	if (inputs.len < 0 || inputs.len > MOST_TENSORS || noutputs < 1 ||
+	    noutputs > MOST_TENSORS || !outputs)
+		return tensor_fail(EINVAL, "function_apply: %s with %lld inputs and %d outputs",
+				   f->name, (long long)inputs.len, noutputs);
 	for (int64_t i = 0; i < inputs.len; i++)
 		if (!tensor_given(inputs.data[i]))
 			return null_argument_code("function_apply");

@@ -283,3 +283,101 @@ TENSOR_EXPORT int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void
 	free(list);
 	return err;
 }
+
+/* ---- forward mode ---- */
+
+/* The derivative of the weighted sum in the direction of the weights of each input, by forward mode. */
+static int forward_derivative(const struct check *c, tensor **duals, double *value)
+{
+	struct check dual = *c;
+	tensor *y, *t;
+
+	for (int64_t i = 0; i < c->inputs.len; i++) {
+		duals[i] = c->inputs.data[i];
+		if (!needs_grad(duals[i]))
+			continue;
+		t = weights_for(duals[i], 0.7 + (double)i);
+		duals[i] = t ? tensor_make_dual(duals[i], t) : NULL;
+		if (!duals[i])
+			return -thread()->error.code;
+	}
+	dual.inputs.data = duals;
+	y = weighted(&dual);
+	if (!y)
+		return -thread()->error.code;
+	*value = 0;
+	t = tensor_tangent(y);
+	return t ? tensor_item(t, value) : 0;
+}
+
+/* The same by backward. */
+static int backward_derivative(const struct check *c, int64_t wanted, tensor **list, tensor **grads,
+			       double *value)
+{
+	tensor *y = weighted(c);
+	int64_t n = 0;
+	double part;
+	int err;
+
+	for (int64_t i = 0; i < c->inputs.len; i++)
+		if (needs_grad(c->inputs.data[i]))
+			list[n++] = c->inputs.data[i];
+	if (!y)
+		return -thread()->error.code;
+	err = tensor_backward_ex((tensor_list){ &y, 1 }, NULL, (tensor_list){ list, wanted }, grads,
+				 0);
+	*value = 0;
+	n = 0;
+	for (int64_t i = 0; i < c->inputs.len && !err; i++) {
+		tensor *x = c->inputs.data[i], *g;
+
+		if (!needs_grad(x))
+			continue;
+		g = grads[n++];
+		if (!g)
+			continue;
+		err = tensor_item(tensor_sum(tensor_mul(g, weights_for(x, 0.7 + (double)i))),
+				  &part);
+		*value += part;
+	}
+	return err;
+}
+
+static int compare_modes(const struct check *c, int64_t wanted, tensor **list)
+{
+	double forward = 0, backward = 0;
+	int err = backward_derivative(c, wanted, list, list + wanted, &backward);
+
+	if (!err)
+		err = forward_derivative(c, list + 2 * wanted, &forward);
+	if (err)
+		return err;
+	if (!(fabs(forward - backward) <= c->atol + c->rtol * fabs(backward)))
+		return tensor_fail(EDOM, "forwardcheck: forward mode gives %.10g, backward %.10g",
+				   forward, backward);
+	return 0;
+}
+
+TENSOR_EXPORT int tensor_forwardcheck(tensor *(*fn)(tensor *const *inputs, void *ctx), void *ctx,
+				      tensor_list inputs, double atol, double rtol)
+{
+	const struct check c = { fn, ctx, inputs, 0, atol, rtol };
+	struct tensor_scope_guard scope;
+	tensor **list;
+	bool enabled;
+	int64_t wanted;
+	int err = check_inputs(inputs, &wanted);
+
+	if (err)
+		return err;
+	list = calloc(2 * wanted + inputs.len, sizeof(*list));
+	if (!list)
+		return tensor_fail(ENOMEM, "forwardcheck: no memory");
+	scope = tensor_scope_enter();
+	enabled = tensor_set_grad_enabled(true);
+	err = compare_modes(&c, wanted, list);
+	tensor_set_grad_enabled(enabled);
+	scope_leave(&scope);
+	free(list);
+	return err;
+}

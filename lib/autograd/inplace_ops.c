@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* In-place operators that change the history or the geometry of a tensor, not its values. */
+#include "autograd/graph/dual.h"
 #include "autograd/graph/view.h"
 
 #include "family/reinterpret.h"
@@ -11,6 +12,10 @@ tensor *composite_detach_(tensor *self)
 
 	if (self->base && self->differentiable_view)
 		return tensor_fail_null(EINVAL, "detach_: self is a view; use detach");
+	if (unlikely(tangent_of(self))) {
+		self->keys &= ~FORWARD_BIT;
+		tensor_put(self->tangent);
+	}
 	if (!old || !old->fn) {
 		if (old) {
 			old->tracked = false;
@@ -61,6 +66,12 @@ static void take_geometry(tensor *self, tensor *now)
 	self->contiguous = now->contiguous;
 	self->offset = now->offset;
 	self->data = now->data;
+	if (unlikely(tangent_of(now))) {
+		tensor *tangent = self->tangent;
+
+		self->tangent = now->tangent;
+		now->tangent = tangent;
+	}
 	tensor_put(now);
 }
 

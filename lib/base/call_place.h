@@ -14,7 +14,7 @@ struct call_place {
 struct call_place call_place(void);
 /*
  * "train.c:12" into buf, if addr2line is installed and the program has debug information, otherwise
- * "./train+0x11ef" or "?"; returns buf. Starts a process: only for a program that is about to end.
+ * "./train+0x11ef" or "?"; returns buf. Starts a process.
  */
 const char *call_place_text(const void *at, char *buf, size_t size);
 

@@ -18,8 +18,8 @@ struct magazine {
 };
 
 struct tensor_thread {
-	uint32_t include, exclude; /* dispatch keys */
-	bool grad_enabled;
+	uint32_t include, exclude;	       /* dispatch keys */
+	bool grad_enabled, inference, anomaly; /* modes, see grad_mode.c */
 	uint32_t scope_depth, scope_n, scope_cap;
 	tensor **scope;
 	struct magazine blocks[BLOCK_CLASSES];

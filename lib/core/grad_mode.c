@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Grad mode: whether the calling thread records its calls. */
-#include "base/thread.h"
+/*
+ * Modes of the calling thread. Grad mode: whether calls are recorded. Inference mode: nothing is recorded, functions of
+ * autograd are not even called, and new tensors are marked, because views without history must not be changed later.
+ * Anomaly mode: see autograd/engine/anomaly.h.
+ */
+#include "core/tensor_impl.h"
 
 #include <tensor/autograd.h>
+
+#define AUTOGRAD_BIT KEY_BIT(TENSOR_KEY_AUTOGRAD)
 
 TENSOR_EXPORT bool tensor_set_grad_enabled(bool enabled)
 {
@@ -18,12 +24,59 @@ TENSOR_EXPORT bool tensor_is_grad_enabled(void)
 	return thread()->grad_enabled;
 }
 
+TENSOR_EXPORT bool tensor_is_inference_mode_enabled(void)
+{
+	return thread()->inference;
+}
+
+TENSOR_EXPORT bool tensor_is_inference(const tensor *t)
+{
+	return tensor_given(t) && t->inference;
+}
+
+static struct tensor_grad_guard now(const struct tensor_thread *th)
+{
+	return (struct tensor_grad_guard){ .grad = th->grad_enabled,
+					   .inference = th->inference,
+					   .anomaly = th->anomaly,
+					   .excluded = th->exclude & AUTOGRAD_BIT };
+}
+
 TENSOR_EXPORT struct tensor_grad_guard tensor_grad_enter(bool enabled)
 {
-	return (struct tensor_grad_guard){ .before = tensor_set_grad_enabled(enabled) };
+	struct tensor_thread *th = thread();
+	struct tensor_grad_guard guard = now(th);
+
+	th->grad_enabled = enabled;
+	return guard;
+}
+
+TENSOR_EXPORT struct tensor_grad_guard tensor_inference_enter(bool enabled)
+{
+	struct tensor_thread *th = thread();
+	struct tensor_grad_guard guard = now(th);
+
+	th->grad_enabled = !enabled;
+	th->inference = enabled;
+	th->exclude = enabled ? th->exclude | AUTOGRAD_BIT : th->exclude & ~AUTOGRAD_BIT;
+	return guard;
+}
+
+TENSOR_EXPORT struct tensor_grad_guard tensor_anomaly_enter(bool enabled)
+{
+	struct tensor_thread *th = thread();
+	struct tensor_grad_guard guard = now(th);
+
+	th->anomaly = enabled;
+	return guard;
 }
 
 TENSOR_EXPORT void tensor_grad_leave(struct tensor_grad_guard *guard)
 {
-	thread()->grad_enabled = guard->before;
+	struct tensor_thread *th = thread();
+
+	th->grad_enabled = guard->grad;
+	th->inference = guard->inference;
+	th->anomaly = guard->anomaly;
+	th->exclude = guard->excluded ? th->exclude | AUTOGRAD_BIT : th->exclude & ~AUTOGRAD_BIT;
 }

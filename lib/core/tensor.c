@@ -73,6 +73,8 @@ static inline __attribute__((always_inline)) tensor *alloc_struct(void)
 
 	if (unlikely(!t))
 		tensor_fail(ENOMEM, "no memory for a tensor's description");
+	else
+		t->inference = thread()->inference;
 	return t;
 }
 
@@ -90,6 +92,8 @@ static inline __attribute__((always_inline)) bool end_tensor(tensor *t)
 		return false;
 	if (unlikely(t->autograd_meta))
 		tensor_autograd_hooks.free_meta(t->autograd_meta);
+	if (unlikely(t->keys & KEY_BIT(TENSOR_KEY_FORWARD)))
+		tensor_put(t->tangent);
 	if (unlikely(t->ext))
 		extension_put(t->ext);
 	if (t->owns_storage)
@@ -354,6 +358,7 @@ tensor *tensor_new_view(tensor *self, const int64_t *sizes, const int64_t *strid
 	t->keys = self->keys & KEYS_BACKEND;
 	t->owns_storage = false;
 	t->differentiable_view = true;
+	t->inference |= self->inference;
 	t->base = base;
 	tensor_ref_add(base, REF_VIEW);
 	t->offset = offset;
@@ -387,6 +392,7 @@ tensor *tensor_new_detached(tensor *self)
 	t->keys = self->keys & KEYS_BACKEND;
 	t->contiguous = self->contiguous;
 	t->owns_storage = true;
+	t->inference |= self->inference;
 	t->differentiable_view = false;
 	t->base = NULL;
 	t->data = self->data;

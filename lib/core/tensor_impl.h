@@ -55,12 +55,14 @@ struct tensor {
 	tensor_device device;
 	/* A view of `base` borrows the base's storage reference; other tensors own theirs. */
 	bool owns_storage;
+	bool inference;		  /* made in inference mode: read-only outside of it */
 	bool differentiable_view; /* autograd records the view; otherwise base only owns the storage */
 	void *data;		  /* storage->data + offset * itemsize; NULL without strides */
 	struct tensor_storage *storage;
 	int64_t offset, numel;
 	tensor *base; /* owned; the root of the chain of views, never a view itself */
 	struct autograd_meta *autograd_meta; /* owned by lib/autograd, see tensor_autograd_hooks */
+	tensor *tangent;		     /* owned; valid only with TENSOR_KEY_FORWARD */
 	struct tensor_extension *ext;	     /* owned; NULL for a strided tensor of plain numbers */
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int64_t strides[TENSOR_MAX_DIMS];

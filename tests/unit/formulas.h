@@ -189,7 +189,14 @@ static inline void check_all(const struct formula *formulas, size_t n,
 	assert_int_equal(failed, 0);
 }
 
-/* Two tests of `formulas`: first derivatives, and second derivatives. */
+static inline int forwardcheck(function fn, void *ctx, tensor_list in, double eps, double atol,
+			       double rtol)
+{
+	(void)eps;
+	return tensor_forwardcheck(fn, ctx, in, atol, rtol);
+}
+
+/* Three tests of `formulas`: first derivatives, second derivatives, forward mode. */
 #define FORMULA_TESTS                                                     \
 	static void every_formula_agrees_with_differences(void **state)   \
 	{                                                                 \
@@ -198,6 +205,10 @@ static inline void check_all(const struct formula *formulas, size_t n,
 	static void every_formula_is_differentiable_again(void **state)   \
 	{                                                                 \
 		check_all(formulas, ARRAY_SIZE(formulas), gradgradcheck); \
+	}                                                                 \
+	static void every_formula_has_a_forward_mode(void **state)        \
+	{                                                                 \
+		check_all(formulas, ARRAY_SIZE(formulas), forwardcheck);  \
 	}
 
 #endif

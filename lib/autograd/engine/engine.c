@@ -4,9 +4,11 @@
  * runs when a gradient, or the information that there is none, has arrived over every edge that
  * leads to it. A backward runs on the calling thread, which owns the task and its queue.
  */
+#include "autograd/engine/anomaly.h"
 #include "autograd/engine/gradient.h"
 #include "autograd/engine/run_hooks.h"
 #include "autograd/engine/task.h"
+#include "autograd/graph/dual.h"
 #include "autograd/graph/hooks.h"
 #include "autograd/graph/saved.h"
 #include "autograd/graph/view.h"
@@ -144,24 +146,41 @@ static int fit_outputs(const tensor_node *n, tensor **out, uint64_t need)
 	return err;
 }
 
-static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t need)
+/* Computes f->out from f->in; owned, NULL after a failure. */
+static int run_formula(tensor_node *n, struct frame *f, uint64_t need)
 {
 	struct tensor_thread *th = thread();
-	uint32_t mark = th->scope_n;
-	int err;
+	int err = n->type->apply(n, f->in, f->out, need) < 0 ? -(th->error.code ?: EINVAL) : 0;
 
-	if (!n->type->unlocked)
-		node_lock_take(&n->lock);
-	err = n->type->apply(n, f->in, f->out, need) < 0 ? -(th->error.code ?: EINVAL) : 0;
 	if (err == 0)
 		err = fit_outputs(n, f->out, need);
 	else
 		memset(f->out, 0, n->nedges * sizeof(tensor *));
-	if (n->type->unlocked && err == 0 && !k->call->keep)
+	if (likely(!th->anomaly))
+		return err;
+	if (!err)
+		return anomaly_check(n, f->out);
+	anomaly_explain(n);
+	return err;
+}
+
+static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t need)
+{
+	struct tensor_thread *th = thread();
+	uint32_t mark = th->scope_n;
+	bool locked = !n->type->unlocked;
+	int err;
+
+	if (likely(locked))
 		node_lock_take(&n->lock);
-	if (err == 0 && !k->call->keep)
+	err = run_formula(n, f, need);
+	if (err == 0 && !k->call->keep) {
+		if (unlikely(!locked))
+			node_lock_take(&n->lock);
+		locked = true;
 		node_release(n);
-	if (!n->type->unlocked || (err == 0 && !k->call->keep))
+	}
+	if (likely(locked))
 		node_lock_drop(&n->lock);
 	close_scope(th, mark);
 	return err;
@@ -249,7 +268,6 @@ static int propagate(struct task *k, const tensor_node *n, tensor **out)
 	}
 	return err;
 }
-
 
 static int run_node(struct task *k, uint32_t index)
 {
@@ -402,7 +420,7 @@ int engine_run(const struct engine_call *call)
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard scope;
 	uint32_t exclude = th->exclude;
-	bool enabled = th->grad_enabled;
+	bool enabled = th->grad_enabled, inference = th->inference;
 	struct edge few[8] = { 0 }, *held = few;
 	struct task *k = task_new(call);
 	int err;
@@ -415,6 +433,7 @@ int engine_run(const struct engine_call *call)
 		k->captures = calloc(call->inputs.len, sizeof(*k->captures));
 	scope = tensor_scope_enter();
 	th->grad_enabled = call->record;
+	th->inference = false;
 	th->exclude &= ~AUTOGRAD_BIT;
 	err = held && (k->captures || !call->inputs.len) ?
 		      run_task(k, held) :
@@ -426,6 +445,7 @@ int engine_run(const struct engine_call *call)
 	if (held != few)
 		free(held);
 	th->grad_enabled = enabled;
+	th->inference = inference;
 	th->exclude = exclude;
 	scope_leave(&scope);
 	return err;
@@ -443,6 +463,13 @@ static int check_tracked(const char *what, tensor_list list)
 		if (!needs_grad(t))
 			return tensor_fail(EINVAL, "backward: %s %lld does not require a gradient",
 					   what, (long long)i);
+		/* Its nodes saved tensors without tangents, so the tangents of the gradients would be wrong. */
+		if (tangent_of(t) && !(thread()->exclude & FORWARD_BIT))
+			return tensor_fail(
+				EOPNOTSUPP,
+				"backward: %s %lld has a tangent; backward of tensor_primal() "
+				"and of tensor_tangent() is possible",
+				what, (long long)i);
 		if (view_stale(t) && view_refresh(t) < 0)
 			return -thread()->error.code;
 	}

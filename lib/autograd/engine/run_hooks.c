@@ -47,13 +47,13 @@ static int replace(const tensor_node *n, tensor **to, tensor *with, const struct
 	if (with == tensor_none)
 		with = NULL;
 	if (with && !output_matches(like, with))
-		return tensor_fail(EINVAL,
-				   "backward: a hook of %s must return a gradient of shape %s and dtype %s on "
-				   "the same device, got %s of %s",
-				   n->type->name,
-				   format_sizes(like->sizes, like->ndim, text, sizeof(text)),
-				   tensor_dtype_name(like->dtype), SHAPE_STR(with),
-				   tensor_dtype_name(with->dtype));
+		return tensor_fail(
+			EINVAL,
+			"backward: a hook of %s must return a gradient of shape %s and dtype %s on "
+			"the same device, got %s of %s",
+			n->type->name, format_sizes(like->sizes, like->ndim, text, sizeof(text)),
+			tensor_dtype_name(like->dtype), SHAPE_STR(with),
+			tensor_dtype_name(with->dtype));
 	*to = with ? tensor_get(with) : NULL;
 	tensor_put(before);
 	return 0;
@@ -174,10 +174,11 @@ static int call_after(const struct tensor_hook *h, void *arg)
 		const struct edge *e = &c->n->edges[i];
 
 		if (now[i] != c->grads[i] && !e->fn)
-			err = tensor_fail(EINVAL,
-					  "backward: a hook of %s gave a gradient for input %d, which "
-					  "requires none",
-					  c->n->type->name, i);
+			err = tensor_fail(
+				EINVAL,
+				"backward: a hook of %s gave a gradient for input %d, which "
+				"requires none",
+				c->n->type->name, i);
 		else if (e->fn)
 			err = replace(c->n, &c->grads[i], now[i], &e->fn->outputs[e->nr]);
 	}

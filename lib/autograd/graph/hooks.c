@@ -42,6 +42,16 @@ static struct node_hooks *list_of(tensor_node *n)
 	return list;
 }
 
+void hooks_note_place(tensor_node *n)
+{
+	struct node_hooks *list = list_of(n);
+
+	if (list)
+		list->made = call_place();
+	else
+		tensor_clear_error();
+}
+
 int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_function fn, void *ctx,
 	      void (*destroy)(void *), struct tensor_hook **handle)
 {

@@ -50,6 +50,7 @@ struct node_hooks {
 	node_lock lock; /* of both lists */
 	struct tensor_hook *first;
 	struct retained *retained;
+	struct call_place made; /* of the call, if the node was made in anomaly mode */
 };
 
 /* Adds a hook at the end; *handle, optional, is owned by the caller. 0, or -errno. */
@@ -58,6 +59,8 @@ int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_funct
 /* Drops the node's reference; hooks are removed. */
 void hooks_free(struct node_hooks *list);
 void hook_put(struct tensor_hook *h);
+/* Stores the place of the program's current call, in anomaly mode. Without memory it does nothing. */
+void hooks_note_place(tensor_node *n);
 
 /* Keeps the gradient of output nr of n in m. 0, or -errno. */
 int hooks_retain(tensor_node *n, uint32_t nr, struct autograd_meta *m);

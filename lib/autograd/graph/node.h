@@ -60,7 +60,7 @@ struct saved {
 		tensor *t;
 		struct packed *packed; /* if is_packed */
 	};
-	uint32_t version; /* of the storage of t when it was saved */
+	uint32_t version;    /* of the storage of t when it was saved */
 	int32_t source : 31; /* edge number, SAVED_CONSTANT or SAVED_OUTPUT() */
 	bool is_packed : 1;
 };
@@ -105,7 +105,7 @@ struct tensor_node {
 	uint32_t task_index;
 	uint32_t nedges;
 	uint16_t nsaved, noutputs, size_class;
-	bool released; /* the saved tensors were released */
+	bool released;		  /* the saved tensors were released */
 	struct node_hooks *hooks; /* owned; NULL until one is registered */
 	tensor *leaf; /* of an AccumulateGrad: the leaf, borrowed; node_get() and node_put() count references of the leaf */
 	struct edge *edges;
@@ -184,7 +184,7 @@ struct autograd_thread {
 	uint64_t seq;
 	struct pack_hooks *pack_hooks; /* the innermost scope, see pack.h */
 	struct task *current;	       /* the innermost backward of the thread */
-	struct task *spare; /* arrays of a finished task, for the next backward */
+	struct task *spare;	       /* arrays of a finished task, for the next backward */
 	struct magazine nodes[NODE_CLASSES];
 };
 

@@ -139,8 +139,8 @@ tensor *packed_unpack(const struct packed *p, const char *op)
 
 	if (p->kept && tensor_version(p->kept) != p->version)
 		return tensor_fail_null(EINVAL,
-					"backward of %s: a saved tensor %s was changed in place", op,
-					format_sizes(p->sizes, p->ndim, text, sizeof(text)));
+					"backward of %s: a saved tensor %s was changed in place",
+					op, format_sizes(p->sizes, p->ndim, text, sizeof(text)));
 	quiet = quiet_begin(th);
 	t = p->hooks->fn.unpack(p->data, p->hooks->fn.ctx);
 	quiet_end(th, quiet);

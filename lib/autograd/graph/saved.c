@@ -37,6 +37,12 @@ int node_save(tensor_node *n, int slot, tensor *t, int source)
 
 	if (!t)
 		return 0;
+	if (unlikely(t->inference))
+		return tensor_fail(
+			EINVAL,
+			"%s: a tensor that was made in inference mode cannot be saved for backward; "
+			"use a clone",
+			n->type->op);
 	hooks = pack_hooks_of(thread());
 	/* The history of an in-place result of a view is found by its place in the base. */
 	if (unlikely(hooks) && hooks->fn.pack && !(source <= SAVED_OUTPUT(0) && t->base))

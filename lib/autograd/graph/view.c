@@ -80,10 +80,11 @@ int view_refresh(tensor *t)
 	/* Under a lock: several threads may read the same view. */
 	autograd_lock();
 	if (view_stale(t) && t->autograd_meta->no_grad_view)
-		err = tensor_fail(EINVAL,
-				  "a view that a function of the program (%s) returned cannot be used "
-				  "after an in-place change of its base",
-				  t->autograd_meta->fn->type->name);
+		err = tensor_fail(
+			EINVAL,
+			"a view that a function of the program (%s) returned cannot be used "
+			"after an in-place change of its base",
+			t->autograd_meta->fn->type->name);
 	else if (view_stale(t))
 		err = view_record(t, t);
 	autograd_unlock();

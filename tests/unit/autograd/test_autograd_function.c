@@ -22,7 +22,8 @@ static int setup(void **state)
 
 /* ---- exp(x) * y, which saves an output and an input ---- */
 
-static int expmul_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+static int expmul_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
+			  int nout)
 {
 	tensor *e = tensor_exp(in[0]);
 
@@ -33,7 +34,8 @@ static int expmul_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, 
 	return tensor_function_save(ctx, TENSOR_LIST(e, in[1]));
 }
 
-static int expmul_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+static int expmul_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out,
+			   int nin)
 {
 	tensor *e = tensor_function_saved(ctx, 0), *y = tensor_function_saved(ctx, 1);
 
@@ -41,7 +43,8 @@ static int expmul_backward(tensor_function_ctx *ctx, tensor *const *grads, int n
 	assert_int_equal(nin, 2);
 	assert_int_equal(tensor_function_saved_count(ctx), 2);
 	if (tensor_function_needs_grad(ctx, 0))
-		out[0] = tensor_add(tensor_mul(grads[0], e), tensor_mul(grads[1], tensor_mul(e, y)));
+		out[0] =
+			tensor_add(tensor_mul(grads[0], e), tensor_mul(grads[1], tensor_mul(e, y)));
 	if (tensor_function_needs_grad(ctx, 1))
 		out[1] = tensor_mul(grads[1], e);
 	return e && y ? 0 : -1;
@@ -66,10 +69,13 @@ static void gradients_and_second_gradients(void **state)
 		tensor *y = leaf(ok(tensor_randn(TENSOR_INTS(2, 3), F64)));
 		tensor *out[2];
 
-		assert_done(tensor_gradcheck(expmul_sum, NULL, TENSOR_LIST(x, y), 1e-6, 1e-6, 1e-5));
-		assert_done(tensor_gradgradcheck(expmul_sum, NULL, TENSOR_LIST(x, y), 1e-6, 1e-5, 1e-4));
+		assert_done(
+			tensor_gradcheck(expmul_sum, NULL, TENSOR_LIST(x, y), 1e-6, 1e-6, 1e-5));
+		assert_done(tensor_gradgradcheck(expmul_sum, NULL, TENSOR_LIST(x, y), 1e-6, 1e-5,
+						 1e-4));
 		destroyed = 0;
-		assert_done(tensor_function_apply(&expmul, NULL, count_destroy, TENSOR_LIST(x, y), out, 2));
+		assert_done(tensor_function_apply(&expmul, NULL, count_destroy, TENSOR_LIST(x, y),
+						  out, 2));
 		assert_name(tensor_grad_fn(out[0]), "ExpMulBackward");
 		assert_ptr_equal(tensor_grad_fn(out[0]), tensor_grad_fn(out[1]));
 		assert_int_equal(destroyed, 0);
@@ -82,13 +88,15 @@ static void nothing_is_recorded_without_a_gradient(void **state)
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2)), *out[2];
 
-		assert_done(tensor_function_apply(&expmul, NULL, count_destroy, TENSOR_LIST(x, x), out, 2));
+		assert_done(tensor_function_apply(&expmul, NULL, count_destroy, TENSOR_LIST(x, x),
+						  out, 2));
 		assert_int_equal(destroyed, 1);
 		assert_false(tensor_requires_grad(out[0]));
 		tensor_no_grad {
 			tensor *l = leaf_iota(0, TENSOR_INTS(2));
 
-			assert_done(tensor_function_apply(&expmul, NULL, count_destroy, TENSOR_LIST(l, x), out, 2));
+			assert_done(tensor_function_apply(&expmul, NULL, count_destroy,
+							  TENSOR_LIST(l, x), out, 2));
 			assert_false(tensor_requires_grad(out[1]));
 		}
 		assert_int_equal(destroyed, 2);
@@ -97,7 +105,8 @@ static void nothing_is_recorded_without_a_gradient(void **state)
 
 /* ---- undefined gradients, data ---- */
 
-static int twice_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+static int twice_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
+			 int nout)
 {
 	double *factor = tensor_function_data(ctx);
 
@@ -109,7 +118,8 @@ static int twice_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, t
 
 static int defined;
 
-static int twice_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+static int twice_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out,
+			  int nin)
 {
 	const double *factor = tensor_function_data(ctx);
 
@@ -140,7 +150,8 @@ static void gradients_without_value_are_zeros_or_null(void **state)
 		assert_done(tensor_backward(tensor_sum(out[1])));
 		assert_int_equal(defined, 7);
 		assert_values(tensor_grad(x), 0, 3, 3);
-		assert_done(tensor_function_apply(&twice_undefined, &factor, NULL, TENSOR_LIST(x), out, 3));
+		assert_done(tensor_function_apply(&twice_undefined, &factor, NULL, TENSOR_LIST(x),
+						  out, 3));
 		assert_done(tensor_backward(tensor_sum(out[2])));
 		assert_int_equal(defined, 4);
 		assert_values(tensor_grad(x), 0, 6, 6);
@@ -149,7 +160,8 @@ static void gradients_without_value_are_zeros_or_null(void **state)
 
 /* ---- marks ---- */
 
-static int double_in_place(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+static int double_in_place(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
+			   int nout)
 {
 	(void)nin;
 	if (tensor_function_mark_dirty(ctx, in[0]) < 0)
@@ -162,7 +174,8 @@ static int double_in_place(tensor_function_ctx *ctx, tensor *const *in, int nin,
 	return 0;
 }
 
-static int double_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+static int double_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out,
+			   int nin)
 {
 	(void)ctx;
 	(void)ngrads;
@@ -176,7 +189,8 @@ static const struct tensor_function in_place = { "Double", double_in_place, doub
 static void input_that_is_changed_in_place(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *y = ok(tensor_mul_scalar(x, S(1))), *out[2];
+		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *y = ok(tensor_mul_scalar(x, S(1))),
+		       *out[2];
 		tensor *v = ok(tensor_slice(y, 0, 0, 2, 1)), *c = iota(1, TENSOR_INTS(4));
 
 		assert_done(tensor_function_apply(&in_place, NULL, NULL, TENSOR_LIST(y), out, 2));
@@ -188,7 +202,8 @@ static void input_that_is_changed_in_place(void **state)
 		assert_values(y, 0, 4, 8, 6, 8);
 		assert_done(tensor_backward(tensor_sum(y)));
 		assert_values(tensor_grad(x), 0, 4, 4, 2, 2);
-		assert_fails(tensor_function_apply(&in_place, NULL, NULL, TENSOR_LIST(x), out, 1), EINVAL, "leaf");
+		assert_fails(tensor_function_apply(&in_place, NULL, NULL, TENSOR_LIST(x), out, 1),
+			     EINVAL, "leaf");
 		assert_values(x, 0, 1, 2, 3, 4);
 		assert_done(tensor_function_apply(&in_place, NULL, NULL, TENSOR_LIST(c), out, 1));
 		assert_ptr_equal(out[0], c);
@@ -196,7 +211,8 @@ static void input_that_is_changed_in_place(void **state)
 	}
 }
 
-static int second_in_place(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+static int second_in_place(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
+			   int nout)
 {
 	(void)nin;
 	(void)nout;
@@ -207,7 +223,8 @@ static int second_in_place(tensor_function_ctx *ctx, tensor *const *in, int nin,
 	return 0;
 }
 
-static int second_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+static int second_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out,
+			   int nin)
 {
 	(void)ctx;
 	(void)ngrads;
@@ -222,17 +239,19 @@ static const struct tensor_function second = { "Second", second_in_place, second
 static void further_output_that_is_changed_in_place(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(x, S(10))), *out[2];
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(x, S(10))),
+		       *out[2];
 		tensor *v = ok(tensor_slice(ok(tensor_exp(x)), 0, 0, 2, 1));
 
 		assert_done(tensor_retain_grad(y));
 		assert_done(tensor_function_apply(&second, NULL, NULL, TENSOR_LIST(x, y), out, 2));
 		assert_ptr_equal(out[1], y);
-		assert_done(tensor_backward(tensor_sum(tensor_add(tensor_mul_scalar(out[0], S(3)), y))));
+		assert_done(tensor_backward(
+			tensor_sum(tensor_add(tensor_mul_scalar(out[0], S(3)), y))));
 		assert_values(tensor_grad(x), 0, -3 + 1 + 10, -3 + 1 + 10);
 		assert_values(tensor_grad(y), 0, 1, 1);
-		assert_fails(tensor_function_apply(&second, NULL, NULL, TENSOR_LIST(x, v), out, 2), EOPNOTSUPP,
-			     "first input");
+		assert_fails(tensor_function_apply(&second, NULL, NULL, TENSOR_LIST(x, v), out, 2),
+			     EOPNOTSUPP, "first input");
 	}
 }
 
@@ -248,7 +267,8 @@ static int pass_on(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor 
 	return 0;
 }
 
-static int pass_back(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+static int pass_back(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out,
+		     int nin)
 {
 	(void)ctx;
 	(void)ngrads;
@@ -280,7 +300,8 @@ static void output_that_is_an_input_or_a_view_of_it(void **state)
 
 /* ---- differentiable once ---- */
 
-static int square_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+static int square_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
+			  int nout)
 {
 	(void)nin;
 	(void)nout;
@@ -288,7 +309,8 @@ static int square_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, 
 	return tensor_function_save(ctx, TENSOR_LIST(in[0]));
 }
 
-static int square_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+static int square_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out,
+			   int nin)
 {
 	(void)ngrads;
 	(void)nin;
@@ -305,9 +327,11 @@ static void once_differentiable_refuses_the_second_backward(void **state)
 		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y, *g[1];
 
 		assert_done(tensor_function_apply(&once, NULL, NULL, TENSOR_LIST(x), &y, 1));
-		assert_done(tensor_backward_ex(TENSOR_LIST(tensor_sum(y)), NULL, TENSOR_LIST(x), g, TENSOR_CREATE_GRAPH));
+		assert_done(tensor_backward_ex(TENSOR_LIST(tensor_sum(y)), NULL, TENSOR_LIST(x), g,
+					       TENSOR_CREATE_GRAPH));
 		assert_values(g[0], 0, 2, 4);
-		assert_fails(tensor_backward(tensor_sum(g[0])), EOPNOTSUPP, "Square is differentiable once");
+		assert_fails(tensor_backward(tensor_sum(g[0])), EOPNOTSUPP,
+			     "Square is differentiable once");
 	}
 }
 
@@ -362,7 +386,8 @@ static int bad_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, ten
 	}
 }
 
-static int bad_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out, int nin)
+static int bad_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out,
+			int nin)
 {
 	(void)nin;
 	(void)ngrads;
@@ -407,13 +432,15 @@ static void failures_are_errors_and_lose_nothing(void **state)
 
 		for (mode = 0; mode < 7; mode++) {
 			h = ok(tensor_exp(x));
-			assert_fails(tensor_function_apply(&bad, NULL, count_destroy, TENSOR_LIST(h), out, 2),
+			assert_fails(tensor_function_apply(&bad, NULL, count_destroy,
+							   TENSOR_LIST(h), out, 2),
 				     forward[mode].code, forward[mode].text);
 			assert_int_equal(destroyed, mode + 1);
 			assert_null(out[0]);
 		}
 		for (mode = 7; mode < 11; mode++) {
-			assert_done(tensor_function_apply(&bad, NULL, NULL, TENSOR_LIST(x), out, 2));
+			assert_done(
+				tensor_function_apply(&bad, NULL, NULL, TENSOR_LIST(x), out, 2));
 			assert_fails(tensor_backward(tensor_sum(out[0])), backward[mode - 7].code,
 				     backward[mode - 7].text);
 		}
@@ -421,22 +448,31 @@ static void failures_are_errors_and_lose_nothing(void **state)
 		assert_done(tensor_backward(tensor_sum(out[0])));
 		assert_null(tensor_grad(x));
 		assert_done(tensor_function_apply(&without, NULL, NULL, TENSOR_LIST(x), out, 2));
-		assert_fails(tensor_backward(tensor_sum(out[0])), EOPNOTSUPP, "Without has no backward");
+		assert_fails(tensor_backward(tensor_sum(out[0])), EOPNOTSUPP,
+			     "Without has no backward");
 	}
 }
 
 static void arguments_are_checked(void **state)
 {
-	const struct tensor_function nameless = { "", bad_forward, NULL, 0 }, flagged = { "F", bad_forward, NULL, 64 };
+	const struct tensor_function nameless = { "", bad_forward, NULL, 0 },
+				     flagged = { "F", bad_forward, NULL, 64 };
 
 	tensor_scope {
 		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *out[1], *none = NULL;
 
-		assert_fails(tensor_function_apply(NULL, NULL, count_destroy, TENSOR_LIST(x), out, 1), EINVAL, "name");
-		assert_fails(tensor_function_apply(&nameless, NULL, NULL, TENSOR_LIST(x), out, 1), EINVAL, "name");
-		assert_fails(tensor_function_apply(&flagged, NULL, NULL, TENSOR_LIST(x), out, 1), EINVAL, "0x40");
-		assert_fails(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(x), out, 0), EINVAL, "0 outputs");
-		assert_fails(tensor_function_apply(&pass, NULL, NULL, (tensor_list){ &none, 1 }, out, 1), EINVAL, "NULL");
+		assert_fails(tensor_function_apply(NULL, NULL, count_destroy, TENSOR_LIST(x), out,
+						   1),
+			     EINVAL, "name");
+		assert_fails(tensor_function_apply(&nameless, NULL, NULL, TENSOR_LIST(x), out, 1),
+			     EINVAL, "name");
+		assert_fails(tensor_function_apply(&flagged, NULL, NULL, TENSOR_LIST(x), out, 1),
+			     EINVAL, "0x40");
+		assert_fails(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(x), out, 0),
+			     EINVAL, "0 outputs");
+		assert_fails(tensor_function_apply(&pass, NULL, NULL, (tensor_list){ &none, 1 },
+						   out, 1),
+			     EINVAL, "NULL");
 		assert_int_equal(destroyed, 1);
 		assert_fails(tensor_function_saved(NULL, 0), EINVAL, "only backward");
 		assert_fails(tensor_function_save(NULL, TENSOR_LIST(x)), EINVAL, "only forward");

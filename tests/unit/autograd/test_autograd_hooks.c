@@ -60,7 +60,8 @@ static void hooks_run_in_order_and_replace_the_gradient(void **state)
 static void hook_of_an_input_runs_once_before_its_gradient_is_returned(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(x, S(3))), *g[2];
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(x, S(3))),
+		       *g[2];
 
 		assert_done(tensor_register_hook(y, doubled, NULL, NULL, NULL));
 		assert_done(tensor_register_hook(x, seen, "x", NULL, NULL));
@@ -70,8 +71,8 @@ static void hook_of_an_input_runs_once_before_its_gradient_is_returned(void **st
 		assert_values(g[1], 0, 6, 6);
 		assert_string_equal(order, "x");
 		assert_null(tensor_grad(x));
-		assert_done(tensor_backward_ex(TENSOR_LIST(tensor_sum(y)), NULL, TENSOR_LIST(y), g,
-					       0));
+		assert_done(
+			tensor_backward_ex(TENSOR_LIST(tensor_sum(y)), NULL, TENSOR_LIST(y), g, 0));
 		assert_values(g[0], 0, 2, 2);
 		assert_string_equal(order, "x");
 	}
@@ -97,7 +98,8 @@ static void hook_of_one_of_several_outputs(void **state)
 
 		assert_done(tensor_chunk(x, 2, 0, part, 2));
 		assert_done(tensor_register_hook(part[1], doubled, NULL, NULL, NULL));
-		assert_done(tensor_backward(tensor_sum(tensor_cat(TENSOR_LIST(part[0], part[1]), 0))));
+		assert_done(
+			tensor_backward(tensor_sum(tensor_cat(TENSOR_LIST(part[0], part[1]), 0))));
 		assert_values(tensor_grad(x), 0, 1, 1, 2, 2);
 	}
 }
@@ -138,7 +140,8 @@ static void hook_of_a_base_and_of_its_view(void **state)
 static void hook_is_differentiated_when_backward_is_recorded(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf(ok(tensor_full(TENSOR_INTS(1), S(3), F64))), *y = ok(tensor_mul(x, x)), *g[1];
+		tensor *x = leaf(ok(tensor_full(TENSOR_INTS(1), S(3), F64))),
+		       *y = ok(tensor_mul(x, x)), *g[1];
 
 		/* The gradient of x is 2 * 2x instead of 2x, its derivative 4. */
 		assert_done(tensor_register_hook(y, doubled, NULL, NULL, NULL));
@@ -176,7 +179,8 @@ static void gradient_of_a_leaf_can_be_used_while_backward_continues(void **state
 		tensor *y = ok(tensor_mul_scalar(a, S(2))), *z = ok(tensor_add(y, b));
 		struct step s = { .others = a };
 
-		assert_done(tensor_register_post_accumulate_grad_hook(b, take_step, &s, NULL, NULL));
+		assert_done(
+			tensor_register_post_accumulate_grad_hook(b, take_step, &s, NULL, NULL));
 		assert_done(tensor_backward(tensor_sum(z)));
 		assert_int_equal(s.calls, 1);
 		assert_int_equal(s.without, 1); /* the gradient of a was computed later */
@@ -189,16 +193,21 @@ static void gradient_of_a_leaf_can_be_used_while_backward_continues(void **state
 static void accumulated_hook_needs_a_leaf(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_neg(x)), *c = iota(0, TENSOR_INTS(2));
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_neg(x)),
+		       *c = iota(0, TENSOR_INTS(2));
 
-		assert_fails(tensor_register_post_accumulate_grad_hook(y, take_step, NULL, NULL, NULL),
+		assert_fails(tensor_register_post_accumulate_grad_hook(y, take_step, NULL, NULL,
+								       NULL),
 			     EINVAL, "not a leaf");
-		assert_fails(tensor_register_post_accumulate_grad_hook(c, take_step, NULL, NULL, NULL),
+		assert_fails(tensor_register_post_accumulate_grad_hook(c, take_step, NULL, NULL,
+								       NULL),
 			     EINVAL, "does not require");
-		assert_fails(tensor_register_hook(c, seen, NULL, NULL, NULL), EINVAL, "does not require");
+		assert_fails(tensor_register_hook(c, seen, NULL, NULL, NULL), EINVAL,
+			     "does not require");
 		assert_fails(tensor_register_hook(y, NULL, NULL, NULL, NULL), EINVAL, "NULL");
 		assert_fails(tensor_register_hook(NULL, seen, NULL, NULL, NULL), EINVAL, "NULL");
-		assert_fails(tensor_node_register_prehook(NULL, NULL, NULL, NULL, NULL), EINVAL, "NULL");
+		assert_fails(tensor_node_register_prehook(NULL, NULL, NULL, NULL, NULL), EINVAL,
+			     "NULL");
 		assert_fails(tensor_retain_grad(c), EINVAL, "does not require");
 		assert_done(tensor_retain_grad(x));
 		assert_false(tensor_retains_grad(x));
@@ -236,7 +245,8 @@ static void hooks_of_a_node_run_before_and_after_it(void **state)
 		tensor *y = ok(tensor_mul(x, c));
 
 		assert_done(tensor_node_register_hook(tensor_grad_fn(y), after, "2", NULL, NULL));
-		assert_done(tensor_node_register_prehook(tensor_grad_fn(y), before, "1", NULL, NULL));
+		assert_done(
+			tensor_node_register_prehook(tensor_grad_fn(y), before, "1", NULL, NULL));
 		assert_done(tensor_register_hook(y, seen, "0", NULL, NULL));
 		assert_done(tensor_backward(tensor_sum(y)));
 		assert_values(tensor_grad(x), 0, 31, 41);
@@ -267,8 +277,10 @@ static void hooks_of_a_leaf_s_node(void **state)
 	tensor_scope {
 		tensor *x = leaf_iota(1, TENSOR_INTS(2));
 
-		assert_done(tensor_node_register_prehook(tensor_grad_fn(x), before_leaf, "1", NULL, NULL));
-		assert_done(tensor_node_register_hook(tensor_grad_fn(x), after_leaf, "2", NULL, NULL));
+		assert_done(tensor_node_register_prehook(tensor_grad_fn(x), before_leaf, "1", NULL,
+							 NULL));
+		assert_done(
+			tensor_node_register_hook(tensor_grad_fn(x), after_leaf, "2", NULL, NULL));
 		assert_done(tensor_backward(tensor_sum(x)));
 		assert_values(tensor_grad(x), 0, 10, 10);
 		assert_string_equal(order, "12");
@@ -327,12 +339,14 @@ static void failing_hook_ends_backward_with_an_error(void **state)
 						TENSOR_RETAIN_GRAPH),
 			     EINVAL, "shape [2, 3]");
 		tensor_hook_remove(h);
-		assert_done(tensor_node_register_prehook(tensor_grad_fn(y), node_fails, NULL, NULL, &h));
+		assert_done(tensor_node_register_prehook(tensor_grad_fn(y), node_fails, NULL, NULL,
+							 &h));
 		assert_fails(tensor_backward_ex(TENSOR_LIST(z), NULL, (tensor_list){ 0 }, NULL,
 						TENSOR_RETAIN_GRAPH),
 			     EDEADLK, "a hook of MulBackward");
 		tensor_hook_remove(h);
-		assert_done(tensor_node_register_hook(tensor_grad_fn(y), gives_too_much, NULL, NULL, &h));
+		assert_done(tensor_node_register_hook(tensor_grad_fn(y), gives_too_much, NULL, NULL,
+						      &h));
 		assert_fails(tensor_backward_ex(TENSOR_LIST(z), NULL, (tensor_list){ 0 }, NULL,
 						TENSOR_RETAIN_GRAPH),
 			     EINVAL, "requires none");
@@ -421,7 +435,8 @@ static void retained_gradients_add_up_and_end_with_the_tensor(void **state)
 			assert_done(tensor_chunk(x, 2, 0, part, 2));
 			assert_done(tensor_retain_grad(part[0]));
 			assert_done(tensor_retain_grad(part[1]));
-			z = tensor_keep(ok(tensor_sum(tensor_cat(TENSOR_LIST(part[0], part[1]), 0))));
+			z = tensor_keep(
+				ok(tensor_sum(tensor_cat(TENSOR_LIST(part[0], part[1]), 0))));
 		}
 		z = tensor_scope_add(z);
 		assert_done(tensor_backward(z));
@@ -478,7 +493,8 @@ static void *train(void *arg)
 			tensor_hook *h;
 			tensor *y = ok(tensor_mul_scalar(shared.leaf, S(2)));
 
-			assert_done(tensor_register_hook(shared.leaf, count_gradient, NULL, NULL, &h));
+			assert_done(
+				tensor_register_hook(shared.leaf, count_gradient, NULL, NULL, &h));
 			assert_done(tensor_register_hook(y, count_gradient, NULL, NULL, NULL));
 			assert_done(tensor_retain_grad(y));
 			assert_done(tensor_backward(tensor_sum(y)));
@@ -509,13 +525,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(hooks_run_in_order_and_replace_the_gradient, setup),
-		cmocka_unit_test_setup(hook_of_an_input_runs_once_before_its_gradient_is_returned, setup),
+		cmocka_unit_test_setup(hook_of_an_input_runs_once_before_its_gradient_is_returned,
+				       setup),
 		cmocka_unit_test_setup(hook_gets_the_sum_of_all_gradients, setup),
 		cmocka_unit_test_setup(hook_of_one_of_several_outputs, setup),
 		cmocka_unit_test_setup(hook_stays_with_the_value_before_an_in_place_change, setup),
 		cmocka_unit_test_setup(hook_of_a_base_and_of_its_view, setup),
 		cmocka_unit_test_setup(hook_is_differentiated_when_backward_is_recorded, setup),
-		cmocka_unit_test_setup(gradient_of_a_leaf_can_be_used_while_backward_continues, setup),
+		cmocka_unit_test_setup(gradient_of_a_leaf_can_be_used_while_backward_continues,
+				       setup),
 		cmocka_unit_test_setup(accumulated_hook_needs_a_leaf, setup),
 		cmocka_unit_test_setup(hooks_of_a_node_run_before_and_after_it, setup),
 		cmocka_unit_test_setup(hooks_of_a_leaf_s_node, setup),

@@ -127,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(every_formula_has_a_forward_mode),
 		cmocka_unit_test(statistics_have_no_gradient),
 	};
 

@@ -52,8 +52,7 @@ static void saved_tensors_in_half_precision(void **state)
 	tensor_scope {
 		tensor *x = leaf(ok(tensor_full(TENSOR_INTS(2), S(1.001), F32))), *y = NULL;
 
-		tensor_with_saved_hooks(&half)
-			y = ok(tensor_sum(tensor_mul(x, x)));
+		tensor_with_saved_hooks(&half) y = ok(tensor_sum(tensor_mul(x, x)));
 		assert_int_equal(packs, 2);
 		assert_int_equal(ends, 0);
 		assert_done(tensor_backward(y));
@@ -79,7 +78,8 @@ static void *to_file(tensor *t, void *ctx)
 	memcpy(p->sizes, tensor_sizes(t), sizeof(p->sizes));
 	p->at = ftell(ctx);
 	t = ok(tensor_contiguous(t));
-	assert_int_equal(fwrite(tensor_data(t), sizeof(float), tensor_numel(t), ctx), tensor_numel(t));
+	assert_int_equal(fwrite(tensor_data(t), sizeof(float), tensor_numel(t), ctx),
+			 tensor_numel(t));
 	return p;
 }
 
@@ -89,7 +89,8 @@ static tensor *from_file(void *packed, void *ctx)
 	tensor *t = tensor_empty((tensor_ints){ p->sizes, 2 }, F32);
 
 	fseek(ctx, p->at, SEEK_SET);
-	if (!t || fread(tensor_mutable_data(t), sizeof(float), tensor_numel(t), ctx) != (size_t)tensor_numel(t))
+	if (!t || fread(tensor_mutable_data(t), sizeof(float), tensor_numel(t), ctx) !=
+			  (size_t)tensor_numel(t))
 		return NULL;
 	return t;
 }
@@ -122,8 +123,7 @@ static void saved_tensors_in_a_file(void **state)
 		assert_done(tensor_backward(network(x, w)));
 		want = ok(tensor_clone(tensor_grad(w)));
 		assert_done(tensor_set_grad(w, NULL));
-		tensor_with_saved_hooks(&hooks)
-			y = ok(network(x, w));
+		tensor_with_saved_hooks(&hooks) y = ok(network(x, w));
 		assert_done(tensor_backward(y));
 		assert_same(want, tensor_grad(w));
 		assert_true(discards > 6);
@@ -167,7 +167,8 @@ static tensor *unpack_same(void *packed, void *ctx)
 
 static void failing_hooks_are_errors(void **state)
 {
-	const struct tensor_saved_hooks bad = { .pack = identity }, fails = { no_pack, no_unpack, NULL, NULL, NULL },
+	const struct tensor_saved_hooks bad = { .pack = identity },
+					fails = { no_pack, no_unpack, NULL, NULL, NULL },
 					late = { identity, no_unpack, drop_tensor, NULL, NULL },
 					wrong = { identity, unpack_sum, drop_tensor, NULL, NULL };
 
@@ -175,17 +176,15 @@ static void failing_hooks_are_errors(void **state)
 		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = NULL, *z = NULL;
 		bool ran = false;
 
-		tensor_with_saved_hooks(&bad)
-			ran = true;
+		tensor_with_saved_hooks(&bad) ran = true;
 		assert_false(ran);
-		assert_string_equal(tensor_last_error()->text, "saved_hooks: pack and unpack must be given");
+		assert_string_equal(tensor_last_error()->text,
+				    "saved_hooks: pack and unpack must be given");
 		tensor_with_saved_hooks(&fails)
 			assert_fails(tensor_mul(x, x), ECANCELED, "pack failed");
-		tensor_with_saved_hooks(&late)
-			y = ok(tensor_sum(tensor_mul(x, x)));
+		tensor_with_saved_hooks(&late) y = ok(tensor_sum(tensor_mul(x, x)));
 		assert_fails(tensor_backward(y), ECANCELED, "unpack failed");
-		tensor_with_saved_hooks(&wrong)
-			z = ok(tensor_sum(tensor_mul(x, x)));
+		tensor_with_saved_hooks(&wrong) z = ok(tensor_sum(tensor_mul(x, x)));
 		assert_fails(tensor_backward(z), EINVAL, "must return [2]");
 		assert_null(tensor_grad(x));
 	}
@@ -198,8 +197,7 @@ static void change_of_packed_memory_is_found(void **state)
 	tensor_scope {
 		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *h = ok(tensor_exp(x)), *y = NULL;
 
-		tensor_with_saved_hooks(&same)
-			y = ok(tensor_sum(tensor_mul(h, h)));
+		tensor_with_saved_hooks(&same) y = ok(tensor_sum(tensor_mul(h, h)));
 		ok(tensor_add_scalar_(h, S(1)));
 		assert_fails(tensor_backward(y), EINVAL, "changed in place");
 	}
@@ -212,17 +210,17 @@ static void packed_tensors_have_their_history(void **state)
 	tensor_scope {
 		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *g[1], *y = NULL;
 
-		tensor_with_saved_hooks(&same) {
+		tensor_with_saved_hooks(&same)
+		{
 			y = ok(tensor_mul(tensor_exp(x), x));
 			y = ok(tensor_sum(y));
 		}
-		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), g, TENSOR_CREATE_GRAPH));
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), g,
+					       TENSOR_CREATE_GRAPH));
 		assert_done(tensor_backward(tensor_sum(g[0])));
 		/* (x e^x)'' = (x + 2) e^x */
 		assert_values(tensor_grad(x), 1e-5, 3 * exp(1), 4 * exp(2));
-		tensor_with_saved_hooks(&half)
-			tensor_with_saved_hooks(NULL)
-				ok(tensor_mul(x, x));
+		tensor_with_saved_hooks(&half) tensor_with_saved_hooks(NULL) ok(tensor_mul(x, x));
 		assert_int_equal(packs, 0);
 	}
 }
@@ -251,7 +249,8 @@ static tensor *blocks(tensor *x, tensor *w, bool checkpoint)
 		tensor *in[2] = { x, w };
 
 		if (checkpoint)
-			assert_done(tensor_checkpoint(block, NULL, count_end, (tensor_list){ in, 2 }, &x, 1));
+			assert_done(tensor_checkpoint(block, NULL, count_end,
+						      (tensor_list){ in, 2 }, &x, 1));
 		else
 			assert_done(block(in, 2, &x, 1, NULL));
 	}
@@ -293,14 +292,16 @@ static void checkpoint_of_a_retained_graph_runs_again(void **state)
 
 		runs = 0;
 		y = ok(blocks(x, w, true));
-		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(w), g, TENSOR_RETAIN_GRAPH));
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(w), g,
+					       TENSOR_RETAIN_GRAPH));
 		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(w), again, 0));
 		assert_int_equal(runs, 9);
 		assert_same(g[0], again[0]);
 	}
 }
 
-static int square_twice(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs, void *ctx)
+static int square_twice(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs,
+			void *ctx)
 {
 	(void)ctx;
 	(void)ninputs;
@@ -315,7 +316,8 @@ static int nested(tensor *const *inputs, int ninputs, tensor **outputs, int nout
 	tensor *h = tensor_exp(inputs[0]);
 
 	(void)ninputs;
-	return tensor_checkpoint(ctx ? nested : square_twice, NULL, NULL, TENSOR_LIST(h), outputs, noutputs);
+	return tensor_checkpoint(ctx ? nested : square_twice, NULL, NULL, TENSOR_LIST(h), outputs,
+				 noutputs);
 }
 
 static void checkpoints_nest_and_are_differentiated_twice(void **state)
@@ -325,7 +327,8 @@ static void checkpoints_nest_and_are_differentiated_twice(void **state)
 
 		/* exp(exp(x))^4 */
 		assert_done(tensor_checkpoint(nested, &runs, NULL, TENSOR_LIST(x), &y, 1));
-		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), g, TENSOR_CREATE_GRAPH));
+		assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), g,
+					       TENSOR_CREATE_GRAPH));
 		assert_values(g[0], 1e-9, 4 * exp(0.25) * exp(4 * exp(0.25)));
 		assert_done(tensor_backward(tensor_sum(g[0])));
 		assert_values(tensor_grad(x), 1e-8,
@@ -333,7 +336,8 @@ static void checkpoints_nest_and_are_differentiated_twice(void **state)
 	}
 }
 
-static int changes_its_mind(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs, void *ctx)
+static int changes_its_mind(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs,
+			    void *ctx)
 {
 	int *calls = ctx;
 
@@ -353,15 +357,21 @@ static void failing_checkpoint_is_an_error(void **state)
 	tensor_scope {
 		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *h, *y, *in = NULL;
 
-		assert_fails(tensor_checkpoint(NULL, NULL, NULL, TENSOR_LIST(x), &y, 1), EINVAL, "NULL");
-		assert_fails(tensor_checkpoint(block, NULL, NULL, (tensor_list){ &in, 1 }, &y, 1), EINVAL, "NULL");
-		assert_fails(tensor_checkpoint(block, NULL, NULL, TENSOR_LIST(x), NULL, 1), EINVAL, "outputs");
+		assert_fails(tensor_checkpoint(NULL, NULL, NULL, TENSOR_LIST(x), &y, 1), EINVAL,
+			     "NULL");
+		assert_fails(tensor_checkpoint(block, NULL, NULL, (tensor_list){ &in, 1 }, &y, 1),
+			     EINVAL, "NULL");
+		assert_fails(tensor_checkpoint(block, NULL, NULL, TENSOR_LIST(x), NULL, 1), EINVAL,
+			     "outputs");
 		h = ok(tensor_exp(x));
-		assert_done(tensor_checkpoint(changes_its_mind, &calls, NULL, TENSOR_LIST(h), &y, 1));
+		assert_done(
+			tensor_checkpoint(changes_its_mind, &calls, NULL, TENSOR_LIST(h), &y, 1));
 		y = ok(tensor_sum(y));
-		assert_fails(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){ 0 }, NULL, TENSOR_RETAIN_GRAPH),
+		assert_fails(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){ 0 }, NULL,
+						TENSOR_RETAIN_GRAPH),
 			     EDOM, "checkpoint");
-		assert_fails(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){ 0 }, NULL, TENSOR_RETAIN_GRAPH),
+		assert_fails(tensor_backward_ex(TENSOR_LIST(y), NULL, (tensor_list){ 0 }, NULL,
+						TENSOR_RETAIN_GRAPH),
 			     EINVAL, "3 tensors, 2 when");
 		ok(tensor_zero_(h));
 		assert_fails(tensor_backward(y), EINVAL, "input [2] was changed in place");

@@ -139,6 +139,7 @@ int main(void)
 		cmocka_unit_test(gradient_is_symmetric),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(every_formula_has_a_forward_mode),
 	};
 
 	/* Exit status 77 means skipped: LAPACK is not installed. */

@@ -108,6 +108,7 @@ int main(void)
 		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(every_formula_has_a_forward_mode),
 	};
 
 	return cmocka_run_group_tests_name("fft", tests, NULL, NULL);

@@ -147,6 +147,7 @@ int main(void)
 		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(every_formula_agrees_with_differences),
 		cmocka_unit_test(every_formula_is_differentiable_again),
+		cmocka_unit_test(every_formula_has_a_forward_mode),
 		cmocka_unit_test(formulas_of_bags_agree_with_differences),
 	};
 

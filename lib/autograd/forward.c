@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Forward mode: the function of the forward key, for all operators. A view of a dual tensor is the same view of its
+ * tangent. For another operator y = f(x) with a derivative, backward gives g = J^T u for any u; g is linear in u, and its
+ * backward for the gradient t is J t, the tangent of y. So every operator whose formula can be differentiated has a
+ * forward mode. Operators that consist of others are left to these.
+ */
+#include "autograd/graph/dual.h"
+#include "autograd/graph/meta.h"
+#include "dispatch/boxed.h"
+
+#include "family/copy.h"
+#include "family/factory.h"
+#include "family/view.h"
+
+#include <tensor/autograd.h>
+
+#include <stdlib.h>
+
+/* The dual inputs of a call, and its arguments with aliases in their place, through which it is recorded. */
+struct call {
+	const tensor_op *op;
+	tensor_value *args;
+	int nargs, n;
+	tensor **x, **alias; /* x borrowed, alias in the open scope */
+	tensor **lists;	     /* elements of the lists in args */
+};
+
+static int64_t count_tensors(const tensor_value *args, int nargs)
+{
+	int64_t n = 0;
+
+	for (int i = 0; i < nargs; i++) {
+		if (args[i].kind == TENSOR_VALUE_TENSOR)
+			n++;
+		else if (args[i].kind == TENSOR_VALUE_TENSOR_LIST)
+			n += args[i].list.len;
+	}
+	return n;
+}
+
+/* The tensor through which an input of the call is recorded; in the open scope. NULL with the error set. */
+static tensor *recorded_input(struct call *c, tensor *t)
+{
+	tensor *a;
+
+	if (!t || !tangent_of(t))
+		return t;
+	for (int i = 0; i < c->n; i++)
+		if (c->x[i] == t)
+			return c->alias[i];
+	a = needs_grad(t) ? tensor_alias(t) : scope_own(thread(), tensor_new_detached(t));
+	if (!a || tensor_set_requires_grad(a, true) < 0)
+		return NULL;
+	c->x[c->n] = t;
+	c->alias[c->n++] = a;
+	return a;
+}
+
+static int call_init(struct call *c, const tensor_op *op, const tensor_value *args, int nargs)
+{
+	int64_t n = count_tensors(args, nargs), at = 0;
+	bool complete = true;
+
+	*c = (struct call){ .op = op, .nargs = nargs };
+	c->args = malloc((nargs + 1) * sizeof(*c->args));
+	c->x = calloc(3 * n + 1, sizeof(*c->x));
+	if (!c->args || !c->x)
+		return tensor_fail(ENOMEM, "%s: no memory for forward mode", op->schema.name);
+	c->alias = c->x + n;
+	c->lists = c->alias + n;
+	for (int i = 0; i < nargs; i++) {
+		tensor_value *v = &c->args[i];
+
+		*v = args[i];
+		if (v->kind == TENSOR_VALUE_TENSOR && v->t) {
+			v->t = recorded_input(c, v->t);
+			complete &= v->t != NULL;
+		} else if (v->kind == TENSOR_VALUE_TENSOR_LIST) {
+			for (int64_t k = 0; k < v->list.len; k++) {
+				c->lists[at + k] = recorded_input(c, args[i].list.data[k]);
+				complete &= c->lists[at + k] != NULL;
+			}
+			v->list.data = c->lists + at;
+			at += v->list.len;
+		}
+	}
+	return complete ? 0 : -thread()->error.code;
+}
+
+static void call_free(struct call *c)
+{
+	free(c->args);
+	free(c->x);
+}
+
+/* ---- tangents ---- */
+
+/* Tensors of this shape that stand for the gradients of y; in the open scope. */
+static int make_cotangents(tensor *const *y, tensor **u, int n)
+{
+	for (int i = 0; i < n; i++) {
+		u[i] = tensor_zeros_like(y[i], (tensor_options){ 0 });
+		if (!u[i] || tensor_set_requires_grad(u[i], true) < 0)
+			return -thread()->error.code;
+	}
+	return 0;
+}
+
+/* Keeps the gradients that depend on the cotangents, with the tangents that belong to them. */
+static int select_linear(const struct call *c, tensor **g, tensor **tangents)
+{
+	int n = 0;
+
+	for (int i = 0; i < c->n; i++)
+		if (g[i] && needs_grad(g[i])) {
+			g[n] = g[i];
+			tangents[n++] = c->x[i]->tangent;
+		}
+	return n;
+}
+
+/*
+ * The tangents of the results y[], which were recorded; in the open scope, NULL for zero. tmp has space for n cotangents
+ * and twice the number of inputs.
+ */
+static int compute_tangents(const struct call *c, tensor *const *y, tensor **ty, int n,
+			    tensor **tmp, bool record)
+{
+	tensor **u = tmp, **g = u + n, **tangents = g + c->n;
+	int err = make_cotangents(y, u, n), count;
+
+	if (!err)
+		err = tensor_backward_ex((tensor_list){ y, n }, u, (tensor_list){ c->alias, c->n },
+					 g, TENSOR_CREATE_GRAPH);
+	if (err)
+		return err;
+	count = select_linear(c, g, tangents);
+	if (!count)
+		return 0;
+	return tensor_backward_ex((tensor_list){ g, count }, tangents, (tensor_list){ u, n }, ty,
+				  record ? TENSOR_CREATE_GRAPH : 0);
+}
+
+/* compute_tangents() for those of the results that were recorded. */
+static int tangents_of_results(const struct call *c, tensor_value *rets, int nrets, tensor **ty,
+			       bool record)
+{
+	tensor **tmp = calloc(3 * nrets + 2 * c->n + 1, sizeof(*tmp)), **y, **t;
+	int n = 0, err = 0;
+
+	if (!tmp)
+		return tensor_fail(ENOMEM, "%s: no memory for forward mode", c->op->schema.name);
+	y = tmp;
+	t = y + nrets;
+	for (int i = 0; i < nrets; i++)
+		if (rets[i].kind == TENSOR_VALUE_TENSOR && rets[i].t && needs_grad(rets[i].t))
+			y[n++] = rets[i].t;
+	if (n)
+		err = compute_tangents(c, y, t, n, t + nrets, record);
+	for (int i = 0, k = 0; i < nrets && !err; i++)
+		ty[i] = k < n && rets[i].t == y[k] ? t[k++] : NULL;
+	free(tmp);
+	return err;
+}
+
+static bool any_needs_grad(const tensor_value *args, int nargs)
+{
+	for (int i = 0; i < nargs; i++) {
+		if (args[i].kind == TENSOR_VALUE_TENSOR && args[i].t && needs_grad(args[i].t))
+			return true;
+		for (int64_t k = 0;
+		     args[i].kind == TENSOR_VALUE_TENSOR_LIST && k < args[i].list.len; k++)
+			if (needs_grad(args[i].list.data[k]))
+				return true;
+	}
+	return false;
+}
+
+/* ---- a functional operator ---- */
+
+/* Results without the history that only the computation of tangents needed, with their tangents. */
+static int finish_results(tensor_value *rets, int nrets, tensor **ty, bool record)
+{
+	for (int i = 0; i < nrets; i++) {
+		tensor *plain;
+
+		if (rets[i].kind != TENSOR_VALUE_TENSOR || !rets[i].t)
+			continue;
+		if (!record && needs_grad(rets[i].t)) {
+			plain = tensor_new_detached(rets[i].t);
+			if (!plain)
+				return -thread()->error.code;
+			tensor_put(rets[i].t);
+			rets[i].t = plain;
+		}
+		if (ty[i] && dual_set(rets[i].t, ty[i]) < 0)
+			return -thread()->error.code;
+	}
+	return 0;
+}
+
+static void drop_results(tensor_value *rets, int nrets)
+{
+	for (int i = 0; i < nrets; i++) {
+		if (rets[i].kind == TENSOR_VALUE_TENSOR)
+			tensor_put(rets[i].t);
+		rets[i] = (tensor_value){ 0 };
+	}
+}
+
+static int forward_function(struct call *c, tensor_value *rets, int nrets, bool record)
+{
+	tensor **ty = calloc(nrets + 1, sizeof(*ty));
+	int err;
+
+	if (!ty)
+		return tensor_fail(ENOMEM, "%s: no memory for forward mode", c->op->schema.name);
+	err = boxed_call_past(c->op, 0, c->args, c->nargs, rets, nrets);
+	if (!err) {
+		err = tangents_of_results(c, rets, nrets, ty, record);
+		if (!err)
+			err = finish_results(rets, nrets, ty, record);
+		if (err)
+			drop_results(rets, nrets);
+	}
+	free(ty);
+	return err;
+}
+
+/* ---- a view ---- */
+
+/* as_strided counts the offset from the begin of the storage. */
+static void move_offset(tensor_value *of_tangent, const tensor *x)
+{
+	tensor_value *offset = &of_tangent[3];
+
+	if (offset->kind == TENSOR_VALUE_INT)
+		offset->i += x->tangent->offset - x->offset;
+}
+
+/* The same view of the tensor and of its tangent. */
+static int forward_view(const tensor_op *op, const tensor_value *args, int nargs,
+			tensor_value *rets, int nrets)
+{
+	tensor_value *of_tangent = calloc(nargs + nrets + 1, sizeof(*of_tangent)), *views;
+	int err;
+
+	if (!of_tangent)
+		return tensor_fail(ENOMEM, "%s: no memory for forward mode", op->schema.name);
+	views = of_tangent + nargs;
+	memcpy(of_tangent, args, nargs * sizeof(*args));
+	of_tangent[0].t = args[0].t->tangent;
+	if (!strcmp(op->name, "as_strided"))
+		move_offset(of_tangent, args[0].t);
+	err = boxed_call_past(op, 0, args, nargs, rets, nrets);
+	if (!err) {
+		err = boxed_call_past(op, 0, of_tangent, nargs, views, nrets);
+		for (int i = 0; i < nrets && !err; i++)
+			if (rets[i].kind == TENSOR_VALUE_TENSOR && rets[i].t)
+				err = dual_set(rets[i].t, views[i].t);
+		drop_results(views, nrets);
+		if (err)
+			drop_results(rets, nrets);
+	}
+	free(of_tangent);
+	return err;
+}
+
+static bool has_tag(const tensor_op *op, const char *tag)
+{
+	for (const char *const *t = op->schema.tags; *t; t++)
+		if (!strcmp(*t, tag))
+			return true;
+	return false;
+}
+
+static bool is_view(const tensor_op *op, const tensor_value *args, int nargs)
+{
+	return has_tag(op, "view") && nargs && args[0].kind == TENSOR_VALUE_TENSOR &&
+	       tangent_of(args[0].t);
+}
+
+/* ---- an in-place operator ---- */
+
+/* Copies the value and the tangent that were computed for a copy of self to self. */
+static int take_value(tensor *self, tensor *computed, tensor *tangent, bool record)
+{
+	tensor *to = tangent || tangent_of(self) ? dual_tangent(self) : NULL;
+	int err = 0;
+
+	if ((tangent || tangent_of(self)) && !to)
+		return -thread()->error.code;
+	if (!tensor_copy_(self, record ? computed : tensor_detach(computed)))
+		err = -thread()->error.code;
+	else if (to && !(tangent ? tensor_copy_(to, tangent) : tensor_zero_(to)))
+		err = -thread()->error.code;
+	return err;
+}
+
+/* The operator changes a copy of self, whose value self takes afterwards. */
+static int forward_inplace(struct call *c, const tensor_value *args, tensor_value *rets, int nrets,
+			   bool record, bool record_tangent)
+{
+	struct tensor_thread *th = thread();
+	tensor *self = args[0].t, *copy = tensor_clone(c->args[0].t), *ty = NULL;
+	tensor_value result = { .kind = TENSOR_VALUE_TENSOR };
+	int err;
+
+	if (!copy)
+		return -th->error.code;
+	c->args[0].t = copy;
+	err = boxed_call_past(c->op, 0, c->args, c->nargs, rets, nrets);
+	if (err)
+		return err;
+	result.t = copy;
+	err = tangents_of_results(c, &result, 1, &ty, record_tangent);
+	if (err)
+		return err;
+	th->grad_enabled = record_tangent;
+	err = take_value(self, copy, ty, record);
+	rets[0] = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = self };
+	return err;
+}
+
+/* ---- the function of the key ---- */
+
+static int differentiate(const tensor_op *op, const tensor_value *args, int nargs,
+			 tensor_value *rets, int nrets)
+{
+	bool enabled = thread()->grad_enabled, record = enabled && any_needs_grad(args, nargs);
+	struct forward_guard guard = forward_guard_enter(enabled);
+	struct tensor_scope_guard scope = tensor_scope_enter();
+	struct call c = { 0 };
+	int err;
+
+	if (is_view(op, args, nargs)) {
+		err = forward_view(op, args, nargs, rets, nrets);
+	} else {
+		thread()->grad_enabled = true;
+		err = call_init(&c, op, args, nargs);
+		if (!err && op->variant == VARIANT_INPLACE)
+			err = forward_inplace(&c, args, rets, nrets, record, enabled);
+		else if (!err)
+			err = forward_function(&c, rets, nrets, record);
+		call_free(&c);
+	}
+	scope_leave(&scope);
+	forward_guard_leave(guard);
+	return err;
+}
+
+static int forward(const tensor_op *op, enum tensor_key key, const tensor_value *args, int nargs,
+		   tensor_value *rets, int nrets, void *ctx)
+{
+	(void)ctx;
+	if (!tensor_op_has_kernel(op, TENSOR_KEY_AUTOGRAD) || !strcmp(op->name, "detach"))
+		return boxed_call_past(op, KEY_BIT(key), args, nargs, rets, nrets);
+	if (op->variant == VARIANT_OUT)
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: an out form has no forward mode; use the function",
+				   op->schema.name);
+	return differentiate(op, args, nargs, rets, nrets);
+}
+
+INIT(INIT_HOOKS) static void register_forward(void)
+{
+	tensor_register_fallback(TENSOR_KEY_FORWARD, forward, NULL);
+}
