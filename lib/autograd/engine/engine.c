@@ -16,6 +16,7 @@
 #include "base/trace.h"
 #include "family/factory.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 /* Arguments of a node; on the stack unless the node has many. */
@@ -415,7 +416,7 @@ static void run_at_end(struct task *k)
 	}
 }
 
-int engine_run(const struct engine_call *call)
+static int run_here(const struct engine_call *call)
 {
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard scope;
@@ -448,6 +449,65 @@ int engine_run(const struct engine_call *call)
 	th->inference = inference;
 	th->exclude = exclude;
 	scope_leave(&scope);
+	return err;
+}
+
+/* ---- backwards inside of backwards ---- */
+
+/* A hook or a function of the program that calls backward uses the stack further; beyond this depth, that of another
+ * thread. */
+#define MOST_DEPTH 60
+
+struct elsewhere {
+	const struct engine_call *call;
+	const struct tensor_thread *from;
+	struct tensor_error error;
+	int err;
+};
+
+static void *run_elsewhere(void *arg)
+{
+	struct elsewhere *e = arg;
+	struct tensor_thread *th = thread();
+
+	th->include = e->from->include;
+	th->exclude = e->from->exclude;
+	th->anomaly = e->from->anomaly;
+	th->grad_enabled = e->from->grad_enabled;
+	e->err = engine_run(e->call);
+	e->error = th->error;
+	return NULL;
+}
+
+/* Runs the backward on a thread that is made for it, and waits for it. */
+static int run_on_new_stack(const struct engine_call *call)
+{
+	struct tensor_thread *th = thread();
+	struct elsewhere e = { .call = call, .from = th };
+	pthread_t id;
+	int err = pthread_create(&id, NULL, run_elsewhere, &e);
+
+	if (err)
+		return tensor_fail(err, "backward: no thread for a backward inside of %u others: %s",
+				   MOST_DEPTH, strerror(err));
+	pthread_join(id, NULL);
+	if (e.err)
+		th->error = e.error;
+	return e.err;
+}
+
+int engine_run(const struct engine_call *call)
+{
+	struct autograd_thread *at = autograd_thread(thread());
+	int err;
+
+	if (!at)
+		return -ENOMEM;
+	if (unlikely(at->depth >= MOST_DEPTH))
+		return run_on_new_stack(call);
+	at->depth++;
+	err = run_here(call);
+	at->depth--;
 	return err;
 }
 
