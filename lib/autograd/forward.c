@@ -96,11 +96,12 @@ static void call_free(struct call *c)
 
 /* ---- tangents ---- */
 
-/* Tensors of this shape that stand for the gradients of y; in the open scope. */
+/* Tensors that stand for the gradients of y; in the open scope. Of ones: some formulas (logcumsumexp) are linear in the
+ * gradient as a function, but are computed by way of its logarithm. */
 static int make_cotangents(tensor *const *y, tensor **u, int n)
 {
 	for (int i = 0; i < n; i++) {
-		u[i] = tensor_zeros_like(y[i], (tensor_options){ 0 });
+		u[i] = tensor_ones_like(y[i], (tensor_options){ 0 });
 		if (!u[i] || tensor_set_requires_grad(u[i], true) < 0)
 			return -thread()->error.code;
 	}

@@ -168,7 +168,8 @@ static int call_after(const struct tensor_hook *h, void *arg)
 
 	if (!now)
 		return tensor_fail(ENOMEM, "backward: no memory for hooks");
-	memcpy(now, c->grads, n * sizeof(*now));
+	if (n)
+		memcpy(now, c->grads, n * sizeof(*now));
 	err = h->fn.after(now, n, c->output_grads, c->n->noutputs, h->ctx);
 	for (int i = 0; i < n && err >= 0; i++) {
 		const struct edge *e = &c->n->edges[i];
