@@ -488,7 +488,8 @@ static int run_on_new_stack(const struct engine_call *call)
 	int err = pthread_create(&id, NULL, run_elsewhere, &e);
 
 	if (err)
-		return tensor_fail(err, "backward: no thread for a backward inside of %u others: %s",
+		return tensor_fail(err,
+				   "backward: no thread for a backward inside of %u others: %s",
 				   MOST_DEPTH, strerror(err));
 	pthread_join(id, NULL);
 	if (e.err)

@@ -14,14 +14,6 @@ static inline size_t round8(size_t n)
 	return (n + 7) & ~(size_t)7;
 }
 
-struct autograd_thread *autograd_thread_init(struct tensor_thread *th)
-{
-	th->autograd = calloc(1, sizeof(struct autograd_thread));
-	if (!th->autograd)
-		tensor_fail(ENOMEM, "autograd: no memory for the thread's state");
-	return th->autograd;
-}
-
 /* AddressSanitizer watches allocations: every node is one of its own. */
 #ifdef __SANITIZE_ADDRESS__
 #define NODE_KEEP (-1)

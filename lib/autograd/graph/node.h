@@ -12,6 +12,7 @@
 #define TENSOR_AUTOGRAD_NODE_H
 
 #include "autograd/graph/lock.h"
+#include "autograd/graph/state.h"
 #include "core/tensor_impl.h"
 #include "dispatch/dispatch.h"
 
@@ -173,28 +174,6 @@ static inline void node_describe(tensor_node *n, unsigned nr, const tensor *t)
 {
 	n->outputs[nr] = (struct output){ node_ints(n, (tensor_ints){ t->sizes, t->ndim }).data,
 					  t->dtype, t->ndim, t->device };
-}
-
-/* ---- memory of a thread ---- */
-
-#define NODE_CLASSES 16
-#define NODE_STEP    64u
-
-struct autograd_thread {
-	uint64_t seq;
-	struct pack_hooks *pack_hooks; /* the innermost scope, see pack.h */
-	struct task *current;	       /* the innermost backward of the thread */
-	unsigned depth;		       /* backwards that run inside of each other on this stack */
-	struct task *spare;	       /* arrays of a finished task, for the next backward */
-	struct magazine nodes[NODE_CLASSES];
-};
-
-struct autograd_thread *autograd_thread_init(struct tensor_thread *th);
-
-/* NULL with the error set. */
-static inline struct autograd_thread *autograd_thread(struct tensor_thread *th)
-{
-	return likely(th->autograd) ? th->autograd : autograd_thread_init(th);
 }
 
 #endif

@@ -2,7 +2,7 @@
 /* Packing and unpacking of saved tensors (pack.h). */
 #include "autograd/graph/pack.h"
 
-#include "autograd/graph/node.h"
+#include "autograd/graph/state.h"
 
 #include <stdlib.h>
 

@@ -5,6 +5,7 @@
  */
 #include "autograd.h"
 
+#include <tensor/function.h>
 #include <unistd.h>
 
 #include "tests/fuzz/calls/fail.c" /* replaces malloc() in this program */
@@ -135,6 +136,121 @@ static tensor *batch_norm_with_graph(void)
 		       NULL;
 }
 
+/* ---- autograd ---- */
+
+static tensor *same(tensor *grad, void *ctx)
+{
+	(void)ctx;
+	return tensor_mul_scalar(grad, S(1));
+}
+
+static int nothing(tensor *leaf, void *ctx)
+{
+	(void)leaf;
+	(void)ctx;
+	return 0;
+}
+
+static tensor *hooks(void)
+{
+	tensor *y = tensor_exp(x);
+	tensor_hook *h = NULL;
+	int err;
+
+	if (!y || tensor_register_hook(y, same, NULL, NULL, NULL) < 0 ||
+	    tensor_retain_grad(y) < 0 ||
+	    tensor_register_post_accumulate_grad_hook(x, nothing, NULL, NULL, &h) < 0)
+		return NULL;
+	err = tensor_backward(tensor_sum(y));
+	tensor_hook_remove(h);
+	return err < 0 ? NULL : y;
+}
+
+static int cube_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
+			int nout)
+{
+	(void)nin;
+	(void)nout;
+	out[0] = tensor_mul(tensor_mul(in[0], in[0]), in[0]);
+	return out[0] ? tensor_function_save(ctx, TENSOR_LIST(in[0], out[0])) : -1;
+}
+
+static int cube_backward(tensor_function_ctx *ctx, tensor *const *grads, int n, tensor **out,
+			 int nin)
+{
+	tensor *in = tensor_function_saved(ctx, 0);
+
+	(void)n;
+	(void)nin;
+	out[0] = in ? tensor_mul(grads[0], tensor_mul_scalar(tensor_mul(in, in), S(3))) : NULL;
+	return out[0] ? 0 : -1;
+}
+
+static const struct tensor_function cube = { "Cube", cube_forward, cube_backward, 0 };
+
+static tensor *function_of_the_program(void)
+{
+	tensor *y;
+
+	return tensor_function_apply(&cube, NULL, NULL, TENSOR_LIST(x), &y, 1) < 0 ?
+		       NULL :
+		       with_backward(y);
+}
+
+static int run_cube(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	(void)nin;
+	(void)nout;
+	(void)ctx;
+	out[0] = tensor_mul(tensor_mul(in[0], in[0]), in[0]);
+	return out[0] ? 0 : -1;
+}
+
+static tensor *checkpoint(void)
+{
+	tensor *y;
+
+	return tensor_checkpoint(run_cube, NULL, NULL, TENSOR_LIST(x), &y, 1) < 0 ?
+		       NULL :
+		       with_backward(y);
+}
+
+static tensor *forward_mode(void)
+{
+	tensor *y, *t;
+
+	return tensor_jvp(run_cube, NULL, TENSOR_LIST(square), &square, &y, &t, 1) < 0 ? NULL : t;
+}
+
+static void *pack_clone(tensor *t, void *ctx)
+{
+	(void)ctx;
+	t = tensor_clone(t);
+	return t ? tensor_keep(t) : NULL;
+}
+
+static tensor *unpack_clone(void *packed, void *ctx)
+{
+	(void)ctx;
+	return tensor_clone(packed);
+}
+
+static void discard_clone(void *packed, void *ctx)
+{
+	(void)ctx;
+	tensor_release(packed);
+}
+
+static tensor *saved_hooks(void)
+{
+	const struct tensor_saved_hooks clones = { pack_clone, unpack_clone, discard_clone, NULL,
+						   NULL };
+	tensor *y = NULL;
+
+	tensor_with_saved_hooks(&clones) y = tensor_mul(x, x);
+	return y ? with_backward(y) : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -160,6 +276,16 @@ int main(int argc, char **argv)
 		  NULL, attention },
 		{ "batch_norm_without_memory_fails", operator_without_memory_gives_enomem, NULL,
 		  NULL, batch_norm },
+		{ "hooks_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  hooks },
+		{ "function_of_the_program_without_memory_fails",
+		  operator_without_memory_gives_enomem, NULL, NULL, function_of_the_program },
+		{ "checkpoint_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, checkpoint },
+		{ "forward_mode_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, forward_mode },
+		{ "saved_hooks_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, saved_hooks },
 	};
 
 	/* Otherwise tensors would use blocks that the thread has cached, without an allocation. */
