@@ -135,7 +135,7 @@ TENSOR_EXPORT const char *tensor_node_saved_name(const tensor_node *node, int i)
 {
 	int slot = saved_slot(node, i);
 
-	return slot < 0 ? NULL : node->type->saved_names[slot];
+	return slot < 0 ? NULL : node_saved_name(node, slot);
 }
 
 /* The caller holds the node's lock and has opened a scope. */

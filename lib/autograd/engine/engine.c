@@ -229,6 +229,12 @@ static int run_leaf(const struct task *k, struct node_state *s)
 	return gradient_accumulate(s->node, grad, k->call->record);
 }
 
+static __attribute__((noinline)) int run_traced_leaf(const struct task *k, struct node_state *s)
+{
+	TRACE_SPAN("backward", s->node->type->name);
+	return run_leaf(k, s);
+}
+
 /* All gradients of a node have arrived. Those of a leaf are accumulated at once, so that they are not kept
  * until the end; another node becomes ready. */
 static int complete(struct task *k, uint32_t index)
@@ -246,7 +252,9 @@ static int complete(struct task *k, uint32_t index)
 		err = arrived_hooks(s);
 	if (!err && s->capture >= 0)
 		capture(k, s);
-	return err || !s->needed ? err : run_leaf(k, s);
+	if (err || !s->needed)
+		return err;
+	return trace_on() ? run_traced_leaf(k, s) : run_leaf(k, s);
 }
 
 /* Accumulates out[] (consumed) at the ends of the edges. */

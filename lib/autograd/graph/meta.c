@@ -75,10 +75,12 @@ void meta_free(struct autograd_meta *m)
 
 	for (; m; m = next) {
 		tensor_node *fn = m->fn;
-		tensor *grad = m->grad;
+		tensor *grad;
 
+		/* First: a backward on another thread may be storing a gradient. */
 		if (unlikely(m->retains_grad))
 			hooks_forget(m);
+		grad = m->grad;
 		next = m->retired;
 		m->grad = NULL;
 		m->retired = NULL;

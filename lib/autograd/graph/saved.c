@@ -63,12 +63,12 @@ int node_save_copy(tensor_node *n, int slot, tensor *t, int source)
 	return err;
 }
 
-static const char *saved_name(const tensor_node *n, int slot)
+const char *node_saved_name(const tensor_node *n, int slot)
 {
 	const char *const *name = n->type->saved_names;
 
 	if (!name)
-		return "?";
+		return "saved";
 	while (slot-- > 0 && name[1])
 		name++;
 	return *name;
@@ -117,7 +117,7 @@ tensor *node_unpack(tensor_node *n, int slot)
 		return tensor_fail_null(EINVAL,
 					"backward of %s (%s): saved tensor %s %s was "
 					"changed in place: expected version %u, found %u",
-					n->type->op, n->type->name, saved_name(n, slot),
+					n->type->op, n->type->name, node_saved_name(n, slot),
 					SHAPE_STR(s->t), s->version, tensor_version(s->t));
 	if (unlikely(th->grad_enabled))
 		return scope_own(th, with_history(n, s, s->t));

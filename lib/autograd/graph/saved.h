@@ -32,6 +32,8 @@ static inline tensor_list node_list(tensor_node *n, int64_t len)
 	return list;
 }
 
+/* The name of the saved tensor in a slot: "self"; "saved" for a node without names. */
+const char *node_saved_name(const tensor_node *n, int slot);
 /* A copy of s that is never freed; the number of different strings is limited to 64. */
 const char *node_string(const char *s);
 /* Releases what a slot holds. */

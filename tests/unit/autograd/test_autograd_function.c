@@ -79,6 +79,9 @@ static void gradients_and_second_gradients(void **state)
 		assert_name(tensor_grad_fn(out[0]), "ExpMulBackward");
 		assert_ptr_equal(tensor_grad_fn(out[0]), tensor_grad_fn(out[1]));
 		assert_int_equal(destroyed, 0);
+		assert_int_equal(tensor_node_saved(tensor_grad_fn(out[0])), 2);
+		assert_string_equal(tensor_node_saved_name(tensor_grad_fn(out[0]), 1), "saved");
+		assert_same(ok(tensor_node_saved_get(tensor_grad_fn(out[0]), 0)), out[0]);
 	}
 	assert_int_equal(destroyed, 1);
 }
