@@ -21,6 +21,10 @@ quote := '
 ifneq ($(findstring $(quote),$(PREFIX)),)
 $(error PREFIX contains a quotation mark ('): $(PREFIX))
 endif
+# `make install PREFIX=$UNSET` would write to /.
+ifneq ($(filter install% uninstall%,$(MAKECMDGOALS)),)
+$(if $(strip $(PREFIX)),,$(error PREFIX is empty))
+endif
 ifneq ($(findstring $(newline),$(PREFIX)),)
 $(error PREFIX contains a control character)
 endif

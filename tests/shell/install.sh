@@ -317,6 +317,175 @@ uninstall_without_a_record_removes_nothing() {
 	cmp include/tensor/tensor.h "$tmp/work/other/include/tensor/tensor.h"
 }
 
+# files_of FOLDER ACTION [PART...]: packaging/install-files alone, with three files and a link.
+files_of() {
+	local DESTDIR='' PREFIX=$1 LIBDIR=${libdir-$1/lib} DATADIR=$1/share name
+	shift
+	for name in PREFIX LIBDIR DATADIR; do export "${name?}"; done
+	export DESTDIR BINDIR=$PREFIX/bin INCLUDEDIR=$PREFIX/include MANDIR=$DATADIR/man PKGCONFIGDIR=$LIBDIR/pkgconfig \
+		CMAKEDIR=$LIBDIR/cmake GDBDIR=$DATADIR/gdb COMPDIR=$DATADIR/bash ZSHCOMPDIR=$DATADIR/zsh FISHCOMPDIR=$DATADIR/fish \
+		SYSLIBDIR=$tmp/system DKMSDIR=$tmp/src/tensor-1 SYSTEM_PREFIX=no VERSION=1 SOVERSION=0
+	printf '%s\n' 'lib 0644 Makefile LIBDIR/one' 'lib 0644 README.md LIBDIR/two' 'lib link one LIBDIR/link' \
+		'dev 0644 Makefile INCLUDEDIR/tensor/three' >"$tmp/work/list"
+	if [ "$1" = install ]; then packaging/install-files install "$tmp/work/list"; else packaging/install-files "$@"; fi
+}
+
+prefix_that_ends_in_a_space_is_not_another_folder() {
+	mkdir -p "$tmp/end/a"
+	files_of "$tmp/end/a " install
+	files_of "$tmp/end/a " uninstall lib dev
+	[ -d "$tmp/end/a" ] && [ ! -e "$tmp/end/a " ]
+	rm -r "$tmp/end"
+}
+
+empty_prefix_is_refused() {
+	fails make --no-print-directory -n install-dev PREFIX= DESTDIR="$tmp/bad" 2>"$tmp/work/said"
+	grep 'PREFIX is empty' "$tmp/work/said"
+	fails make --no-print-directory uninstall PREFIX= DESTDIR="$tmp/bad" 2>/dev/null
+}
+
+uninstall_removes_nothing_outside_of_its_folders() {
+	local own=$tmp/own path
+	mkdir -p "$tmp/victims/empty" "$tmp/system/udev" "$tmp/src/tensor-0/kmod"
+	touch "$tmp/victims/file" "$tmp/system/udev/mine.rules" "$tmp/system/udev/60-tensor.rules" "$tmp/src/tensor-0/kmod/a.c"
+	files_of "$own" install
+	for path in "$tmp/victims/file" "$own/../victims/file" "$own/lib/../../victims/file" "$own/./../victims/file" \
+		"$tmp/system/udev/60-tensor.rules" "$tmp/src/tensor-0/kmod/a.c"; do
+		printf 'lib\t%s\n' "$path"
+	done >>"$own/share/devtensor/manifest"
+	printf 'system\t%s\n' "$tmp/system/udev/mine.rules" "$tmp/system/udev/60-tensor.rules" >>"$own/share/devtensor/manifest"
+	printf 'dkms\t%s\ndir\t%s\n' "$tmp/src/tensor-0/kmod/a.c" "$tmp/victims/empty" >>"$own/share/devtensor/manifest"
+	fails files_of "$own" uninstall lib dev system dkms 2>"$tmp/work/said"
+	[ "$(grep -c 'not in the folders of this call' "$tmp/work/said")" = 8 ] || { cat "$tmp/work/said"; exit 1; }
+	[ -e "$tmp/victims/file" ] && [ -d "$tmp/victims/empty" ] && [ -e "$tmp/system/udev/mine.rules" ]
+	[ ! -e "$tmp/system/udev/60-tensor.rules" ] && [ ! -e "$tmp/src/tensor-0/kmod/a.c" ]
+	[ "$(find "$own" -type f)" = "$own/share/devtensor/manifest" ]
+	rm -r "$own" "$tmp/victims" "$tmp/system" "$tmp/src"
+}
+
+# With the variables of the installation a second call removes them.
+files_of_another_libdir_stay_in_the_record() {
+	libdir="$tmp/far/lib" files_of "$tmp/near" install
+	fails files_of "$tmp/near" uninstall lib dev 2>"$tmp/work/said"
+	[ -e "$tmp/far/lib/one" ]
+	libdir="$tmp/far/lib" files_of "$tmp/near" uninstall lib dev
+	[ ! -e "$tmp/far" ] && [ ! -e "$tmp/near" ]
+}
+
+file_that_was_there_before_is_left() {
+	local own=$tmp/had
+	mkdir -p "$own/lib" "$own/target"
+	echo mine >"$own/lib/one"
+	echo mine >"$own/target/kept"
+	ln -s "$own/target" "$own/lib/two"
+	files_of "$own" install
+	files_of "$own" install
+	cmp Makefile "$own/lib/one"
+	[ ! -L "$own/lib/two" ] && cmp README.md "$own/lib/two"
+	files_of "$own" uninstall lib dev >"$tmp/work/said"
+	[ "$(grep -c 'a file was there before' "$tmp/work/said")" = 2 ]
+	[ "$(cd "$own" && find . -type f | sort | xargs)" = "./lib/one ./lib/two ./target/kept" ]
+	rm -r "$own"
+}
+
+# A path of a file that is a folder: nothing is written, not even into the folder.
+folder_in_the_place_of_a_file_is_refused() {
+	local name
+	for name in one link; do
+		mkdir -p "$tmp/place/lib/$name"
+		fails files_of "$tmp/place" install 2>"$tmp/work/said"
+		grep "a folder has the name of a file: $tmp/place/lib/$name" "$tmp/work/said"
+		[ "$(find "$tmp/place" -mindepth 1 | sort | xargs)" = "$tmp/place/lib $tmp/place/lib/$name" ]
+		rm -r "$tmp/place"
+	done
+}
+
+folder_that_became_a_link_is_not_followed() {
+	local own=$tmp/turned
+	files_of "$own" install
+	rm -r "$own/lib"
+	mkdir "$tmp/foreign"
+	echo mine >"$tmp/foreign/one"
+	ln -s "$tmp/foreign" "$own/lib"
+	fails files_of "$own" uninstall lib dev 2>"$tmp/work/said"
+	grep "$own/lib became a symbolic link" "$tmp/work/said"
+	[ -e "$tmp/foreign/one" ] && [ -e "$own/share/devtensor/manifest" ] && [ ! -e "$own/include" ]
+	# After the repair the record still has the files.
+	rm "$own/lib"
+	mkdir "$own/lib"
+	files_of "$own" uninstall lib dev
+	[ ! -e "$own" ]
+	# A link at the time of the installation is followed.
+	mkdir "$own"
+	ln -s "$tmp/foreign" "$own/lib"
+	files_of "$own" install
+	files_of "$own" uninstall lib dev >/dev/null
+	[ "$(ls "$tmp/foreign")" = one ] && [ -L "$own/lib" ]
+	rm -r "$own" "$tmp/foreign"
+}
+
+# The shim stands for a mounted folder, and for one without permission.
+folder_that_cannot_be_removed_stays_in_the_record() {
+	local own=$tmp/stuck name
+	for name in include share; do
+		files_of "$own" install
+		mkdir -p "$tmp/work/stuck"
+		printf '#!/bin/bash\ncase "$*" in *stuck/%s) exit 1 ;; esac\nexec /usr/bin/rmdir "$@"\n' "$name" >"$tmp/work/stuck/rmdir"
+		chmod 755 "$tmp/work/stuck/rmdir"
+		PATH="$tmp/work/stuck:$PATH" fails files_of "$own" uninstall lib dev 2>"$tmp/work/said"
+		grep 'could not be removed' "$tmp/work/said"
+		grep -x "dir	$own/$name" "$own/share/devtensor/manifest"
+		files_of "$own" uninstall lib dev
+		[ ! -e "$own" ]
+	done
+}
+
+# SIGKILL before the record has its name: the shim stands for each moment of begin_record().
+install_that_is_killed_before_the_record_leaves_nothing() {
+	local own=$tmp/killed command at
+	mkdir -p "$own" "$tmp/work/kill"
+	for command in mkdir cp chmod mv; do
+		for at in 1 2; do
+			printf '#!/bin/bash\necho >>%q\n[ "$(wc -l <%q)" -lt %d ] || kill -KILL $PPID\nexec /usr/bin/%s "$@"\n' \
+				"$tmp/work/killed" "$tmp/work/killed" $at $command >"$tmp/work/kill/$command"
+			chmod 755 "$tmp/work/kill/$command"
+			rm -f "$tmp/work/killed"
+			PATH="$tmp/work/kill:$PATH" files_of "$own" install >/dev/null 2>&1 || true
+			while fails flock -n packaging/install-files true; do sleep 0.1; done
+			files_of "$own" uninstall lib dev >/dev/null
+			[ -z "$(ls -A "$own")" ] || { echo "$command $at"; find "$own"; exit 1; }
+			mkdir -p "$own"
+		done
+		rm "$tmp/work/kill/$command"
+	done
+	rmdir "$own"
+}
+
+record_that_cannot_be_read_gives_a_message() {
+	local own=$tmp/record
+	mkdir -p "$own/share/devtensor/manifest"
+	fails files_of "$own" install 2>"$tmp/work/said"
+	[ "$(grep -c 'the record is no file' "$tmp/work/said")" = "$(wc -l <"$tmp/work/said")" ]
+	fails files_of "$own" uninstall lib 2>"$tmp/work/said"
+	[ "$(grep -c 'the record is no file' "$tmp/work/said")" = "$(wc -l <"$tmp/work/said")" ]
+	rm -r "$own"
+	files_of "$own" install
+	printf '\n\t\nlib\n\t/foo\nlib\t\n\0\0\n\xff\n' >>"$own/share/devtensor/manifest"
+	files_of "$own" install 2>"$tmp/work/said"
+	is_empty <"$tmp/work/said"
+	printf '\n\t\nlib\n\t/foo\nlib\t\n\0\0\n\xff\n' >>"$own/share/devtensor/manifest"
+	files_of "$own" uninstall lib dev 2>"$tmp/work/said"
+	[ "$(grep -c 'were ignored' "$tmp/work/said")" = "$(wc -l <"$tmp/work/said")" ]
+	[ ! -e "$own" ]
+}
+
+two_parts_at_once_are_one_after_the_other() {
+	make --no-print-directory -j4 install-dev install-tools PREFIX="$tmp/both"
+	[ -z "$(sort "$tmp/both/share/devtensor/manifest" | uniq -d)" ]
+	make --no-print-directory uninstall PREFIX="$tmp/both"
+	[ ! -e "$tmp/both" ]
+}
+
 uninstall_leaves_what_was_there_before() {
 	make --no-print-directory uninstall PREFIX="$prefix"
 	make --no-print-directory uninstall PREFIX="$spaced"
@@ -341,4 +510,9 @@ check_all user_prefix_gets_no_system_file user_prefix_gets_every_file install_pr
 	quotation_mark_in_the_prefix_is_refused uninstall_removes_a_failed_install \
 	failed_install_can_be_repeated folder_that_cannot_be_made_ends_the_install spellings_of_a_prefix_are_one \
 	folders_with_special_characters_work_or_are_refused uninstall_keeps_foreign_files \
+	files_of_another_libdir_stay_in_the_record prefix_that_ends_in_a_space_is_not_another_folder empty_prefix_is_refused \
+	uninstall_removes_nothing_outside_of_its_folders file_that_was_there_before_is_left \
+	folder_in_the_place_of_a_file_is_refused folder_that_became_a_link_is_not_followed \
+	folder_that_cannot_be_removed_stays_in_the_record install_that_is_killed_before_the_record_leaves_nothing \
+	record_that_cannot_be_read_gives_a_message two_parts_at_once_are_one_after_the_other \
 	uninstall_without_a_record_removes_nothing uninstall_leaves_what_was_there_before
