@@ -4,6 +4,7 @@
  * tensor. The first number that backward unpacks runs the function again, which gives all of them.
  */
 #include "autograd/engine/engine.h"
+#include "autograd/graph/dual.h"
 #include "autograd/graph/meta.h"
 #include "autograd/graph/pack.h"
 
@@ -21,6 +22,12 @@ struct input {
 	bool given, requires_grad;
 };
 
+/* A tensor that the second run saved; owned, NULL after it was discarded. */
+struct value {
+	tensor *t;
+	uint32_t version;
+};
+
 struct checkpoint {
 	atomic_int refs;
 	node_lock lock;				/* held while the function runs again */
@@ -31,7 +38,7 @@ struct checkpoint {
 	struct tensor_generator_state random; /* of the default generator before the function */
 	atomic_uint count;		      /* tensors that the function saved */
 	atomic_bool complete;		      /* it ended: no more will come */
-	tensor **values;		      /* the same tensors of the second run; owned */
+	struct value *values;		      /* the same tensors of the second run */
 	uint32_t nvalues, cap;
 	int ninputs, noutputs;
 	struct input inputs[];
@@ -42,7 +49,7 @@ struct checkpoint {
 static void drop_values(struct checkpoint *c)
 {
 	for (uint32_t i = 0; i < c->nvalues; i++)
-		tensor_put(c->values[i]);
+		tensor_put(c->values[i].t);
 	free(c->values);
 	c->values = NULL;
 	c->nvalues = c->cap = 0;
@@ -114,7 +121,7 @@ static void *collect(tensor *t, void *ctx)
 
 	if (c->nvalues == c->cap) {
 		uint32_t cap = c->cap ? 2 * c->cap : 16;
-		tensor **values = realloc(c->values, cap * sizeof(*values));
+		struct value *values = realloc(c->values, cap * sizeof(*values));
 
 		if (!values) {
 			tensor_fail(ENOMEM, "checkpoint: no memory");
@@ -123,7 +130,7 @@ static void *collect(tensor *t, void *ctx)
 		c->values = values;
 		c->cap = cap;
 	}
-	c->values[c->nvalues++] = tensor_get(t);
+	c->values[c->nvalues++] = (struct value){ tensor_get(t), tensor_version(t) };
 	return tensor_get(t);
 }
 
@@ -237,7 +244,7 @@ static void forget_values(void *ctx)
 
 static bool has_value(const struct checkpoint *c, uint32_t i)
 {
-	return i < c->nvalues && c->values[i];
+	return i < c->nvalues && c->values[i].t;
 }
 
 static int get_values(struct checkpoint *c)
@@ -263,11 +270,20 @@ static tensor *value_of(void *packed, void *ctx)
 	tensor *t = NULL;
 	int err = 0;
 
+	if (atomic_load(&c->runner) == thread())
+		return tensor_fail_null(
+			EDEADLK,
+			"backward of a checkpoint: the function, run again, goes through the "
+			"graph of its first run");
 	node_lock_take(&c->lock);
 	if (!has_value(c, i))
 		err = get_values(c);
-	if (!err && has_value(c, i))
-		t = tensor_get(c->values[i]);
+	if (!err && has_value(c, i) && tensor_version(c->values[i].t) != c->values[i].version)
+		tensor_fail(EINVAL,
+			    "backward of a checkpoint: a saved tensor %s was changed in place",
+			    SHAPE_STR(c->values[i].t));
+	else if (!err && has_value(c, i))
+		t = tensor_get(c->values[i].t);
 	else if (!err)
 		tensor_fail(
 			EINVAL,
@@ -287,8 +303,8 @@ static void discard(void *packed, void *ctx)
 		return;
 	node_lock_take(&c->lock);
 	if (has_value(c, i)) {
-		tensor_put(c->values[i]);
-		c->values[i] = NULL;
+		tensor_put(c->values[i].t);
+		c->values[i].t = NULL;
 	}
 	node_lock_drop(&c->lock);
 }
@@ -338,6 +354,9 @@ TENSOR_EXPORT int tensor_checkpoint(tensor_graph_fn fn, void *ctx, void (*destro
 	for (int64_t i = 0; i < inputs.len; i++)
 		if (!tensor_given(inputs.data[i]))
 			return null_argument_code("checkpoint");
+		else if (tangent_of(inputs.data[i]))
+			return tensor_fail(EOPNOTSUPP, "checkpoint: input %lld has a tangent",
+					   (long long)i);
 	c = checkpoint_new(fn, ctx, destroy, inputs, noutputs);
 	return c ? first_run(c, inputs, outputs, noutputs) : -thread()->error.code;
 }

@@ -178,6 +178,14 @@ static bool any_needs_grad(const tensor_value *args, int nargs)
 	return false;
 }
 
+static bool any_tangent_needs_grad(const struct call *c)
+{
+	for (int i = 0; i < c->n; i++)
+		if (needs_grad(c->x[i]->tangent))
+			return true;
+	return false;
+}
+
 /* ---- a functional operator ---- */
 
 /* Results without the history that only the computation of tangents needed, with their tangents. */
@@ -210,7 +218,8 @@ static void drop_results(tensor_value *rets, int nrets)
 	}
 }
 
-static int forward_function(struct call *c, tensor_value *rets, int nrets, bool record)
+static int forward_function(struct call *c, tensor_value *rets, int nrets, bool record,
+			    bool record_tangent)
 {
 	tensor **ty = calloc(nrets + 1, sizeof(*ty));
 	int err;
@@ -219,7 +228,7 @@ static int forward_function(struct call *c, tensor_value *rets, int nrets, bool 
 		return tensor_fail(ENOMEM, "%s: no memory for forward mode", c->op->schema.name);
 	err = boxed_call_past(c->op, 0, c->args, c->nargs, rets, nrets);
 	if (!err) {
-		err = tangents_of_results(c, rets, nrets, ty, record);
+		err = tangents_of_results(c, rets, nrets, ty, record_tangent);
 		if (!err)
 			err = finish_results(rets, nrets, ty, record);
 		if (err)
@@ -333,6 +342,7 @@ static int differentiate(const tensor_op *op, const tensor_value *args, int narg
 	struct forward_guard guard = forward_guard_enter(enabled);
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	struct call c = { 0 };
+	bool record_tangent;
 	int err;
 
 	if (is_view(op, args, nargs)) {
@@ -340,10 +350,11 @@ static int differentiate(const tensor_op *op, const tensor_value *args, int narg
 	} else {
 		thread()->grad_enabled = true;
 		err = call_init(&c, op, args, nargs);
+		record_tangent = enabled && (record || any_tangent_needs_grad(&c));
 		if (!err && op->variant == VARIANT_INPLACE)
-			err = forward_inplace(&c, args, rets, nrets, record, enabled);
+			err = forward_inplace(&c, args, rets, nrets, record, record_tangent);
 		else if (!err)
-			err = forward_function(&c, rets, nrets, record);
+			err = forward_function(&c, rets, nrets, record, record_tangent);
 		call_free(&c);
 	}
 	scope_leave(&scope);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Functions of the program (include/tensor/function.h): the node of a call, and what forward says about it. */
+#include "autograd/graph/dual.h"
 #include "autograd/graph/record.h"
 
 #include "core/scope.h"
@@ -406,11 +407,16 @@ static int check_outputs(const struct tensor_function_ctx *ctx, tensor *const *o
 			return tensor_fail(EINVAL,
 					   "%s: forward must return an input that it marked dirty",
 					   ctx->f->name);
-		if (nr > 0 && b->recorded && b->dirty.t[i]->differentiable_view)
+		if (list_has(&b->constant, b->dirty.t[i]))
+			return tensor_fail(EINVAL,
+					   "%s: output %lld is marked dirty and non-differentiable",
+					   ctx->f->name, (long long)nr);
+		if (nr > 0 && b->recorded &&
+		    (b->dirty.t[i]->differentiable_view || tensor_live_views(b->dirty.t[i])))
 			return tensor_fail(
 				EOPNOTSUPP,
-				"%s: a view that is changed in place must be output 0, it "
-				"is output %lld",
+				"%s: a view, or a tensor with views, that is changed in place must be "
+				"output 0, it is output %lld",
 				ctx->f->name, (long long)nr);
 	}
 	return 0;
@@ -501,6 +507,11 @@ static int check_call(const struct tensor_function *f, tensor_list inputs, tenso
 	for (int64_t i = 0; i < inputs.len; i++)
 		if (!tensor_given(inputs.data[i]))
 			return null_argument_code("function_apply");
+		else if (tangent_of(inputs.data[i]))
+			return tensor_fail(
+				EOPNOTSUPP,
+				"function_apply: %s has no forward mode, but input %lld has a tangent",
+				f->name, (long long)i);
 	return 0;
 }
 

@@ -295,8 +295,12 @@ static int run_node(struct task *k, uint32_t index)
 	if (frame_init(&f, n) < 0)
 		return -ENOMEM;
 	any = take_inputs(s, f.in);
-	if (any && unlikely(n->hooks))
+	if (any && unlikely(n->hooks)) {
 		err = run_before_hooks(n, f.in);
+		any = false;
+		for (unsigned i = 0; i < n->noutputs; i++)
+			any |= f.in[i] != NULL;
+	}
 	if (any && !err)
 		err = apply(k, n, &f, wanted(k, n));
 	if (any && !err && unlikely(n->hooks))

@@ -88,31 +88,49 @@ static struct autograd_meta *retained_meta(const struct node_hooks *list, uint32
 	return r ? r->meta : NULL;
 }
 
-static int keep_gradient(const tensor_node *n, uint32_t nr, tensor *grad)
+/* Replaces the kept gradient by `now` (consumed on success), if it is still `before`. */
+static bool exchange_gradient(struct node_hooks *list, uint32_t nr, tensor *before, tensor *now)
 {
-	struct node_hooks *list = n->hooks;
 	struct autograd_meta *m;
-	tensor *before, *now;
+	bool same;
 
 	node_lock_take(&list->lock);
 	m = retained_meta(list, nr);
-	before = m ? tensor_retain(m->grad) : NULL;
-	node_lock_drop(&list->lock);
-	if (!m)
-		return 0;
-	now = gradient_sum(before, grad);
-	tensor_put(before);
-	if (!now)
-		return -thread()->error.code;
-	node_lock_take(&list->lock);
-	m = retained_meta(list, nr);
-	if (m) {
-		before = m->grad;
+	same = m && m->grad == before;
+	if (same)
 		m->grad = now;
-		now = before;
-	}
 	node_lock_drop(&list->lock);
-	tensor_put(now);
+	if (same)
+		tensor_put(before);
+	return same;
+}
+
+static int keep_gradient(const tensor_node *n, uint32_t nr, tensor *grad)
+{
+	struct node_hooks *list = n->hooks;
+	bool kept = false, there = true;
+
+	/* Again if another thread kept its gradient meanwhile. */
+	while (there && !kept) {
+		const struct autograd_meta *m;
+		tensor *before = NULL, *now;
+
+		node_lock_take(&list->lock);
+		m = retained_meta(list, nr);
+		there = m;
+		if (there && m->grad)
+			before = tensor_get(m->grad);
+		node_lock_drop(&list->lock);
+		now = there ? gradient_sum(before, grad) : NULL;
+		if (there && !now) {
+			tensor_put(before);
+			return -thread()->error.code;
+		}
+		kept = there && exchange_gradient(list, nr, before, now);
+		if (!kept)
+			tensor_put(now);
+		tensor_put(before);
+	}
 	return 0;
 }
 

@@ -2,6 +2,8 @@
 /* Tangents of tensors (dual.h), and the public functions of forward mode. */
 #include "autograd/graph/dual.h"
 
+#include "autograd/graph/view.h"
+#include "core/referrers.h"
 #include "core/scope.h"
 
 #include "family/copy.h"
@@ -79,28 +81,47 @@ static int set_zeros(tensor *t)
 /* The part of the base's tangent that belongs to the view t. */
 static int set_part(tensor *t, tensor *whole)
 {
-	tensor *part = call_as_strided(whole, (tensor_ints){ t->sizes, t->ndim },
-				       (tensor_ints){ t->strides, t->ndim },
-				       whole->offset + t->offset - t->base->offset);
-	int err = part ? dual_set(t, part) : -thread()->error.code;
+	tensor *part;
+	int err;
 
+	if (whole->dtype != t->dtype)
+		return tensor_fail(
+			EOPNOTSUPP,
+			"forward mode: a view as %s of a tensor of %s has no tangent of its own",
+			tensor_dtype_name(t->dtype), tensor_dtype_name(whole->dtype));
+	part = call_as_strided(whole, (tensor_ints){ t->sizes, t->ndim },
+			       (tensor_ints){ t->strides, t->ndim },
+			       whole->offset + t->offset - t->base->offset);
+	err = part ? dual_set(t, part) : -thread()->error.code;
 	tensor_put(part);
+	return err;
+}
+
+/* Gives root a tangent of zeros, and to all its views the part that belongs to them. */
+static int set_zeros_and_views(tensor *root)
+{
+	const struct referrer *r = NULL;
+	int err = tensor_live_views(root) ? views_find("forward mode", root, &r) : 0;
+
+	if (!err)
+		err = set_zeros(root);
+	for (; !err && r; r = r->next)
+		if (r->t->base == root && r->t->differentiable_view && !tangent_of(r->t))
+			err = set_part(r->t, root->tangent);
 	return err;
 }
 
 tensor *dual_tangent(tensor *t)
 {
-	tensor *root = t->base && t->differentiable_view && t->base->dtype == t->dtype ? t->base :
-											 t;
-	int err = 0;
+	tensor *root = t->base && t->differentiable_view ? t->base : t;
 
 	if (tangent_of(t))
 		return t->tangent;
-	if (!tangent_of(root))
-		err = set_zeros(root);
-	if (!err && root != t)
-		err = set_part(t, root->tangent);
-	return err ? NULL : t->tangent;
+	if (!tangent_of(root) && set_zeros_and_views(root) < 0)
+		return NULL;
+	if (!tangent_of(t) && set_part(t, root->tangent) < 0)
+		return NULL;
+	return t->tangent;
 }
 
 /* ---- public functions ---- */

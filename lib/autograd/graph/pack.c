@@ -85,9 +85,11 @@ static void quiet_end(struct tensor_thread *th, struct quiet q)
 	th->grad_enabled = q.grad_enabled;
 }
 
-static int storage_refs(const tensor *t)
+/* References to t and to its memory. */
+static int64_t holders(const tensor *t)
 {
-	return atomic_load_explicit(&t->storage->refs, memory_order_relaxed);
+	return atomic_load_explicit(&t->refs, memory_order_relaxed) +
+	       atomic_load_explicit(&t->storage->refs, memory_order_relaxed);
 }
 
 struct packed *pack(struct pack_hooks *hooks, tensor *t)
@@ -97,7 +99,7 @@ struct packed *pack(struct pack_hooks *hooks, tensor *t)
 	tensor *alias = p ? tensor_new_detached(t) : NULL;
 	struct tensor_scope_guard scope;
 	struct quiet quiet;
-	int before;
+	int64_t before;
 
 	if (!alias) {
 		free(p);
@@ -113,12 +115,12 @@ struct packed *pack(struct pack_hooks *hooks, tensor *t)
 	ref_get(&hooks->refs);
 	quiet = quiet_begin(th);
 	scope = tensor_scope_enter();
-	before = storage_refs(alias);
+	before = holders(alias);
 	p->data = hooks->fn.pack(alias, hooks->fn.ctx);
 	scope_leave(&scope);
 	quiet_end(th, quiet);
 	/* Memory that pack kept is watched for in-place changes. */
-	if (p->data && storage_refs(alias) > before)
+	if (p->data && holders(alias) > before)
 		p->kept = tensor_get(alias);
 	tensor_put(alias);
 	if (p->data)
@@ -141,6 +143,8 @@ tensor *packed_unpack(const struct packed *p, const char *op)
 		return tensor_fail_null(EINVAL,
 					"backward of %s: a saved tensor %s was changed in place",
 					op, format_sizes(p->sizes, p->ndim, text, sizeof(text)));
+	if (!autograd_thread(th))
+		return NULL;
 	quiet = quiet_begin(th);
 	t = p->hooks->fn.unpack(p->data, p->hooks->fn.ctx);
 	quiet_end(th, quiet);

@@ -73,6 +73,40 @@ static void in_place_change_gives_a_tangent(void **state)
 	}
 }
 
+static void views_of_a_tensor_that_becomes_dual(void **state)
+{
+	tensor_scope {
+		tensor *x = dual(iota(1, TENSOR_INTS(2)), iota(10, TENSOR_INTS(2))),
+		       *root = ok(tensor_zeros(TENSOR_INTS(4), F32));
+		tensor *z = ok(tensor_reshape(root, TENSOR_INTS(2, 2))),
+		       *row = ok(tensor_select(z, 0, 1));
+
+		ok(tensor_copy_(row, x));
+		assert_values(tensor_tangent(root), 0, 0, 0, 10, 11);
+		assert_values(tensor_tangent(z), 0, 0, 0, 10, 11);
+		assert_values(tensor_tangent(tensor_sum(z)), 0, 21);
+	}
+}
+
+static void tangents_are_recorded_only_if_something_requires_a_gradient(void **state)
+{
+	struct tensor_live_counts before, after;
+
+	tensor_scope {
+		tensor *x = dual(iota(1, TENSOR_INTS(2)), iota(10, TENSOR_INTS(2)));
+
+		tensor_scope
+			ok(tensor_sin_(x));
+		tensor_live_counts(&before);
+		for (int i = 0; i < 100; i++)
+			tensor_scope
+				ok(tensor_sin_(x));
+		tensor_live_counts(&after);
+		assert_false(tensor_requires_grad(tensor_tangent(x)));
+		assert_true(after.tensors <= before.tensors + 4);
+	}
+}
+
 static void random_operators_run_once(void **state)
 {
 	tensor_scope {
@@ -199,6 +233,8 @@ int main(void)
 		cmocka_unit_test(tangent_of_a_product),
 		cmocka_unit_test(views_of_dual_tensors_share_their_tangent),
 		cmocka_unit_test(in_place_change_gives_a_tangent),
+		cmocka_unit_test(views_of_a_tensor_that_becomes_dual),
+		cmocka_unit_test(tangents_are_recorded_only_if_something_requires_a_gradient),
 		cmocka_unit_test(random_operators_run_once),
 		cmocka_unit_test(complex_tangents_are_not_conjugated),
 		cmocka_unit_test(jvp_of_several_outputs),

@@ -477,6 +477,9 @@ static void arguments_are_checked(void **state)
 						   out, 1),
 			     EINVAL, "NULL");
 		assert_int_equal(destroyed, 1);
+		assert_fails(tensor_function_apply(&pass, NULL, NULL,
+						   TENSOR_LIST(ok(tensor_make_dual(x, x))), out, 1),
+			     EOPNOTSUPP, "forward mode");
 		assert_fails(tensor_function_saved(NULL, 0), EINVAL, "only backward");
 		assert_fails(tensor_function_save(NULL, TENSOR_LIST(x)), EINVAL, "only forward");
 	}

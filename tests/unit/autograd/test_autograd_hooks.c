@@ -466,6 +466,56 @@ static void hook_runs_another_backward(void **state)
 	}
 }
 
+static int drops(tensor **grads, int n, void *ctx)
+{
+	(void)ctx;
+	for (int i = 0; i < n; i++)
+		grads[i] = NULL;
+	return 0;
+}
+
+static void prehook_may_drop_all_gradients(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul(x, x));
+
+		assert_done(
+			tensor_node_register_prehook(tensor_grad_fn(y), drops, NULL, NULL, NULL));
+		assert_done(tensor_backward(tensor_sum(y)));
+		assert_null(tensor_grad(x));
+	}
+}
+
+static tensor *retained, *retained_sum;
+
+static void *hundred_backwards(void *arg)
+{
+	for (int i = 0; i < 100; i++)
+		assert_done(tensor_backward_ex(TENSOR_LIST(retained_sum), NULL, (tensor_list){ 0 },
+					       NULL, TENSOR_RETAIN_GRAPH));
+	return arg;
+}
+
+static void threads_add_to_one_retained_gradient(void **state)
+{
+	pthread_t thread[3];
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2));
+
+		retained = ok(tensor_mul_scalar(x, S(2)));
+		assert_done(tensor_retain_grad(retained));
+		retained_sum = ok(tensor_sum(retained));
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(pthread_create(&thread[i], NULL, hundred_backwards, NULL),
+					 0);
+		for (int i = 0; i < 3; i++)
+			pthread_join(thread[i], NULL);
+		assert_values(tensor_grad(retained), 0, 300, 300);
+		assert_values(tensor_grad(x), 0, 600, 600);
+	}
+}
+
 enum { THREADS = 4, ROUNDS = 200 };
 static struct {
 	tensor *leaf;
@@ -542,6 +592,8 @@ int main(void)
 		cmocka_unit_test_setup(handle_may_outlive_the_tensor, setup),
 		cmocka_unit_test_setup(retained_gradients_add_up_and_end_with_the_tensor, setup),
 		cmocka_unit_test_setup(hook_runs_another_backward, setup),
+		cmocka_unit_test_setup(prehook_may_drop_all_gradients, setup),
+		cmocka_unit_test_setup(threads_add_to_one_retained_gradient, setup),
 		cmocka_unit_test_setup(threads_share_a_leaf_with_hooks, setup),
 	};
 

@@ -3,6 +3,7 @@
 #include "autograd.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <tensor/random.h>
 
@@ -203,6 +204,92 @@ static void change_of_packed_memory_is_found(void **state)
 	}
 }
 
+static void *keep_alias(tensor *t, void *ctx)
+{
+	(void)ctx;
+	return tensor_retain(t);
+}
+
+static int change_what_is_saved(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	(void)nin;
+	(void)nout;
+	(void)ctx;
+	out[0] = tensor_exp(tensor_mul_scalar(in[0], S(2)));
+	out[0] = tensor_mul_scalar_(out[0], S(3));
+	return out[0] ? 0 : -1;
+}
+
+static void change_of_a_kept_alias_is_found(void **state)
+{
+	const struct tensor_saved_hooks alias = { keep_alias, unpack_same, drop_tensor, NULL,
+						  NULL };
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *h = NULL, *y;
+
+		tensor_with_saved_hooks(&alias) h = ok(tensor_exp(x));
+		ok(tensor_mul_scalar_(h, S(3)));
+		assert_fails(tensor_backward(tensor_sum(h)), EINVAL, "changed in place");
+		assert_done(
+			tensor_checkpoint(change_what_is_saved, NULL, NULL, TENSOR_LIST(x), &y, 1));
+		assert_fails(tensor_backward(tensor_sum(y)), EINVAL, "changed in place");
+	}
+}
+
+static void *get_saved(void *node)
+{
+	tensor_scope
+		assert_non_null(tensor_node_saved_get(node, 0));
+	return NULL;
+}
+
+static void packed_tensor_is_read_by_another_thread(void **state)
+{
+	pthread_t thread;
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = NULL;
+
+		tensor_with_saved_hooks(&half) y = ok(tensor_mul(x, x));
+		assert_int_equal(pthread_create(&thread, NULL, get_saved, tensor_grad_fn(y)), 0);
+		pthread_join(thread, NULL);
+	}
+}
+
+static int square_twice(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs,
+			void *ctx);
+
+static int through_the_first_graph(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	tensor **first = ctx;
+
+	(void)nin;
+	(void)nout;
+	if (*first && tensor_backward_ex(TENSOR_LIST(*first), NULL, TENSOR_LIST(in[0]),
+					 &(tensor *){ NULL }, TENSOR_RETAIN_GRAPH) < 0)
+		return -1;
+	out[0] = tensor_sum(tensor_mul(in[0], in[0]));
+	return out[0] ? 0 : -1;
+}
+
+static void second_run_through_the_first_graph_is_an_error(void **state)
+{
+	tensor *first = NULL, *y;
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2));
+
+		assert_done(tensor_checkpoint(through_the_first_graph, &first, NULL, TENSOR_LIST(x),
+					      &y, 1));
+		first = y;
+		assert_fails(tensor_backward(y), EDEADLK, "first run");
+		x = ok(tensor_make_dual(iota(1, TENSOR_INTS(2)), iota(1, TENSOR_INTS(2))));
+		assert_fails(tensor_checkpoint(square_twice, NULL, NULL, TENSOR_LIST(x), &y, 1),
+			     EOPNOTSUPP, "tangent");
+	}
+}
+
 static void packed_tensors_have_their_history(void **state)
 {
 	const struct tensor_saved_hooks same = { identity, unpack_same, drop_tensor, NULL, NULL };
@@ -385,6 +472,9 @@ int main(void)
 		cmocka_unit_test_setup(saved_tensors_in_a_file, setup),
 		cmocka_unit_test_setup(failing_hooks_are_errors, setup),
 		cmocka_unit_test_setup(change_of_packed_memory_is_found, setup),
+		cmocka_unit_test_setup(change_of_a_kept_alias_is_found, setup),
+		cmocka_unit_test_setup(packed_tensor_is_read_by_another_thread, setup),
+		cmocka_unit_test_setup(second_run_through_the_first_graph_is_an_error, setup),
 		cmocka_unit_test_setup(packed_tensors_have_their_history, setup),
 		cmocka_unit_test_setup(checkpoint_gives_the_same_bits, setup),
 		cmocka_unit_test_setup(checkpoint_of_a_retained_graph_runs_again, setup),
