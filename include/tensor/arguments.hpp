@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* A part of <tensor/tensor.hpp>: devices, the options of factories, generators, and subscripts. */
+/* A part of <tensor/tensor.hpp>: optional tensors, devices, the options of factories, generators, and subscripts. */
 #ifndef TENSOR_ARGUMENTS_HPP
 #define TENSOR_ARGUMENTS_HPP
 
@@ -7,6 +7,26 @@
 
 namespace libtensor
 {
+
+/* ---- tensors that may be missing ---- */
+
+/* For an argument declared Tensor?: a tensor, a std::optional of one, or {}. An empty one is not given. */
+class optional_tensor : public handle
+{
+      public:
+	optional_tensor() = default;
+
+	template <class V, class = if_converts<const V &, const handle &>>
+	optional_tensor(const V &t) : handle(static_cast<const handle &>(t))
+	{
+	}
+
+	template <class V, class = if_converts<const V &, const handle &>>
+	optional_tensor(const std::optional<V> &t)
+	    : handle(t ? handle(static_cast<const handle &>(*t)) : handle())
+	{
+	}
+};
 
 /* ---- devices ---- */
 

@@ -12,7 +12,7 @@ import sys
 
 # type of a parameter -> argument
 ARGUMENTS = {
-    'const Tensor &': 't', 'const tensors &': '{ t, t }', 'integer': '1', 'optional_integer': '1', 'flag': 'true',
+    'const Tensor &': 't', 'const optional_tensor &': 't', 'const tensors &': '{ t, t }', 'integer': '1', 'optional_integer': '1', 'flag': 'true',
     'optional_flag': 'true', 'floating': '0.5', 'optional_floating': '0.5', 'const scalar &': '2.5',
     'const optional_scalar &': '2.5', 'const ints &': '{ 1, 2 }', 'const floats &': '{ 0.5, 1.5 }',
     'const scalars &': '{ 1, 2.5 }', 'const text &': '"a"', 'bits': '1u', 'tensor_device': 'cpu',

@@ -468,6 +468,22 @@ TEST(optional_number_is_an_optional_scalar)
 	REFUSED(std::optional<std::string>(), t.clamp(v, 2));
 }
 
+TEST(optional_tensor_may_be_missing)
+{
+	const std::optional<Tensor> bias = ones({ 2 }), none;
+	const Tensor x = matrix(), w = from<float>({ { 1, 0, 0 }, { 0, 1, 0 } }), empty;
+
+	CHECK(holds(linear(x, w, bias), { 2, 3, 5, 6 }) &&
+	      holds(linear(x, w, none), { 1, 2, 4, 5 }));
+	CHECK(holds(linear(x, w, empty), { 1, 2, 4, 5 }) &&
+	      holds(linear(x, w, {}), { 1, 2, 4, 5 }));
+	CHECK(holds(from<float>({ 1, 5 }).clamp(std::optional<Tensor>(), full({}, 2)), { 1, 2 }));
+	REFUSED(bias, t + v);
+	REFUSED(bias, libtensor::matmul(t, v));
+	REFUSED(1, libtensor::linear(t, t, v));
+	REFUSED(nullptr, libtensor::linear(t, t, v));
+}
+
 TEST(empty_scalar_is_refused)
 {
 	error e = CHECK_THROWS(error, matrix() + scalar());

@@ -13,7 +13,7 @@ import api
 # schema type -> (C++ parameter, its expression for the C call)
 PARAMETERS = {
     'Tensor': ('const Tensor &', '{}.get()'),
-    'Tensor?': ('const Tensor &', 'given({})'),
+    'Tensor?': ('const optional_tensor &', 'given({})'),
     'Tensor[]': ('const tensors &', '{}'),
     'Tensor?[]': ('const tensors &', '{}'),
     'int': ('integer ', '{}'),
