@@ -170,8 +170,8 @@ bool tensor_retains_grad(const tensor *t);
  * unpack gets that pointer, once or several times, and returns a tensor of the same shape, dtype and
  * device in the open scope; NULL fails the backward. discard frees the pointer (or is NULL). No
  * operator that they call is recorded. destroy is called with ctx after the last discard (or is NULL).
- * unpack, discard and destroy may be called by another thread. None of them may use the graph that
- * the tensors belong to, which is locked then.
+ * unpack, discard and destroy may be called by another thread. They cannot use the node
+ * that the tensor belongs to: EDEADLK.
  */
 struct tensor_saved_hooks {
 	void *(*pack)(tensor *t, void *ctx);

@@ -168,21 +168,34 @@ static int run_formula(tensor_node *n, struct frame *f, uint64_t need)
 static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t need)
 {
 	struct tensor_thread *th = thread();
+	struct autograd_thread *at = th->autograd;
+	const struct running here = { n, at->running };
 	uint32_t mark = th->scope_n;
 	bool locked = !n->type->unlocked;
 	int err;
 
-	if (likely(locked))
+	if (unlikely(here.outer) && locked && node_is_running(at, n))
+		return tensor_fail(
+			EDEADLK,
+			"backward of %s: a function that it called runs backward through the same node",
+			n->type->op);
+	if (likely(locked)) {
 		node_lock_take(&n->lock);
+		at->running = &here;
+	}
 	err = run_formula(n, f, need);
 	if (err == 0 && !k->call->keep) {
-		if (unlikely(!locked))
+		if (unlikely(!locked)) {
 			node_lock_take(&n->lock);
+			at->running = &here;
+		}
 		locked = true;
 		node_release(n);
 	}
-	if (likely(locked))
+	if (likely(locked)) {
+		at->running = here.outer;
 		node_lock_drop(&n->lock);
+	}
 	close_scope(th, mark);
 	return err;
 }
@@ -486,6 +499,9 @@ static void *run_elsewhere(void *arg)
 	th->exclude = e->from->exclude;
 	th->anomaly = e->from->anomaly;
 	th->grad_enabled = e->from->grad_enabled;
+	if (autograd_thread(th))
+		((struct autograd_thread *)th->autograd)->running =
+			((const struct autograd_thread *)e->from->autograd)->running;
 	e->err = engine_run(e->call);
 	e->error = th->error;
 	return NULL;

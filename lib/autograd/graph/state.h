@@ -5,13 +5,22 @@
 
 #include "base/thread.h"
 
+#include <tensor/autograd.h>
+
 struct pack_hooks;
 struct task;
 
 #define NODE_CLASSES 16
 #define NODE_STEP    64u
 
+/* A node whose lock this thread holds while it runs. */
+struct running {
+	const tensor_node *node;
+	const struct running *outer;
+};
+
 struct autograd_thread {
+	const struct running *running; /* the innermost; on the stack */
 	uint64_t seq;
 	struct pack_hooks *pack_hooks; /* the innermost scope, see pack.h */
 	struct task *current;	       /* the innermost backward of the thread */
@@ -21,6 +30,16 @@ struct autograd_thread {
 };
 
 struct autograd_thread *autograd_thread_init(struct tensor_thread *th);
+
+/* True if the thread runs the node: it must not take its lock again. */
+static inline bool node_is_running(const struct autograd_thread *at, const tensor_node *n)
+{
+	const struct running *r = at ? at->running : NULL;
+
+	while (r && r->node != n)
+		r = r->outer;
+	return r;
+}
 
 /* NULL with the error set. */
 static inline struct autograd_thread *autograd_thread(struct tensor_thread *th)
