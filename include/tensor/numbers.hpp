@@ -274,7 +274,9 @@ inline tensor_scalar needed(const scalar &number, const char *which)
 /* A string, for an argument declared str or str?. The number 0 is no null pointer here, nullptr is one. */
 class text
 {
-	std::optional<std::string> value_;
+	/* Not a std::optional: gcc 12 takes its string for uninitialized when it sanitizes. */
+	std::string value_;
+	bool given_ = false;
 
       public:
 	text() = default; /* not given */
@@ -286,7 +288,7 @@ class text
 	/* std::string, std::string_view, std::filesystem::path. A template, because { 0 } is a null std::string otherwise. */
 	template <class T, class = std::enable_if_t<std::is_class_v<T> &&
 						    std::is_constructible_v<std::string, const T &>>>
-	text(const T &value) : value_(std::string(value))
+	text(const T &value) : value_(std::string(value)), given_(true)
 	{
 	}
 
@@ -295,7 +297,10 @@ class text
 		  class = std::enable_if_t<is_one_of<T, const char *, char *, std::nullptr_t>>>
 	text(T value)
 	{
-		if (const char *characters = value)
+		const char *characters = value;
+
+		given_ = characters;
+		if (given_)
 			value_ = characters;
 	}
 
@@ -307,9 +312,9 @@ class text
 	/* NULL where none is given. Valid as long as this object. which: "div.Tensor_mode: argument rounding_mode" */
 	const char *c_str(const char *which = "string") const &
 	{
-		if (value_ && value_->find('\0') != std::string::npos)
+		if (value_.find('\0') != std::string::npos)
 			throw_error(EINVAL, std::string(which) + ": there is a NUL byte in it");
-		return value_ ? value_->c_str() : nullptr;
+		return given_ ? value_.c_str() : nullptr;
 	}
 	const char *c_str(const char *which = "string") const && = delete;
 };

@@ -22,7 +22,11 @@ DEVICES = [None, 'cpu', 'cuda', 'private']
 MAX_DIMS = 16
 NUMBERS = 8  # of a tensor that are shown
 EDGES = 8    # of a node
-KEY_NONE = 12  # of tensor_none and of released tensors
+
+
+def key_none():
+    """The key of tensor_none and of released tensors: the one behind the last."""
+    return {f.name: f.enumval for f in gdb.lookup_type('enum tensor_key').fields()}['TENSOR_KEY_COUNT']
 
 
 class Unreadable(Exception):
@@ -115,7 +119,7 @@ def history(t):
 
 
 def tensor_text(t):
-    if integer(t['keys']) == 1 << KEY_NONE:
+    if integer(t['keys']) == 1 << key_none():
         return 'released tensor' if integer(t['refs']) <= 0 else 'tensor_none'
     dtype, ndim, layout = integer(t['dtype']), integer(t['ndim']), integer(t['layout'])
     if not 0 < dtype < len(DTYPES) or ndim > MAX_DIMS or not 0 < layout < len(LAYOUTS) or integer(t['refs']) <= 0:
