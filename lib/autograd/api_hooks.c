@@ -6,8 +6,8 @@
 /* t requires a gradient; a stale view gets its new node. 0, or -errno. */
 static int check_tensor(const char *function, tensor *t)
 {
-	if (!tensor_given(t) || t == tensor_none)
-		return null_argument_code(function);
+	if (tensor_absent(function, t))
+		return -thread()->error.code;
 	if (!needs_grad(t))
 		return tensor_fail(EINVAL, "%s: the tensor does not require a gradient", function);
 	return view_stale(t) ? view_refresh(t) : 0;

@@ -6,7 +6,7 @@
 #include "autograd/engine/engine.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/meta.h"
-#include "autograd/graph/pack.h"
+#include "autograd/graph/saved.h"
 
 #include "core/scope.h"
 
@@ -14,11 +14,8 @@
 
 #include <stdlib.h>
 
-/* An input: the tensor, detached, or what the functions of an enclosing scope made of it. */
 struct input {
-	tensor *t;
-	struct packed *packed;
-	uint32_t version;
+	struct saved saved;
 	bool given, requires_grad;
 };
 
@@ -62,11 +59,8 @@ static void checkpoint_put(void *ctx)
 	if (!ref_put(&c->refs))
 		return;
 	drop_values(c);
-	for (int i = 0; i < c->ninputs; i++) {
-		tensor_put(c->inputs[i].t);
-		if (c->inputs[i].packed)
-			packed_free(c->inputs[i].packed);
-	}
+	for (int i = 0; i < c->ninputs; i++)
+		saved_drop(&c->inputs[i].saved);
 	if (c->destroy)
 		c->destroy(c->ctx);
 	free(c);
@@ -74,19 +68,11 @@ static void checkpoint_put(void *ctx)
 
 static int keep_input(struct input *in, tensor *t)
 {
-	struct pack_hooks *outer = pack_hooks_of(thread());
-
-	in->given = t && t != tensor_none;
+	in->given = t != tensor_none;
 	if (!in->given)
 		return 0;
 	in->requires_grad = needs_grad(t);
-	if (outer && outer->fn.pack) {
-		in->packed = pack(outer, t);
-		return in->packed ? 0 : -thread()->error.code;
-	}
-	in->t = tensor_new_detached(t);
-	in->version = tensor_version(t);
-	return in->t ? 0 : -thread()->error.code;
+	return saved_set(&in->saved, t, SAVED_CONSTANT) < 0 ? -thread()->error.code : 0;
 }
 
 static struct checkpoint *checkpoint_new(tensor_graph_fn fn, void *ctx, void (*destroy)(void *),
@@ -150,15 +136,16 @@ static void collected_discard(void *packed, void *ctx)
  * set. */
 static tensor *restore_input(const struct input *in)
 {
+	const struct saved *s = &in->saved;
 	tensor *t;
 
 	if (!in->given)
 		return tensor_none;
-	if (in->t && tensor_version(in->t) != in->version)
+	if (!s->is_packed && tensor_version(s->t) != s->version)
 		return tensor_fail_null(
 			EINVAL, "backward of a checkpoint: its input %s was changed in place",
-			SHAPE_STR(in->t));
-	t = in->t ?: packed_unpack(in->packed, "a checkpoint");
+			SHAPE_STR(s->t));
+	t = s->is_packed ? packed_unpack(s->packed, "a checkpoint") : s->t;
 	t = t ? scope_own(thread(), tensor_new_detached(t)) : NULL;
 	if (t && in->requires_grad && tensor_set_requires_grad(t, true) < 0)
 		return NULL;
@@ -172,18 +159,19 @@ static int run_function(struct checkpoint *c, tensor **inputs, tensor **outputs)
 	};
 	struct tensor_saved_hooks_guard guard = tensor_saved_hooks_enter(&hooks);
 	struct tensor_generator_state random;
-	int err;
+	int before, err;
 
 	if (!guard.scope)
 		return -thread()->error.code;
+	before = callback_begin();
 	tensor_generator_get_state(tensor_default_generator(), &random);
 	tensor_generator_set_state(tensor_default_generator(), &c->random);
 	err = c->fn(inputs, c->ninputs, outputs, c->noutputs, c->ctx);
 	tensor_generator_set_state(tensor_default_generator(), &random);
 	tensor_saved_hooks_leave(&guard);
-	if (err < 0)
-		return thread()->error.code ? -thread()->error.code :
-					      tensor_fail(-err, "checkpoint: the function failed");
+	err = callback_end(before, err, "checkpoint: the function failed");
+	if (err)
+		return err;
 	/* A backward inside of the function may need values before it ends. */
 	if (atomic_load(&c->complete) && c->nvalues != atomic_load(&c->count))
 		return tensor_fail(
@@ -320,18 +308,16 @@ static int first_run(struct checkpoint *c, tensor_list inputs, tensor **outputs,
 						  .destroy = checkpoint_put };
 	struct tensor_saved_hooks_guard guard = tensor_saved_hooks_enter(&hooks);
 	struct tensor_scope_guard scope;
-	int err;
+	int before, err;
 
 	if (!guard.scope) {
 		checkpoint_put(c);
 		return -thread()->error.code;
 	}
-	thread()->error.code = 0;
+	before = callback_begin();
 	scope = tensor_scope_enter();
 	err = c->fn(inputs.data, (int)inputs.len, outputs, noutputs, c->ctx);
-	if (err < 0 && !thread()->error.code)
-		tensor_fail(-err, "checkpoint: the function failed");
-	err = err < 0 ? -thread()->error.code : 0;
+	err = callback_end(before, err, "checkpoint: the function failed");
 	for (int i = 0; i < noutputs; i++)
 		outputs[i] = err ? NULL : tensor_retain(outputs[i]);
 	scope_leave(&scope);

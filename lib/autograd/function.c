@@ -19,7 +19,7 @@ struct tensors {
 	int n, cap;
 };
 
-/* What forward said. */
+/* What forward declared: the tensors it saves, and the marks of inputs and outputs. */
 struct building {
 	tensor_list inputs;
 	struct tensors saved; /* owned */
@@ -241,16 +241,16 @@ static int call_backward(struct function_node *n, tensor *const *grads, tensor *
 	struct tensor_function_ctx ctx = { n->f, n->data, NULL, NULL, &n->node, need };
 	struct tensor_thread *th = thread();
 	bool once = n->f->flags & TENSOR_FUNCTION_ONCE_DIFFERENTIABLE, record = th->grad_enabled;
-	int err;
+	int before, err;
 
 	if (!n->f->backward)
 		return tensor_fail(EOPNOTSUPP, "backward: %s has no backward", n->f->name);
-	th->error.code = 0;
+	before = callback_begin();
 	th->grad_enabled = record && !once;
 	err = n->f->backward(&ctx, grads, n->node.noutputs, out, (int)n->node.nedges);
 	th->grad_enabled = record;
-	if (err < 0)
-		return th->error.code ? -1 : tensor_fail(-err, "backward of %s failed", n->f->name);
+	if (callback_end(before, err, "backward of %s failed", n->f->name) < 0)
+		return -1;
 	for (uint32_t i = 0; once && record && i < n->node.nedges; i++)
 		if (out[i] && out[i] != tensor_none && n->node.edges[i].fn) {
 			out[i] = refuse_second(n, out[i], n->node.edges[i]);
@@ -454,16 +454,13 @@ static int run_forward(struct tensor_function_ctx *ctx, tensor **outputs, int no
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	bool enabled = th->grad_enabled;
-	int err;
+	int before = callback_begin(), err;
 
-	th->error.code = 0;
 	th->grad_enabled = false;
 	err = ctx->f->forward(ctx, b->inputs.data, (int)b->inputs.len, outputs, noutputs);
 	th->grad_enabled = enabled;
-	if (err < 0)
-		err = th->error.code ? -th->error.code :
-				       tensor_fail(-err, "%s: forward failed", ctx->f->name);
-	else
+	err = callback_end(before, err, "%s: forward failed", ctx->f->name);
+	if (!err)
 		err = check_outputs(ctx, outputs, noutputs) ?: own_outputs(b, outputs, noutputs);
 	for (int i = 0; err && i < noutputs; i++)
 		outputs[i] = NULL;

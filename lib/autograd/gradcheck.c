@@ -152,8 +152,33 @@ static int check_inputs(tensor_list inputs, int64_t *wanted)
 	return 0;
 }
 
-static int check(const struct check *c, int64_t wanted, tensor **list, tensor **grads)
+/* fn(c, wanted, list) in a scope, recorded. list has space for 2 * wanted + inputs + 1 tensors, all NULL. */
+static int run_check(const char *name, const struct check *c,
+		     int (*fn)(const struct check *c, int64_t wanted, tensor **list))
 {
+	struct tensor_scope_guard scope;
+	tensor **list;
+	bool enabled;
+	int64_t wanted;
+	int err = check_inputs(c->inputs, &wanted);
+
+	if (err)
+		return err;
+	list = calloc(2 * wanted + c->inputs.len + 1, sizeof(*list));
+	if (!list)
+		return tensor_fail(ENOMEM, "%s: no memory", name);
+	scope = tensor_scope_enter();
+	enabled = tensor_set_grad_enabled(true);
+	err = fn(c, wanted, list);
+	tensor_set_grad_enabled(enabled);
+	scope_leave(&scope);
+	free(list);
+	return err;
+}
+
+static int check(const struct check *c, int64_t wanted, tensor **list)
+{
+	tensor **grads = list + wanted;
 	tensor *y;
 	int64_t n = 0;
 	int err;
@@ -179,25 +204,8 @@ TENSOR_EXPORT int tensor_gradcheck(tensor *(*fn)(tensor *const *inputs, void *ct
 				   tensor_list inputs, double eps, double atol, double rtol)
 {
 	const struct check c = { fn, ctx, inputs, eps, atol, rtol };
-	struct tensor_scope_guard scope;
-	tensor **list, **grads;
-	bool enabled;
-	int64_t wanted;
-	int err = check_inputs(inputs, &wanted);
 
-	if (err)
-		return err;
-	list = calloc(2 * wanted, sizeof(*list));
-	if (!list)
-		return tensor_fail(ENOMEM, "gradcheck: no memory");
-	grads = list + wanted;
-	scope = tensor_scope_enter();
-	enabled = tensor_set_grad_enabled(true);
-	err = check(&c, wanted, list, grads);
-	tensor_set_grad_enabled(enabled);
-	scope_leave(&scope);
-	free(list);
-	return err;
+	return run_check("gradcheck", &c, check);
 }
 
 /* ---- the backward of the backward ---- */
@@ -264,24 +272,8 @@ TENSOR_EXPORT int tensor_gradgradcheck(tensor *(*fn)(tensor *const *inputs, void
 				       tensor_list inputs, double eps, double atol, double rtol)
 {
 	const struct check c = { fn, ctx, inputs, eps, atol, rtol };
-	struct tensor_scope_guard scope;
-	tensor **list;
-	bool enabled;
-	int64_t wanted;
-	int err = check_inputs(inputs, &wanted);
 
-	if (err)
-		return err;
-	list = calloc(2 * wanted + inputs.len + 1, sizeof(*list));
-	if (!list)
-		return tensor_fail(ENOMEM, "gradgradcheck: no memory");
-	scope = tensor_scope_enter();
-	enabled = tensor_set_grad_enabled(true);
-	err = check_derivative(&c, wanted, list);
-	tensor_set_grad_enabled(enabled);
-	scope_leave(&scope);
-	free(list);
-	return err;
+	return run_check("gradgradcheck", &c, check_derivative);
 }
 
 /* ---- forward mode ---- */
@@ -362,22 +354,6 @@ TENSOR_EXPORT int tensor_forwardcheck(tensor *(*fn)(tensor *const *inputs, void 
 				      tensor_list inputs, double atol, double rtol)
 {
 	const struct check c = { fn, ctx, inputs, 0, atol, rtol };
-	struct tensor_scope_guard scope;
-	tensor **list;
-	bool enabled;
-	int64_t wanted;
-	int err = check_inputs(inputs, &wanted);
 
-	if (err)
-		return err;
-	list = calloc(2 * wanted + inputs.len, sizeof(*list));
-	if (!list)
-		return tensor_fail(ENOMEM, "forwardcheck: no memory");
-	scope = tensor_scope_enter();
-	enabled = tensor_set_grad_enabled(true);
-	err = compare_modes(&c, wanted, list);
-	tensor_set_grad_enabled(enabled);
-	scope_leave(&scope);
-	free(list);
-	return err;
+	return run_check("forwardcheck", &c, compare_modes);
 }

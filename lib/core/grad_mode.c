@@ -8,8 +8,6 @@
 
 #include <tensor/autograd.h>
 
-#define AUTOGRAD_BIT KEY_BIT(TENSOR_KEY_AUTOGRAD)
-
 TENSOR_EXPORT bool tensor_set_grad_enabled(bool enabled)
 {
 	struct tensor_thread *th = thread();

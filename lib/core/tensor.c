@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) bool end_tensor(tensor *t)
 		return false;
 	if (unlikely(t->autograd_meta))
 		tensor_autograd_hooks.free_meta(t->autograd_meta);
-	if (unlikely(t->keys & KEY_BIT(TENSOR_KEY_FORWARD)))
+	if (unlikely(t->keys & FORWARD_BIT))
 		tensor_put(t->tangent);
 	if (unlikely(t->ext))
 		extension_put(t->ext);
@@ -419,8 +419,7 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim)
 		return tensor_fail(EINVAL, "resize: the tensor %s is a view and keeps its shape",
 				   SHAPE_STR(t));
 	/* The graph has recorded the shape of the gradient. */
-	if (unlikely(t->keys & KEY_BIT(TENSOR_KEY_AUTOGRAD)) &&
-	    tensor_autograd_hooks.requires_grad(t))
+	if (unlikely(t->keys & AUTOGRAD_BIT) && tensor_autograd_hooks.requires_grad(t))
 		return tensor_fail(EINVAL,
 				   "resize: the tensor %s requires a gradient and keeps its shape",
 				   SHAPE_STR(t));

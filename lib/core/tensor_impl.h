@@ -16,7 +16,9 @@
 #include "storage/storage.h"
 
 #define KEY_BIT(key) (1u << (key))
-#define KEYS_BACKEND (KEY_BIT(TENSOR_KEY_AUTOGRAD) - 1)
+#define AUTOGRAD_BIT KEY_BIT(TENSOR_KEY_AUTOGRAD)
+#define FORWARD_BIT  KEY_BIT(TENSOR_KEY_FORWARD)
+#define KEYS_BACKEND (AUTOGRAD_BIT - 1)
 /* The key of tensor_none, above all others: every operator refuses it. */
 #define KEY_NONE TENSOR_KEY_COUNT
 

@@ -38,7 +38,7 @@ static bool has_empty_scalar(tensor_scalars list)
 	return false;
 }
 
-/* What the caller gave: the kind of the value, and that a scalar of it is empty. */
+/* Names the kind of a value, and an empty scalar in it, for an error text. */
 static const char *value_name(const tensor_value *v)
 {
 	if (v->kind == TENSOR_VALUE_SCALAR && v->scalar.kind == TENSOR_SCALAR_NONE)

@@ -67,7 +67,7 @@ static void add_values(struct trace_span *span, const char *key, const tensor_va
 static bool same_call(const struct tensor_thread *th, const tensor_op *op)
 {
 	return th->traced && th->traced->op == op &&
-	       th->exclude & ~th->traced->exclude & KEY_BIT(TENSOR_KEY_AUTOGRAD);
+	       th->exclude & ~th->traced->exclude & AUTOGRAD_BIT;
 }
 
 static int trace_operator(const tensor_op *op, enum tensor_key key, const tensor_value *args,

@@ -211,4 +211,10 @@ static inline int forwardcheck(function fn, void *ctx, tensor_list in, double ep
 		check_all(formulas, ARRAY_SIZE(formulas), forwardcheck);  \
 	}
 
+/* Their entries in the array of tests. */
+#define FORMULA_TEST_LIST                                                \
+	cmocka_unit_test(every_formula_agrees_with_differences),         \
+		cmocka_unit_test(every_formula_is_differentiable_again), \
+		cmocka_unit_test(every_formula_has_a_forward_mode)
+
 #endif

@@ -4,337 +4,14 @@
  * runs when a gradient, or the information that there is none, has arrived over every edge that
  * leads to it. A backward runs on the calling thread, which owns the task and its queue.
  */
-#include "autograd/engine/anomaly.h"
-#include "autograd/engine/gradient.h"
-#include "autograd/engine/run_hooks.h"
-#include "autograd/engine/task.h"
+#include "autograd/engine/run_node.h"
 #include "autograd/graph/dual.h"
-#include "autograd/graph/hooks.h"
-#include "autograd/graph/saved.h"
 #include "autograd/graph/view.h"
 
-#include "base/trace.h"
 #include "family/factory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-
-/* Arguments of a node; on the stack unless the node has many. */
-struct frame {
-	tensor **in, **out; /* nedges of out: borrowed after apply, owned after fit_outputs() */
-	tensor *buf[16];
-};
-
-static int frame_init(struct frame *f, const tensor_node *n)
-{
-	size_t need = n->noutputs + (size_t)n->nedges;
-
-	f->in = f->buf;
-	if (unlikely(need > ARRAY_SIZE(f->buf))) {
-		f->in = malloc(need * sizeof(tensor *));
-		if (!f->in)
-			return tensor_fail(ENOMEM, "backward: no memory");
-	}
-	f->out = f->in + n->noutputs;
-	for (uint32_t i = 0; i < n->nedges; i++)
-		f->out[i] = NULL;
-	return 0;
-}
-
-static void frame_free(struct frame *f)
-{
-	if (unlikely(f->in != f->buf))
-		free(f->in);
-}
-
-static tensor **slot_of(struct node_state *s, uint32_t nr)
-{
-	if (likely(!nr))
-		return &s->grad;
-	if (!s->more)
-		s->more = calloc(s->node->noutputs - 1, sizeof(tensor *));
-	if (!s->more) {
-		tensor_fail(ENOMEM, "backward: no memory");
-		return NULL;
-	}
-	return &s->more[nr - 1];
-}
-
-/* Adds a gradient (consumed; NULL: undefined) to those that arrived for output nr of a node. */
-static int accumulate(struct task *k, uint32_t to, uint32_t nr, tensor *grad)
-{
-	tensor **slot;
-
-	if (!grad)
-		return 0;
-	slot = slot_of(&k->states[to], nr);
-	if (unlikely(!slot)) {
-		tensor_put(grad);
-		return -ENOMEM;
-	}
-	*slot = *slot ? gradient_add(*slot, grad, k->call->record) : grad;
-	return *slot ? 0 : -thread()->error.code;
-}
-
-/* Stores the arrived gradients for the inputs that request them. */
-static void capture(struct task *k, const struct node_state *s)
-{
-	for (int32_t i = s->capture; i >= 0; i = k->captures[i].next) {
-		uint32_t nr = k->captures[i].nr;
-		tensor *g = !nr ? s->grad : s->more ? s->more[nr - 1] : NULL;
-
-		k->call->grads[k->captures[i].input] = tensor_retain(g);
-	}
-}
-
-static void close_scope(struct tensor_thread *th, uint32_t mark)
-{
-	while (th->scope_n > mark)
-		tensor_put(th->scope[--th->scope_n]);
-}
-
-/* Moves the arrived gradients to in[]; false if none is defined. */
-static bool take_inputs(struct node_state *s, tensor **in)
-{
-	bool any = s->grad;
-
-	in[0] = s->grad;
-	s->grad = NULL;
-	for (unsigned i = 1; i < s->node->noutputs; i++) {
-		in[i] = s->more ? s->more[i - 1] : NULL;
-		any |= in[i] != NULL;
-	}
-	free(s->more);
-	s->more = NULL;
-	return any;
-}
-
-/* The bits of need for a node. */
-static uint64_t wanted(const struct task *k, const tensor_node *n)
-{
-	bool all = !k->call->inputs.len;
-	uint64_t need = 0;
-
-	for (uint32_t i = 0; i < n->nedges; i++) {
-		const tensor_node *fn = n->edges[i].fn;
-		const struct node_state *to;
-
-		if (!fn)
-			continue;
-		to = all ? NULL : &k->states[task_find(k, fn)];
-		if (all || to->needed || to->capture >= 0)
-			need |= 1ull << (i < 63 ? i : 63);
-	}
-	return need;
-}
-
-/* Checks and converts the gradients that the node returned; out[] becomes owned. */
-static int fit_outputs(const tensor_node *n, tensor **out, uint64_t need)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < n->nedges; i++) {
-		bool want = n->edges[i].fn && need >> (i < 63 ? i : 63) & 1;
-
-		if (err < 0 || !want || !out[i] || out[i] == tensor_none) {
-			out[i] = NULL;
-			continue;
-		}
-		out[i] = gradient_fit(n, i, out[i], n->edges[i].fn, n->edges[i].nr);
-		if (!out[i])
-			err = -thread()->error.code;
-	}
-	return err;
-}
-
-/* Computes f->out from f->in; owned, NULL after a failure. */
-static int run_formula(tensor_node *n, struct frame *f, uint64_t need)
-{
-	struct tensor_thread *th = thread();
-	int err = n->type->apply(n, f->in, f->out, need) < 0 ? -(th->error.code ?: EINVAL) : 0;
-
-	if (err == 0)
-		err = fit_outputs(n, f->out, need);
-	else
-		memset(f->out, 0, n->nedges * sizeof(tensor *));
-	if (likely(!th->anomaly))
-		return err;
-	if (!err)
-		return anomaly_check(n, f->out);
-	anomaly_explain(n);
-	return err;
-}
-
-static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t need)
-{
-	struct tensor_thread *th = thread();
-	struct autograd_thread *at = th->autograd;
-	const struct running here = { n, at->running };
-	uint32_t mark = th->scope_n;
-	bool locked = !n->type->unlocked;
-	int err;
-
-	if (unlikely(here.outer) && locked && node_is_running(at, n))
-		return tensor_fail(
-			EDEADLK,
-			"backward of %s: a function that it called runs backward through the same node",
-			n->type->op);
-	if (likely(locked)) {
-		node_lock_take(&n->lock);
-		at->running = &here;
-	}
-	err = run_formula(n, f, need);
-	if (err == 0 && !k->call->keep) {
-		if (unlikely(!locked)) {
-			node_lock_take(&n->lock);
-			at->running = &here;
-		}
-		locked = true;
-		node_release(n);
-	}
-	if (likely(locked)) {
-		at->running = here.outer;
-		node_lock_drop(&n->lock);
-	}
-	close_scope(th, mark);
-	return err;
-}
-
-/* Runs the hooks on the gradients that arrived for the outputs of a node. */
-static int arrived_hooks(struct node_state *s)
-{
-	int err = s->grad ? run_gradient_hooks(s->node, 0, &s->grad) : 0;
-
-	for (unsigned i = 1; !err && s->more && i < s->node->noutputs; i++)
-		if (s->more[i - 1])
-			err = run_gradient_hooks(s->node, i, &s->more[i - 1]);
-	return err;
-}
-
-static int run_hooked_leaf(const struct task *k, tensor_node *n, tensor *grad)
-{
-	tensor *seen = NULL;
-	int err = run_before_hooks(n, &grad);
-
-	if (err || !grad) {
-		tensor_put(grad);
-		return err;
-	}
-	if (hooks_any(n->hooks, HOOK_AFTER))
-		seen = tensor_get(grad);
-	err = gradient_accumulate(n, grad, k->call->record);
-	if (!err && seen)
-		err = run_after_hooks(n, NULL, &seen);
-	tensor_put(seen);
-	return err ?: run_accumulated_hooks(n);
-}
-
-/* The node of a leaf: accumulates its gradient. */
-static int run_leaf(const struct task *k, struct node_state *s)
-{
-	tensor *grad = s->grad;
-
-	s->grad = NULL;
-	if (!grad)
-		return 0;
-	if (unlikely(s->node->hooks))
-		return run_hooked_leaf(k, s->node, grad);
-	return gradient_accumulate(s->node, grad, k->call->record);
-}
-
-static __attribute__((noinline)) int run_traced_leaf(const struct task *k, struct node_state *s)
-{
-	TRACE_SPAN("backward", s->node->type->name);
-	return run_leaf(k, s);
-}
-
-/* All gradients of a node have arrived. Those of a leaf are accumulated at once, so that they are not kept
- * until the end; another node becomes ready. */
-static int complete(struct task *k, uint32_t index)
-{
-	struct node_state *s = &k->states[index];
-	int err = 0;
-
-	if (!s->needed && s->capture < 0)
-		return 0;
-	if (!s->node->leaf) {
-		ready_push(k, index);
-		return 0;
-	}
-	if (unlikely(s->node->hooks))
-		err = arrived_hooks(s);
-	if (!err && s->capture >= 0)
-		capture(k, s);
-	if (err || !s->needed)
-		return err;
-	return trace_on() ? run_traced_leaf(k, s) : run_leaf(k, s);
-}
-
-/* Accumulates out[] (consumed) at the ends of the edges. */
-static int propagate(struct task *k, const tensor_node *n, tensor **out)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < n->nedges; i++) {
-		uint32_t to;
-
-		if (!n->edges[i].fn)
-			continue;
-		to = (uint32_t)task_find(k, n->edges[i].fn);
-		if (err < 0)
-			tensor_put(out[i]);
-		else
-			err = accumulate(k, to, n->edges[i].nr, out[i]);
-		if (!--k->states[to].missing && !err)
-			err = complete(k, to);
-	}
-	return err;
-}
-
-static int run_node(struct task *k, uint32_t index)
-{
-	struct node_state *s = &k->states[index];
-	tensor_node *n = s->node;
-	struct frame f;
-	int err = 0;
-	bool any;
-
-	if (unlikely(n->hooks))
-		err = arrived_hooks(s);
-	if (!err && s->capture >= 0)
-		capture(k, s);
-	if (err || !s->needed)
-		return err;
-	if (frame_init(&f, n) < 0)
-		return -ENOMEM;
-	any = take_inputs(s, f.in);
-	if (any && unlikely(n->hooks)) {
-		err = run_before_hooks(n, f.in);
-		any = false;
-		for (unsigned i = 0; i < n->noutputs; i++)
-			any |= f.in[i] != NULL;
-	}
-	if (any && !err)
-		err = apply(k, n, &f, wanted(k, n));
-	if (any && !err && unlikely(n->hooks))
-		err = run_after_hooks(n, f.out, f.in);
-	for (unsigned i = 0; i < n->noutputs; i++)
-		tensor_put(f.in[i]);
-	if (!err)
-		err = propagate(k, n, f.out);
-	else
-		for (uint32_t i = 0; i < n->nedges; i++)
-			tensor_put(f.out[i]);
-	frame_free(&f);
-	return err;
-}
-
-/* A function of its own, so that only traced nodes need stack space for an event. */
-static __attribute__((noinline)) int run_traced_node(struct task *k, uint32_t index)
-{
-	TRACE_SPAN("backward", k->states[index].node->type->name);
-	return run_node(k, index);
-}
 
 /* ---- roots ---- */
 
@@ -386,7 +63,7 @@ static int visit_roots(struct task *k, struct edge *held)
 		if (at < 0)
 			return -thread()->error.code;
 		g = root_gradient(c, i);
-		if (!g || accumulate(k, (uint32_t)at, held[i].nr, g) < 0)
+		if (!g || task_accumulate(k, (uint32_t)at, held[i].nr, g) < 0)
 			return -thread()->error.code;
 	}
 	return 0;
@@ -399,7 +76,7 @@ static int push_roots(struct task *k, uint32_t nroots)
 
 	for (uint32_t i = 0; !err && i < nroots; i++)
 		if (!k->states[i].missing)
-			err = complete(k, i);
+			err = task_complete(k, i);
 	return err;
 }
 
@@ -414,7 +91,7 @@ static int run_task(struct task *k, struct edge *held)
 	if (!err)
 		err = push_roots(k, nroots);
 	while (!err && (i = ready_pop(k)) >= 0)
-		err = trace_on() ? run_traced_node(k, (uint32_t)i) : run_node(k, (uint32_t)i);
+		err = task_run_node(k, (uint32_t)i);
 	return err;
 }
 

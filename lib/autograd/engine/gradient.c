@@ -17,22 +17,6 @@
 
 /* ---- shape and dtype ---- */
 
-static bool same_shape(const tensor *t, const struct output *o)
-{
-	if (t->ndim != o->ndim)
-		return false;
-	for (int i = 0; i < t->ndim; i++)
-		if (t->sizes[i] != o->sizes[i])
-			return false;
-	return true;
-}
-
-bool output_matches(const struct output *o, const tensor *t)
-{
-	return same_shape(t, o) && t->dtype == o->dtype && t->device.type == o->device.type &&
-	       t->device.index == o->device.index;
-}
-
 /* A tensor of shape o can be broadcast to the shape of t. */
 static bool was_broadcast(const tensor *t, const struct output *o)
 {
@@ -83,7 +67,7 @@ tensor *gradient_fit(const tensor_node *from, int i, tensor *grad, const tensor_
 					"tensor",
 					from->type->name, i);
 	tensor_get(grad);
-	if (unlikely(!same_shape(grad, o))) {
+	if (unlikely(!output_same_shape(o, grad))) {
 		if (!was_broadcast(grad, o)) {
 			tensor_put(grad);
 			return tensor_fail_null(EINVAL,

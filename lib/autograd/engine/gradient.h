@@ -18,7 +18,5 @@ tensor *gradient_add(tensor *a, tensor *b, bool record);
 /* before + grad, or a copy of grad if before is NULL; owned. NULL with the error set. Recorded if the
  * thread records. */
 tensor *gradient_sum(tensor *before, tensor *grad);
-/* t has the shape, dtype and device of o. */
-bool output_matches(const struct output *o, const tensor *t);
 
 #endif

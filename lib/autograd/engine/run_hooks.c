@@ -13,7 +13,6 @@ static int for_hooks(const tensor_node *n, enum hook_kind kind, uint32_t nr,
 		     int (*call)(const struct tensor_hook *h, void *arg), void *arg)
 {
 	struct tensor_hook *few[HOOKS_FEW + 1], **hooks;
-	struct tensor_thread *th = thread();
 	int err = 0;
 
 	hooks = hooks_snapshot(n->hooks, kind, nr, few);
@@ -23,17 +22,17 @@ static int for_hooks(const tensor_node *n, enum hook_kind kind, uint32_t nr,
 		struct tensor_scope_guard scope = tensor_scope_enter();
 
 		if (!err && !atomic_load(&(*h)->removed)) {
-			th->error.code = 0;
-			err = call(*h, arg);
-			if (err < 0 && !th->error.code)
-				tensor_fail(-err, "backward: a hook of %s failed", n->type->name);
+			int before = callback_begin();
+
+			err = callback_end(before, call(*h, arg), "backward: a hook of %s failed",
+					   n->type->name);
 		}
 		scope_leave(&scope);
 		hook_put(*h);
 	}
 	if (hooks != few)
 		free(hooks);
-	return err < 0 ? -th->error.code : 0;
+	return err;
 }
 
 /* Replaces *to (owned) by a tensor that a hook returned. */

@@ -195,7 +195,7 @@ static int run_jvp(tensor_graph_fn fn, void *ctx, tensor_list inputs, tensor *co
 		   tensor **outputs, tensor **output_tangents, int noutputs)
 {
 	tensor **duals = malloc((inputs.len + 1) * sizeof(*duals));
-	int err = duals ? 0 : tensor_fail(ENOMEM, "jvp: no memory");
+	int before, err = duals ? 0 : tensor_fail(ENOMEM, "jvp: no memory");
 
 	for (int64_t i = 0; !err && i < inputs.len; i++) {
 		duals[i] = inputs.data[i];
@@ -205,12 +205,11 @@ static int run_jvp(tensor_graph_fn fn, void *ctx, tensor_list inputs, tensor *co
 			err = -thread()->error.code;
 	}
 	if (!err) {
-		thread()->error.code = 0;
+		before = callback_begin();
 		err = fn(duals, (int)inputs.len, outputs, noutputs, ctx);
-		if (err < 0 && !thread()->error.code)
-			tensor_fail(-err, "jvp: the function failed");
-		err = err < 0 ? -thread()->error.code :
-				give_outputs(outputs, output_tangents, noutputs);
+		err = callback_end(before, err, "jvp: the function failed");
+		if (!err)
+			err = give_outputs(outputs, output_tangents, noutputs);
 	}
 	free(duals);
 	return err;

@@ -9,8 +9,6 @@
 
 #include "core/tensor_impl.h"
 
-#define FORWARD_BIT KEY_BIT(TENSOR_KEY_FORWARD)
-
 /* NULL for none; borrowed. */
 static inline tensor *tangent_of(const tensor *t)
 {

@@ -16,8 +16,6 @@
 #include "core/tensor_impl.h"
 #include "dispatch/dispatch.h"
 
-#define AUTOGRAD_BIT KEY_BIT(TENSOR_KEY_AUTOGRAD)
-
 struct task;
 struct node_hooks;
 struct packed;
@@ -72,6 +70,23 @@ struct output {
 	uint8_t dtype, ndim;
 	tensor_device device;
 };
+
+static inline bool output_same_shape(const struct output *o, const tensor *t)
+{
+	if (t->ndim != o->ndim)
+		return false;
+	for (int i = 0; i < t->ndim; i++)
+		if (t->sizes[i] != o->sizes[i])
+			return false;
+	return true;
+}
+
+/* t has the shape, dtype and device of o. */
+static inline bool output_matches(const struct output *o, const tensor *t)
+{
+	return output_same_shape(o, t) && t->dtype == o->dtype &&
+	       t->device.type == o->device.type && t->device.index == o->device.index;
+}
 
 struct node_type {
 	const char *name; /* "MulBackward" */

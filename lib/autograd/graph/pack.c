@@ -64,16 +64,16 @@ TENSOR_EXPORT void tensor_saved_hooks_leave(struct tensor_saved_hooks_guard *gua
 struct quiet {
 	struct pack_hooks *hooks;
 	bool grad_enabled;
+	int error; /* see callback_begin() */
 };
 
 static struct quiet quiet_begin(struct tensor_thread *th)
 {
 	struct autograd_thread *at = th->autograd;
-	struct quiet q = { at->pack_hooks, th->grad_enabled };
+	struct quiet q = { at->pack_hooks, th->grad_enabled, callback_begin() };
 
 	at->pack_hooks = NULL;
 	th->grad_enabled = false;
-	th->error.code = 0;
 	return q;
 }
 
@@ -108,9 +108,7 @@ struct packed *pack(struct pack_hooks *hooks, tensor *t)
 	}
 	*p = (struct packed){ .hooks = hooks,
 			      .version = tensor_version(t),
-			      .dtype = t->dtype,
-			      .ndim = t->ndim,
-			      .device = t->device };
+			      .like = { p->sizes, t->dtype, t->ndim, t->device } };
 	memcpy(p->sizes, t->sizes, t->ndim * sizeof(int64_t));
 	ref_get(&hooks->refs);
 	quiet = quiet_begin(th);
@@ -123,10 +121,8 @@ struct packed *pack(struct pack_hooks *hooks, tensor *t)
 	if (p->data && holders(alias) > before)
 		p->kept = tensor_get(alias);
 	tensor_put(alias);
-	if (p->data)
+	if (!callback_end(quiet.error, p->data ? 0 : -ECANCELED, "saved_hooks: pack failed"))
 		return p;
-	if (!th->error.code)
-		tensor_fail(ECANCELED, "saved_hooks: pack failed");
 	pack_hooks_put(hooks);
 	free(p);
 	return NULL;
@@ -142,25 +138,22 @@ tensor *packed_unpack(const struct packed *p, const char *op)
 	if (p->kept && tensor_version(p->kept) != p->version)
 		return tensor_fail_null(EINVAL,
 					"backward of %s: a saved tensor %s was changed in place",
-					op, format_sizes(p->sizes, p->ndim, text, sizeof(text)));
+					op,
+					format_sizes(p->sizes, p->like.ndim, text, sizeof(text)));
 	if (!autograd_thread(th))
 		return NULL;
 	quiet = quiet_begin(th);
 	t = p->hooks->fn.unpack(p->data, p->hooks->fn.ctx);
 	quiet_end(th, quiet);
-	if (!t) {
-		if (!th->error.code)
-			tensor_fail(ECANCELED, "backward of %s: unpack failed", op);
+	if (callback_end(quiet.error, t ? 0 : -ECANCELED, "backward of %s: unpack failed", op) < 0)
 		return NULL;
-	}
-	if (t->ndim != p->ndim || memcmp(t->sizes, p->sizes, p->ndim * sizeof(int64_t)) ||
-	    t->dtype != p->dtype || t->device.type != p->device.type ||
-	    t->device.index != p->device.index)
+	if (!output_matches(&p->like, t))
 		return tensor_fail_null(EINVAL,
 					"backward of %s: unpack must return %s of %s on the device "
 					"of the saved tensor, got %s of %s",
-					op, format_sizes(p->sizes, p->ndim, text, sizeof(text)),
-					tensor_dtype_name(p->dtype), SHAPE_STR(t),
+					op,
+					format_sizes(p->sizes, p->like.ndim, text, sizeof(text)),
+					tensor_dtype_name(p->like.dtype), SHAPE_STR(t),
 					tensor_dtype_name(t->dtype));
 	return t;
 }

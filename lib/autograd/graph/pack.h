@@ -7,7 +7,7 @@
 #ifndef TENSOR_AUTOGRAD_PACK_H
 #define TENSOR_AUTOGRAD_PACK_H
 
-#include "core/tensor_impl.h"
+#include "autograd/graph/node.h"
 
 #include <tensor/autograd.h>
 
@@ -23,8 +23,7 @@ struct packed {
 	void *data;		  /* what pack returned */
 	tensor *kept;		  /* of the same memory, if pack kept it: has its version; owned */
 	uint32_t version;
-	uint8_t dtype, ndim;
-	tensor_device device;
+	struct output like; /* the saved tensor; its sizes are below */
 	int64_t sizes[];
 };
 

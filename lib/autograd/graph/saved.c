@@ -13,28 +13,35 @@
 
 #include <stdlib.h>
 
-static int keep(tensor_node *n, int slot, tensor *detached, int source)
+static int set_plain(struct saved *s, tensor *detached, int source)
 {
 	if (unlikely(!detached))
 		return -1;
-	n->saved[slot] = (struct saved){ { detached }, tensor_version(detached), source, false };
+	*s = (struct saved){ { detached }, tensor_version(detached), source, false };
 	return 0;
 }
 
-static int keep_packed(tensor_node *n, int slot, struct pack_hooks *hooks, tensor *t, int source)
+static int set_packed(struct saved *s, struct pack_hooks *hooks, tensor *t, int source)
 {
 	struct packed *p = pack(hooks, t);
 
 	if (!p)
 		return -1;
-	n->saved[slot] = (struct saved){ { .packed = p }, 0, source, true };
+	*s = (struct saved){ { .packed = p }, 0, source, true };
 	return 0;
+}
+
+int saved_set(struct saved *s, tensor *t, int source)
+{
+	struct pack_hooks *hooks = pack_hooks_of(thread());
+
+	if (unlikely(hooks) && hooks->fn.pack)
+		return set_packed(s, hooks, t, source);
+	return set_plain(s, tensor_new_detached(t), source);
 }
 
 int node_save(tensor_node *n, int slot, tensor *t, int source)
 {
-	struct pack_hooks *hooks;
-
 	if (!t)
 		return 0;
 	if (unlikely(t->inference))
@@ -43,11 +50,10 @@ int node_save(tensor_node *n, int slot, tensor *t, int source)
 			"%s: a tensor that was made in inference mode cannot be saved for backward; "
 			"use a clone",
 			n->type->op);
-	hooks = pack_hooks_of(thread());
 	/* The history of an in-place result of a view is found by its place in the base. */
-	if (unlikely(hooks) && hooks->fn.pack && !(source <= SAVED_OUTPUT(0) && t->base))
-		return keep_packed(n, slot, hooks, t, source);
-	return keep(n, slot, tensor_new_detached(t), source);
+	if (source <= SAVED_OUTPUT(0) && unlikely(t->base))
+		return set_plain(&n->saved[slot], tensor_new_detached(t), source);
+	return saved_set(&n->saved[slot], t, source);
 }
 
 int node_save_copy(tensor_node *n, int slot, tensor *t, int source)
@@ -57,8 +63,8 @@ int node_save_copy(tensor_node *n, int slot, tensor *t, int source)
 	int err;
 
 	if (likely(!hooks) || !hooks->fn.pack || !copy)
-		return keep(n, slot, copy, source);
-	err = keep_packed(n, slot, hooks, copy, source);
+		return set_plain(&n->saved[slot], copy, source);
+	err = set_packed(&n->saved[slot], hooks, copy, source);
 	tensor_put(copy);
 	return err;
 }

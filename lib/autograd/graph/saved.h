@@ -6,6 +6,8 @@
 #include "autograd/graph/node.h"
 #include "autograd/graph/pack.h"
 
+/* Saves t, in the form of the innermost tensor_saved_hooks scope if there is one. 0, or -1 with the error set. */
+int saved_set(struct saved *s, tensor *t, int source);
 /* Saves t, which may be NULL, in a slot. 0, or -1 with the error set. */
 int node_save(tensor_node *n, int slot, tensor *t, int source);
 /* Saves a copy of the values of t, for an argument that the call overwrites. */

@@ -64,7 +64,7 @@ static int copy_plain(tensor *t, void *data, size_t nbytes, bool to_host)
 	if (!nbytes)
 		return 0;
 	/* Autograd is excluded: bytes have no history. */
-	th->exclude |= KEY_BIT(TENSOR_KEY_AUTOGRAD);
+	th->exclude |= AUTOGRAD_BIT;
 	err = copy_host(t, data, nbytes, to_host);
 	th->exclude = before;
 	return err;

@@ -238,7 +238,7 @@ static void put_suffix(struct printer *p, const tensor *t)
 		print_put(p, device_name(t->device, text, sizeof(text)));
 		print_put(p, "'");
 	}
-	if (t->keys & KEY_BIT(TENSOR_KEY_AUTOGRAD) && tensor_autograd_hooks.describe) {
+	if (t->keys & AUTOGRAD_BIT && tensor_autograd_hooks.describe) {
 		tensor_autograd_hooks.describe(t, text, sizeof(text));
 		print_put(p, text);
 	}
@@ -325,7 +325,7 @@ TENSOR_EXPORT int tensor_format(const tensor *t, char *buf, size_t size)
 		struct tensor_thread *th = thread();
 		uint32_t before = th->exclude;
 
-		th->exclude |= KEY_BIT(TENSOR_KEY_AUTOGRAD);
+		th->exclude |= AUTOGRAD_BIT;
 		host = call__to_copy((tensor *)t, TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU));
 		th->exclude = before;
 		if (!host)

@@ -84,7 +84,7 @@ static void equal_operands_share_the_gradient(void **state)
 	}
 }
 
-/* Of two NaN, fmax and fmin choose the first. */
+/* Where both values are NaN, fmax and fmin return the first, so it gets the gradient. */
 static void gradient_of_two_nan_goes_to_the_first(void **state)
 {
 	tensor_scope {

@@ -333,9 +333,7 @@ static void gradient_of_clamp_at_its_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(equal_maxima_share_the_gradient),
 		cmocka_unit_test(gradient_of_clamp_at_its_limits),
 	};

@@ -279,9 +279,7 @@ static void gradient_of_a_transposed_matrix_is_transposed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(gradcheck_finds_a_wrong_gradient),
 		cmocka_unit_test(gradient_of_a_transposed_matrix_is_transposed),
 	};

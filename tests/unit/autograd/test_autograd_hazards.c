@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What autograd engines commonly do wrong: one test for each, named after the wrong behaviour's opposite. */
+/* Common errors of autograd engines: each test is named after the correct behaviour. */
 #include "autograd.h"
 #include "peer.h"
 

@@ -81,9 +81,7 @@ static void attention_without_keys_has_gradient_zero(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(attention_without_keys_has_gradient_zero),
 	};
 

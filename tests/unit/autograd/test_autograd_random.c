@@ -78,9 +78,7 @@ static void random_results_need_no_gradient(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(parameters_of_a_normal_get_no_gradient),
 		cmocka_unit_test(random_results_need_no_gradient),
 	};

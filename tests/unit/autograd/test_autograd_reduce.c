@@ -271,9 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(second_derivative_of_a_norm_at_zero_is_zero),
 		cmocka_unit_test(second_derivative_of_an_empty_mean_is_zero),
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(gradient_of_a_nan_maximum_goes_to_the_nans),
 		cmocka_unit_test(greatest_norm_of_another_dtype_has_a_gradient),
 	};

@@ -96,9 +96,7 @@ FORMULA_TESTS
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 	};
 
 	return cmocka_run_group_tests_name("autograd_zero", tests, NULL, NULL);

@@ -137,9 +137,7 @@ int main(void)
 		cmocka_unit_test(product_of_vectors_and_values_is_the_matrix),
 		cmocka_unit_test(only_one_triangle_is_read),
 		cmocka_unit_test(gradient_is_symmetric),
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 	};
 
 	/* Exit status 77 means skipped: LAPACK is not installed. */

@@ -145,9 +145,7 @@ int main(void)
 		cmocka_unit_test(gradient_of_an_embedding_sums_repeated_rows),
 		cmocka_unit_test(bags_are_sums_means_and_maxima),
 		cmocka_unit_test(invalid_arguments_are_refused),
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(formulas_of_bags_agree_with_differences),
 	};
 

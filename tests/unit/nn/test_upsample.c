@@ -183,9 +183,7 @@ int main(void)
 		cmocka_unit_test(col2im_reverses_im2col),
 		cmocka_unit_test(grid_sample_gives_known_values),
 		cmocka_unit_test(errors_name_the_argument),
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(grids_have_a_first_derivative_only),
 	};
 

@@ -285,9 +285,7 @@ int main(void)
 		cmocka_unit_test(view_dtype_reinterprets_bytes),
 		cmocka_unit_test(ranges_include_both_limits),
 		cmocka_unit_test(transposed_copies_are_exact_at_the_edges),
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_is_differentiable_again),
-		cmocka_unit_test(every_formula_has_a_forward_mode),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(repeat_and_ravel_copy),
 	};
 
