@@ -87,6 +87,8 @@ void tensor_grad_leave(struct tensor_grad_guard *guard);
 
 /* True within tensor_inference_mode. */
 bool tensor_is_inference_mode_enabled(void);
+/* True within tensor_anomaly_mode. */
+bool tensor_is_anomaly_mode_enabled(void);
 /* True for a tensor that was made in inference mode. */
 bool tensor_is_inference(const tensor *t);
 
@@ -185,7 +187,7 @@ struct tensor_saved_hooks_guard {
 	void *scope; /* NULL after a failure */
 };
 /* Use the functions, which are copied, in operators that this thread records until the guard is
- * left, in reverse order of nested ones. NULL: save tensors as they are. For bindings: C code uses
+ * left; the innermost counts. NULL: save tensors as they are. For bindings: C code uses
  * tensor_with_saved_hooks. */
 struct tensor_saved_hooks_guard tensor_saved_hooks_enter(const struct tensor_saved_hooks *hooks);
 void tensor_saved_hooks_leave(struct tensor_saved_hooks_guard *guard);

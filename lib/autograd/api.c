@@ -59,14 +59,10 @@ TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
 	if (tensor_absent("set_grad", t))
 		return -thread()->error.code;
 	if (tensor_given(grad)) {
-		if (!sizes_equal(t, grad) || t->dtype != grad->dtype)
-			return tensor_fail(EINVAL,
-					   "set_grad: the gradient must be %s of %s, got "
-					   "%s of %s",
-					   SHAPE_STR(t), tensor_dtype_name(t->dtype),
-					   SHAPE_STR(grad), tensor_dtype_name(grad->dtype));
-		if (t->device.type != grad->device.type || t->device.index != grad->device.index)
-			return tensor_fail(EINVAL, "set_grad: the gradient is on another device");
+		struct output like = output_like(t);
+
+		if (output_check(&like, LAYOUTS_ALL, grad, "set_grad: the gradient must be") < 0)
+			return -EINVAL;
 		if (grad == t)
 			return tensor_fail(EINVAL, "set_grad: a tensor cannot be its own gradient");
 	}

@@ -4,6 +4,7 @@
  * tensor. The first number that backward unpacks runs the function again, which gives all of them.
  */
 #include "autograd/engine/engine.h"
+#include "autograd/graph/callback.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/meta.h"
 #include "autograd/graph/saved.h"
@@ -159,7 +160,8 @@ static int run_function(struct checkpoint *c, tensor **inputs, tensor **outputs)
 	};
 	struct tensor_saved_hooks_guard guard = tensor_saved_hooks_enter(&hooks);
 	struct tensor_generator_state random;
-	int before, err;
+	struct callback before;
+	int err;
 
 	if (!guard.scope)
 		return -thread()->error.code;
@@ -168,8 +170,8 @@ static int run_function(struct checkpoint *c, tensor **inputs, tensor **outputs)
 	tensor_generator_set_state(tensor_default_generator(), &c->random);
 	err = c->fn(inputs, c->ninputs, outputs, c->noutputs, c->ctx);
 	tensor_generator_set_state(tensor_default_generator(), &random);
+	err = callback_end(&before, err, "checkpoint: the function failed");
 	tensor_saved_hooks_leave(&guard);
-	err = callback_end(before, err, "checkpoint: the function failed");
 	if (err)
 		return err;
 	/* A backward inside of the function may need values before it ends. */
@@ -308,7 +310,8 @@ static int first_run(struct checkpoint *c, tensor_list inputs, tensor **outputs,
 						  .destroy = checkpoint_put };
 	struct tensor_saved_hooks_guard guard = tensor_saved_hooks_enter(&hooks);
 	struct tensor_scope_guard scope;
-	int before, err;
+	struct callback before;
+	int err;
 
 	if (!guard.scope) {
 		checkpoint_put(c);
@@ -317,7 +320,7 @@ static int first_run(struct checkpoint *c, tensor_list inputs, tensor **outputs,
 	before = callback_begin();
 	scope = tensor_scope_enter();
 	err = c->fn(inputs.data, (int)inputs.len, outputs, noutputs, c->ctx);
-	err = callback_end(before, err, "checkpoint: the function failed");
+	err = callback_end(&before, err, "checkpoint: the function failed");
 	for (int i = 0; i < noutputs; i++)
 		outputs[i] = err ? NULL : tensor_retain(outputs[i]);
 	scope_leave(&scope);

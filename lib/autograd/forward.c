@@ -7,6 +7,7 @@
  */
 #include "autograd/graph/dual.h"
 #include "autograd/graph/meta.h"
+#include "autograd/graph/pack.h"
 #include "dispatch/boxed.h"
 
 #include "family/copy.h"
@@ -24,6 +25,7 @@ struct call {
 	int nargs, n;
 	tensor **x, **alias; /* x borrowed, alias in the open scope */
 	tensor **lists;	     /* elements of the lists in args */
+	bool inference;	     /* the call is in inference mode: its results are inference tensors */
 };
 
 static int64_t count_tensors(const tensor_value *args, int nargs)
@@ -50,6 +52,9 @@ static tensor *recorded_input(struct call *c, tensor *t)
 		if (c->x[i] == t)
 			return c->alias[i];
 	a = needs_grad(t) ? tensor_alias(t) : scope_own(thread(), tensor_new_detached(t));
+	/* In inference mode the graph of the alias ends with the call. */
+	if (a && c->inference)
+		a->inference = false;
 	if (!a || tensor_set_requires_grad(a, true) < 0)
 		return NULL;
 	c->x[c->n] = t;
@@ -57,12 +62,13 @@ static tensor *recorded_input(struct call *c, tensor *t)
 	return a;
 }
 
-static int call_init(struct call *c, const tensor_op *op, const tensor_value *args, int nargs)
+static int call_init(struct call *c, const tensor_op *op, const tensor_value *args, int nargs,
+		     bool inference)
 {
 	int64_t n = count_tensors(args, nargs), at = 0;
 	bool complete = true;
 
-	*c = (struct call){ .op = op, .nargs = nargs };
+	*c = (struct call){ .op = op, .nargs = nargs, .inference = inference };
 	c->args = malloc((nargs + 1) * sizeof(*c->args));
 	c->x = calloc(3 * n + 1, sizeof(*c->x));
 	if (!c->args || !c->x)
@@ -147,11 +153,14 @@ static int compute_tangents(const struct call *c, tensor *const *y, tensor **ty,
 static int tangents_of_results(const struct call *c, tensor_value *rets, int nrets, tensor **ty,
 			       bool record)
 {
+	struct tensor_thread *th = thread();
 	tensor **tmp = calloc(3 * nrets + 2 * c->n + 1, sizeof(*tmp)), **y, **t;
 	int n = 0, err = 0;
+	struct pack_hooks *before;
 
 	if (!tmp)
 		return tensor_fail(ENOMEM, "%s: no memory for forward mode", c->op->schema.name);
+	before = pack_pause(th, !record);
 	y = tmp;
 	t = y + nrets;
 	for (int i = 0; i < nrets; i++)
@@ -161,6 +170,7 @@ static int tangents_of_results(const struct call *c, tensor_value *rets, int nre
 		err = compute_tangents(c, y, t, n, t + nrets, record);
 	for (int i = 0, k = 0; i < nrets && !err; i++)
 		ty[i] = k < n && rets[i].t == y[k] ? t[k++] : NULL;
+	pack_resume(th, before);
 	free(tmp);
 	return err;
 }
@@ -189,7 +199,7 @@ static bool any_tangent_needs_grad(const struct call *c)
 /* ---- a functional operator ---- */
 
 /* Results without the history that only the computation of tangents needed, with their tangents. */
-static int finish_results(tensor_value *rets, int nrets, tensor **ty, bool record)
+static int finish_results(tensor_value *rets, int nrets, tensor **ty, bool record, bool inference)
 {
 	for (int i = 0; i < nrets; i++) {
 		tensor *plain;
@@ -205,6 +215,7 @@ static int finish_results(tensor_value *rets, int nrets, tensor **ty, bool recor
 		}
 		if (ty[i] && dual_set(rets[i].t, ty[i]) < 0)
 			return -thread()->error.code;
+		rets[i].t->inference |= inference;
 	}
 	return 0;
 }
@@ -218,6 +229,17 @@ static void drop_results(tensor_value *rets, int nrets)
 	}
 }
 
+/* The operator itself; only what stays in the graph is packed. */
+static int call_recorded(struct call *c, tensor_value *rets, int nrets, bool record)
+{
+	struct tensor_thread *th = thread();
+	struct pack_hooks *before = pack_pause(th, !record);
+	int err = boxed_call_past(c->op, 0, c->args, c->nargs, rets, nrets);
+
+	pack_resume(th, before);
+	return err;
+}
+
 static int forward_function(struct call *c, tensor_value *rets, int nrets, bool record,
 			    bool record_tangent)
 {
@@ -226,11 +248,11 @@ static int forward_function(struct call *c, tensor_value *rets, int nrets, bool 
 
 	if (!ty)
 		return tensor_fail(ENOMEM, "%s: no memory for forward mode", c->op->schema.name);
-	err = boxed_call_past(c->op, 0, c->args, c->nargs, rets, nrets);
+	err = call_recorded(c, rets, nrets, record);
 	if (!err) {
 		err = tangents_of_results(c, rets, nrets, ty, record_tangent);
 		if (!err)
-			err = finish_results(rets, nrets, ty, record);
+			err = finish_results(rets, nrets, ty, record, c->inference);
 		if (err)
 			drop_results(rets, nrets);
 	}
@@ -320,7 +342,7 @@ static int forward_inplace(struct call *c, const tensor_value *args, tensor_valu
 	if (!copy)
 		return -th->error.code;
 	c->args[0].t = copy;
-	err = boxed_call_past(c->op, 0, c->args, c->nargs, rets, nrets);
+	err = call_recorded(c, rets, nrets, record);
 	if (err)
 		return err;
 	result.t = copy;
@@ -328,6 +350,7 @@ static int forward_inplace(struct call *c, const tensor_value *args, tensor_valu
 	if (err)
 		return err;
 	th->grad_enabled = record_tangent;
+	th->inference = c->inference;
 	err = take_value(self, copy, ty, record);
 	rets[0] = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = self };
 	return err;
@@ -335,28 +358,40 @@ static int forward_inplace(struct call *c, const tensor_value *args, tensor_valu
 
 /* ---- the function of the key ---- */
 
-static int differentiate(const tensor_op *op, const tensor_value *args, int nargs,
-			 tensor_value *rets, int nrets)
+/* A function or an in-place operator. The graph that the tangents need is recorded in inference mode, too. */
+static int forward_recorded(const tensor_op *op, const tensor_value *args, int nargs,
+			    tensor_value *rets, int nrets, bool enabled)
 {
-	bool enabled = thread()->grad_enabled, record = enabled && any_needs_grad(args, nargs);
-	struct forward_guard guard = forward_guard_enter(enabled);
-	struct tensor_scope_guard scope = tensor_scope_enter();
-	struct call c = { 0 };
+	struct tensor_thread *th = thread();
+	struct call c;
+	bool record = enabled && any_needs_grad(args, nargs), inference = th->inference;
 	bool record_tangent;
 	int err;
 
-	if (is_view(op, args, nargs)) {
-		err = forward_view(op, args, nargs, rets, nrets);
-	} else {
-		thread()->grad_enabled = true;
-		err = call_init(&c, op, args, nargs);
-		record_tangent = enabled && (record || any_tangent_needs_grad(&c));
-		if (!err && op->variant == VARIANT_INPLACE)
-			err = forward_inplace(&c, args, rets, nrets, record, record_tangent);
-		else if (!err)
-			err = forward_function(&c, rets, nrets, record, record_tangent);
-		call_free(&c);
-	}
+	th->grad_enabled = true;
+	th->inference = false;
+	th->exclude &= ~AUTOGRAD_BIT;
+	err = call_init(&c, op, args, nargs, inference);
+	record_tangent = enabled && (record || any_tangent_needs_grad(&c));
+	if (!err && op->variant == VARIANT_INPLACE)
+		err = forward_inplace(&c, args, rets, nrets, record, record_tangent);
+	else if (!err)
+		err = forward_function(&c, rets, nrets, record, record_tangent);
+	th->inference = inference;
+	call_free(&c);
+	return err;
+}
+
+static int differentiate(const tensor_op *op, const tensor_value *args, int nargs,
+			 tensor_value *rets, int nrets)
+{
+	bool enabled = thread()->grad_enabled;
+	struct forward_guard guard = forward_guard_enter(enabled);
+	struct tensor_scope_guard scope = tensor_scope_enter();
+	int err = is_view(op, args, nargs) ?
+			  forward_view(op, args, nargs, rets, nrets) :
+			  forward_recorded(op, args, nargs, rets, nrets, enabled);
+
 	scope_leave(&scope);
 	forward_guard_leave(guard);
 	return err;

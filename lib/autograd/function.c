@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Functions of the program (include/tensor/function.h): the node of a call, and what forward says about it. */
+#include "autograd/graph/callback.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/record.h"
 
@@ -236,20 +237,38 @@ static int fill_gradients(const tensor_node *n, tensor *const *grads, tensor **f
 	return 0;
 }
 
+/* Gradients of the program; shapes and dtypes are checked with those of other nodes. */
+static int check_gradients(const struct function_node *n, tensor *const *out)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < n->node.nedges; i++) {
+		struct output like;
+
+		if (!out[i] || out[i] == tensor_none || !n->node.edges[i].fn)
+			continue;
+		like = output_like(out[i]);
+		err = output_check(&like, LAYOUTS_ALL, out[i],
+				   "backward of %s: gradient %u must be", n->f->name, i);
+	}
+	return err;
+}
+
 static int call_backward(struct function_node *n, tensor *const *grads, tensor **out, uint64_t need)
 {
 	struct tensor_function_ctx ctx = { n->f, n->data, NULL, NULL, &n->node, need };
 	struct tensor_thread *th = thread();
 	bool once = n->f->flags & TENSOR_FUNCTION_ONCE_DIFFERENTIABLE, record = th->grad_enabled;
-	int before, err;
+	struct callback before;
+	int err;
 
 	if (!n->f->backward)
 		return tensor_fail(EOPNOTSUPP, "backward: %s has no backward", n->f->name);
 	before = callback_begin();
 	th->grad_enabled = record && !once;
 	err = n->f->backward(&ctx, grads, n->node.noutputs, out, (int)n->node.nedges);
-	th->grad_enabled = record;
-	if (callback_end(before, err, "backward of %s failed", n->f->name) < 0)
+	if (callback_end(&before, err, "backward of %s failed", n->f->name) < 0 ||
+	    check_gradients(n, out) < 0)
 		return -1;
 	for (uint32_t i = 0; once && record && i < n->node.nedges; i++)
 		if (out[i] && out[i] != tensor_none && n->node.edges[i].fn) {
@@ -358,8 +377,10 @@ static int connect_output(struct function_node *n, const struct building *b, ten
 	if (history_set(t, &n->node, nr) < 0)
 		return -1;
 	/* A later in-place change through a view that forward made is refused. */
-	if (t->differentiable_view && !list_has(&b->dirty, t))
+	if (t->differentiable_view && !list_has(&b->dirty, t)) {
 		t->autograd_meta->no_grad_view = true;
+		t->autograd_meta->view_version = tensor_version(t);
+	}
 	return 0;
 }
 
@@ -426,17 +447,22 @@ static int check_outputs(const struct tensor_function_ctx *ctx, tensor *const *o
  * An owned output in place of a borrowed one. An input that was not changed, and a tensor that has a history
  * already, become a tensor of their own on the same memory. NULL with the error set.
  */
-static tensor *own_output(const struct building *b, tensor *t)
+static tensor *own_output(const char *name, const struct building *b, tensor *t)
 {
+	if (b->recorded && t->inference && is_result(b, t))
+		return tensor_fail_null(
+			EINVAL,
+			"%s: forward must return a tensor that was not made in inference mode; use a clone",
+			name);
 	if (!list_has(&b->dirty, t) && (needs_grad(t) || index_in(b->inputs, t) >= 0))
 		return tensor_new_detached(t);
 	return tensor_get(t);
 }
 
-static int own_outputs(const struct building *b, tensor **outputs, int n)
+static int own_outputs(const char *name, const struct building *b, tensor **outputs, int n)
 {
 	for (int i = 0; i < n; i++) {
-		tensor *t = own_output(b, outputs[i]);
+		tensor *t = own_output(name, b, outputs[i]);
 
 		if (!t) {
 			while (i-- > 0)
@@ -453,15 +479,15 @@ static int run_forward(struct tensor_function_ctx *ctx, tensor **outputs, int no
 	const struct building *b = ctx->building;
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard scope = tensor_scope_enter();
-	bool enabled = th->grad_enabled;
-	int before = callback_begin(), err;
+	struct callback before = callback_begin();
+	int err;
 
 	th->grad_enabled = false;
 	err = ctx->f->forward(ctx, b->inputs.data, (int)b->inputs.len, outputs, noutputs);
-	th->grad_enabled = enabled;
-	err = callback_end(before, err, "%s: forward failed", ctx->f->name);
+	err = callback_end(&before, err, "%s: forward failed", ctx->f->name);
 	if (!err)
-		err = check_outputs(ctx, outputs, noutputs) ?: own_outputs(b, outputs, noutputs);
+		err = check_outputs(ctx, outputs, noutputs) ?:
+			      own_outputs(ctx->f->name, b, outputs, noutputs);
 	for (int i = 0; err && i < noutputs; i++)
 		outputs[i] = NULL;
 	scope_leave(&scope);

@@ -10,6 +10,8 @@ tensor *composite_detach_(tensor *self)
 {
 	struct autograd_meta *old = self->autograd_meta;
 
+	if (tensor_check_mode("detach_", self) < 0)
+		return NULL;
 	if (self->base && self->differentiable_view)
 		return tensor_fail_null(EINVAL, "detach_: self is a view; use detach");
 	if (unlikely(tangent_of(self))) {
@@ -49,11 +51,13 @@ static int refuse_leaf(const char *op, const tensor *t)
 		op);
 }
 
-static int refuse_unstrided(const char *op, const tensor *self)
+/* The geometry of self may change. 0, or -errno. */
+static int check_geometry(const char *op, const tensor *self)
 {
-	return self->ext ? tensor_fail(EOPNOTSUPP,
-				       "%s: self must be a strided tensor of plain numbers", op) :
-			   0;
+	if (self->ext)
+		return tensor_fail(EOPNOTSUPP, "%s: self must be a strided tensor of plain numbers",
+				   op);
+	return tensor_check_mode(op, self);
 }
 
 /* Gives self the geometry of now, a view of it, whose reference is consumed. */
@@ -81,7 +85,7 @@ tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride
 {
 	tensor *now;
 
-	if (refuse_unstrided("as_strided_", self) < 0)
+	if (check_geometry("as_strided_", self) < 0)
 		return NULL;
 	if (needs_grad(self) && (self->base || tensor_live_views(self)))
 		return tensor_fail_null(
@@ -102,9 +106,10 @@ tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride
 static int check_reshaped(const char *op, const tensor *self, const tensor *root)
 {
 	bool recorded = thread()->grad_enabled;
+	int err = check_geometry(op, self);
 
-	if (refuse_unstrided(op, self) < 0)
-		return -EOPNOTSUPP;
+	if (err)
+		return err;
 	if (recorded && self->autograd_meta && self->autograd_meta->no_grad_view)
 		return tensor_fail(EINVAL, "%s: self is a view that was made under tensor_no_grad",
 				   op);

@@ -35,33 +35,6 @@ TENSOR_EXPORT int tensor_fail(int code, const char *fmt, ...)
 	return -code;
 }
 
-int callback_begin(void)
-{
-	struct tensor_error *e = &thread()->error;
-	int before = e->code;
-
-	e->code = 0;
-	return before;
-}
-
-int callback_end(int before, int err, const char *fmt, ...)
-{
-	struct tensor_error *e = &thread()->error;
-	char text[sizeof(e->text)];
-	va_list args;
-
-	if (err >= 0) {
-		e->code = e->code ?: before;
-		return 0;
-	}
-	if (e->code)
-		return -e->code;
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	return tensor_fail(-err, "%s", text);
-}
-
 /* n, or less if the n-th byte is within a character of UTF-8. */
 static int whole_characters(const char *s, int n)
 {

@@ -23,13 +23,6 @@ const char *error_short_path(const char *s, char *text) __attribute__((cold));
  * other must have ...". Does nothing if the text has the name already.
  */
 void error_in(const char *op) __attribute__((cold));
-/*
- * Around a call of a function of the program, which returns a negative error number to fail. callback_begin() returns
- * the code of the error record; it is 0 until callback_end(), which knows from it whether the function, or the library
- * inside of it, recorded an error, and otherwise records this text. Returns 0, or -errno.
- */
-int callback_begin(void);
-int callback_end(int before, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* For a NULL argument: keeps the record of the earlier call that returned NULL, if there is one. */
 tensor *null_argument(const char *op) __attribute__((cold));
 int null_argument_code(const char *op) __attribute__((cold));

@@ -27,6 +27,11 @@ TENSOR_EXPORT bool tensor_is_inference_mode_enabled(void)
 	return thread()->inference;
 }
 
+TENSOR_EXPORT bool tensor_is_anomaly_mode_enabled(void)
+{
+	return thread()->anomaly;
+}
+
 TENSOR_EXPORT bool tensor_is_inference(const tensor *t)
 {
 	return tensor_given(t) && t->inference;

@@ -130,9 +130,7 @@ TENSOR_EXPORT void *tensor_mutable_data(tensor *t)
 {
 	if (tensor_absent("mutable_data", t))
 		return NULL;
-	if (t->storage->readonly) {
-		tensor_fail(EACCES, "mutable_data: the tensor's memory is mapped read-only");
+	if (tensor_check_writable("mutable_data", t) < 0)
 		return NULL;
-	}
 	return (void *)tensor_data(t);
 }

@@ -235,6 +235,24 @@ int64_t packed_geometry(const tensor *t, int64_t *sizes, int64_t *strides);
 /* Converts a negative dimension; -1 with the error set if it is out of range. */
 int wrap_dim(const char *op, int64_t dim, int ndim);
 /* "[2, 3]" into buf; returns buf. */
+/* -EPERM for a tensor of inference mode outside of it; -EACCES for read-only memory. */
+static inline int tensor_check_mode(const char *what, const tensor *t)
+{
+	if (likely(!t->inference) || thread()->inference)
+		return 0;
+	return tensor_fail(EPERM,
+			   "%s: a tensor that was made in inference mode cannot be changed outside "
+			   "of it; change a clone",
+			   what);
+}
+
+static inline int tensor_check_writable(const char *what, const tensor *t)
+{
+	if (likely(!t->storage->readonly))
+		return tensor_check_mode(what, t);
+	return tensor_fail(EACCES, "%s: the tensor's memory is mapped read-only", what);
+}
+
 const char *format_sizes(const int64_t *sizes, int ndim, char *buf, size_t size);
 
 #define SHAPE_TEXT   128

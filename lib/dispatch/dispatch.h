@@ -211,15 +211,7 @@ static inline uint32_t option_keys(tensor_options options)
 /* Checks an in-place or out argument: -EACCES for read-only memory, -EPERM for a tensor of inference mode. */
 static inline int check_writable(const struct tensor_op *op, const tensor *t)
 {
-	if (unlikely(t->storage->readonly))
-		return tensor_fail(EACCES, "%s: the tensor's memory is mapped read-only",
-				   op->schema.name);
-	if (unlikely(t->inference) && !thread()->inference)
-		return tensor_fail(EPERM,
-				   "%s: a tensor that was made in inference mode cannot be changed "
-				   "outside of it; change a clone",
-				   op->schema.name);
-	return 0;
+	return tensor_check_writable(op->schema.name, t);
 }
 
 /* Checks an out argument, which must be strided. */

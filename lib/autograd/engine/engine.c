@@ -25,6 +25,7 @@ static tensor *ones_for(const tensor *t)
 static tensor *root_gradient(const struct engine_call *c, int64_t i)
 {
 	tensor *t = c->outputs.data[i], *g = c->output_grads ? c->output_grads[i] : NULL;
+	struct output like;
 
 	if (!g || g == tensor_none) {
 		if (t->numel == 1)
@@ -35,17 +36,10 @@ static tensor *root_gradient(const struct engine_call *c, int64_t i)
 					"itself",
 					(long long)i, SHAPE_STR(t));
 	}
-	if (!sizes_equal(t, g) || t->dtype != g->dtype)
-		return tensor_fail_null(EINVAL,
-					"backward: the gradient of output %lld must be %s "
-					"of %s, got %s of %s",
-					(long long)i, SHAPE_STR(t), tensor_dtype_name(t->dtype),
-					SHAPE_STR(g), tensor_dtype_name(g->dtype));
-	if (t->device.type != g->device.type || t->device.index != g->device.index)
-		return tensor_fail_null(EINVAL,
-					"backward: the gradient of output %lld is on "
-					"another device",
-					(long long)i);
+	like = output_like(t);
+	if (output_check(&like, LAYOUT_BIT(TENSOR_STRIDED) | LAYOUT_BIT(t->layout) | ALSO_INFERENCE,
+			 g, "backward: the gradient of output %lld must be", (long long)i) < 0)
+		return NULL;
 	return tensor_get(g);
 }
 

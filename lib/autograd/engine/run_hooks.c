@@ -3,6 +3,7 @@
 #include "autograd/engine/run_hooks.h"
 
 #include "autograd/engine/gradient.h"
+#include "autograd/graph/callback.h"
 #include "autograd/graph/hooks.h"
 #include "autograd/graph/meta.h"
 
@@ -22,9 +23,9 @@ static int for_hooks(const tensor_node *n, enum hook_kind kind, uint32_t nr,
 		struct tensor_scope_guard scope = tensor_scope_enter();
 
 		if (!err && !atomic_load(&(*h)->removed)) {
-			int before = callback_begin();
+			struct callback before = callback_begin();
 
-			err = callback_end(before, call(*h, arg), "backward: a hook of %s failed",
+			err = callback_end(&before, call(*h, arg), "backward: a hook of %s failed",
 					   n->type->name);
 		}
 		scope_leave(&scope);
@@ -38,21 +39,18 @@ static int for_hooks(const tensor_node *n, enum hook_kind kind, uint32_t nr,
 /* Replaces *to (owned) by a tensor that a hook returned. */
 static int replace(const tensor_node *n, tensor **to, tensor *with, const struct output *like)
 {
-	char text[SHAPE_TEXT];
+	unsigned layouts = LAYOUT_BIT(TENSOR_STRIDED) | LAYOUT_BIT(like->layout);
 	tensor *before = *to;
 
+	if (before)
+		layouts |= LAYOUT_BIT(before->layout);
 	if (with == before)
 		return 0;
 	if (with == tensor_none)
 		with = NULL;
-	if (with && !output_matches(like, with))
-		return tensor_fail(
-			EINVAL,
-			"backward: a hook of %s must return a gradient of shape %s and dtype %s on "
-			"the same device, got %s of %s",
-			n->type->name, format_sizes(like->sizes, like->ndim, text, sizeof(text)),
-			tensor_dtype_name(like->dtype), SHAPE_STR(with),
-			tensor_dtype_name(with->dtype));
+	if (with && output_check(like, layouts, with, "backward: a hook of %s must return",
+				 n->type->name) < 0)
+		return -EINVAL;
 	*to = with ? tensor_get(with) : NULL;
 	tensor_put(before);
 	return 0;

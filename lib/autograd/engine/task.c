@@ -2,6 +2,8 @@
 /* The state of one backward (task.h). No function recurses: a graph may be a million nodes deep. */
 #include "autograd/engine/task.h"
 
+#include "autograd/graph/pack.h"
+
 #include "base/init.h"
 
 #include <stdlib.h>
@@ -311,6 +313,7 @@ static void autograd_thread_exit(struct tensor_thread *th)
 	for (int c = 0; c < NODE_CLASSES; c++)
 		while (at->nodes[c].n)
 			free(at->nodes[c].slot[--at->nodes[c].n]);
+	pack_hooks_unwind(at, NULL);
 	if (at->spare)
 		task_free(at->spare);
 	free(at);

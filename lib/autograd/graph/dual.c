@@ -2,6 +2,8 @@
 /* Tangents of tensors (dual.h), and the public functions of forward mode. */
 #include "autograd/graph/dual.h"
 
+#include "autograd/graph/callback.h"
+#include "autograd/graph/output.h"
 #include "autograd/graph/view.h"
 #include "core/referrers.h"
 #include "core/scope.h"
@@ -145,6 +147,7 @@ TENSOR_EXPORT tensor *tensor_primal(tensor *t)
 
 TENSOR_EXPORT tensor *tensor_make_dual(tensor *primal, tensor *tangent)
 {
+	struct output like;
 	tensor *t;
 
 	if (!tensor_given(primal) || !tensor_given(tangent))
@@ -156,14 +159,10 @@ TENSOR_EXPORT tensor *tensor_make_dual(tensor *primal, tensor *tangent)
 		return tensor_fail_null(EINVAL,
 					"make_dual: only floating dtypes have a tangent, got %s",
 					tensor_dtype_name(primal->dtype));
-	if (!sizes_equal(primal, tangent) || primal->dtype != tangent->dtype ||
-	    primal->device.type != tangent->device.type ||
-	    primal->device.index != tangent->device.index)
-		return tensor_fail_null(
-			EINVAL,
-			"make_dual: the tangent must be %s of %s on the same device, got %s of %s",
-			SHAPE_STR(primal), tensor_dtype_name(primal->dtype), SHAPE_STR(tangent),
-			tensor_dtype_name(tangent->dtype));
+	like = output_like(primal);
+	if (output_check(&like, LAYOUT_BIT(primal->layout) | ALSO_INFERENCE, tangent,
+			 "make_dual: the tangent must be") < 0)
+		return NULL;
 	t = tensor_alias(primal);
 	if (!t || dual_set(t, tangent) < 0)
 		return NULL;
@@ -195,7 +194,8 @@ static int run_jvp(tensor_graph_fn fn, void *ctx, tensor_list inputs, tensor *co
 		   tensor **outputs, tensor **output_tangents, int noutputs)
 {
 	tensor **duals = malloc((inputs.len + 1) * sizeof(*duals));
-	int before, err = duals ? 0 : tensor_fail(ENOMEM, "jvp: no memory");
+	struct callback before;
+	int err = duals ? 0 : tensor_fail(ENOMEM, "jvp: no memory");
 
 	for (int64_t i = 0; !err && i < inputs.len; i++) {
 		duals[i] = inputs.data[i];
@@ -207,7 +207,7 @@ static int run_jvp(tensor_graph_fn fn, void *ctx, tensor_list inputs, tensor *co
 	if (!err) {
 		before = callback_begin();
 		err = fn(duals, (int)inputs.len, outputs, noutputs, ctx);
-		err = callback_end(before, err, "jvp: the function failed");
+		err = callback_end(&before, err, "jvp: the function failed");
 		if (!err)
 			err = give_outputs(outputs, output_tangents, noutputs);
 	}

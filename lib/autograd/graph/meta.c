@@ -14,7 +14,7 @@ static void accumulate_init(struct leaf_meta *m, tensor *leaf)
 	m->node.leaf = leaf;
 	m->node.noutputs = 1;
 	m->node.outputs = &m->output;
-	m->output = (struct output){ leaf->sizes, leaf->dtype, leaf->ndim, leaf->device };
+	m->output = output_like(leaf);
 }
 
 struct leaf_meta *meta_new(tensor *t)

@@ -12,6 +12,7 @@
 #define TENSOR_AUTOGRAD_NODE_H
 
 #include "autograd/graph/lock.h"
+#include "autograd/graph/output.h"
 #include "autograd/graph/state.h"
 #include "core/tensor_impl.h"
 #include "dispatch/dispatch.h"
@@ -63,30 +64,6 @@ struct saved {
 	int32_t source : 31; /* edge number, SAVED_CONSTANT or SAVED_OUTPUT() */
 	bool is_packed : 1;
 };
-
-/* Shape, dtype and device of an output; its gradient must have the same. */
-struct output {
-	const int64_t *sizes;
-	uint8_t dtype, ndim;
-	tensor_device device;
-};
-
-static inline bool output_same_shape(const struct output *o, const tensor *t)
-{
-	if (t->ndim != o->ndim)
-		return false;
-	for (int i = 0; i < t->ndim; i++)
-		if (t->sizes[i] != o->sizes[i])
-			return false;
-	return true;
-}
-
-/* t has the shape, dtype and device of o. */
-static inline bool output_matches(const struct output *o, const tensor *t)
-{
-	return output_same_shape(o, t) && t->dtype == o->dtype &&
-	       t->device.type == o->device.type && t->device.index == o->device.index;
-}
 
 struct node_type {
 	const char *name; /* "MulBackward" */
@@ -184,11 +161,11 @@ static inline size_t ints_len(tensor_ints list)
 /* Stores the size of each tensor along dim in the node; 0 for a tensor without that dimension. */
 tensor_ints node_lengths(tensor_node *n, tensor_list list, int64_t dim);
 
-/* Stores the shape, dtype and device of output nr. */
+/* Stores the shape, dtype, layout and device of output nr. */
 static inline void node_describe(tensor_node *n, unsigned nr, const tensor *t)
 {
 	n->outputs[nr] = (struct output){ node_ints(n, (tensor_ints){ t->sizes, t->ndim }).data,
-					  t->dtype, t->ndim, t->device };
+					  t->dtype, t->ndim, t->layout, t->device };
 }
 
 #endif

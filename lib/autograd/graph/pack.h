@@ -27,8 +27,14 @@ struct packed {
 	int64_t sizes[];
 };
 
-/* The innermost open scope of the thread, NULL for none. */
+/* The innermost open scope of the thread that counts, NULL for none. */
 struct pack_hooks *pack_hooks_of(const struct tensor_thread *th);
+/* Closes the scopes that were opened after mark (NULL: all). */
+void pack_hooks_unwind(struct autograd_thread *at, struct pack_hooks *mark);
+void pack_hooks_put(struct pack_hooks *hooks);
+/* If paused, the open scopes do not count until pack_resume() with the returned value; one that is opened meanwhile does. */
+struct pack_hooks *pack_pause(struct tensor_thread *th, bool paused);
+void pack_resume(struct tensor_thread *th, struct pack_hooks *before);
 /* NULL with the error set. */
 struct packed *pack(struct pack_hooks *hooks, tensor *t);
 /* A tensor of the saved one's shape, dtype and device, without history, in the open scope. NULL with the

@@ -23,9 +23,11 @@ struct autograd_thread {
 	const struct running *running; /* the innermost; on the stack */
 	uint64_t seq;
 	struct pack_hooks *pack_hooks; /* the innermost scope, see pack.h */
-	struct task *current;	       /* the innermost backward of the thread */
-	unsigned depth;		       /* backwards that run inside of each other on this stack */
-	struct task *spare;	       /* arrays of a finished task, for the next backward */
+	struct pack_hooks
+		*paused;      /* the scopes from this one outwards do not count, see pack_pause() */
+	struct task *current; /* the innermost backward of the thread */
+	unsigned depth;	      /* backwards that run inside of each other on this stack */
+	struct task *spare;   /* arrays of a finished task, for the next backward */
 	struct magazine nodes[NODE_CLASSES];
 };
 

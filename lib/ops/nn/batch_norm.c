@@ -303,11 +303,10 @@ tensor *composite_instance_norm(tensor *input, tensor *weight, tensor *bias, ten
 		return tensor_fail_null(EINVAL,
 					"instance_norm: input must have shape [n, c, ...], got %s",
 					SHAPE_STR(input));
-	if (use_input_stats && ((running_mean && running_mean->storage->readonly) ||
-				(running_var && running_var->storage->readonly)))
-		return tensor_fail_null(
-			EACCES, "instance_norm: the memory of the running statistics is mapped "
-				"read-only");
+	if (use_input_stats &&
+	    ((running_mean && tensor_check_writable("instance_norm", running_mean) < 0) ||
+	     (running_var && tensor_check_writable("instance_norm", running_var) < 0)))
+		return NULL;
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, instance_norm(input, weight, bias, running_mean,
 						      running_var, use_input_stats, momentum, eps));

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Shapes, dtypes, layouts and devices that tensors of the graph must have. */
+#ifndef TENSOR_AUTOGRAD_OUTPUT_H
+#define TENSOR_AUTOGRAD_OUTPUT_H
+
+#include "core/tensor_impl.h"
+
+/* What an output of a node is, and its gradient must be. */
+struct output {
+	const int64_t *sizes;
+	uint8_t dtype, ndim, layout;
+	tensor_device device;
+};
+
+/* The sizes stay those of t. */
+static inline struct output output_like(const tensor *t)
+{
+	return (struct output){ t->sizes, t->dtype, t->ndim, t->layout, t->device };
+}
+
+static inline bool output_same_shape(const struct output *o, const tensor *t)
+{
+	if (t->ndim != o->ndim)
+		return false;
+	for (int i = 0; i < t->ndim; i++)
+		if (t->sizes[i] != o->sizes[i])
+			return false;
+	return true;
+}
+
+#define LAYOUT_BIT(layout) (1u << (layout))
+#define LAYOUTS_ALL	   (LAYOUT_BIT(TENSOR_LAYOUT_COUNT) - 1)
+#define ALSO_INFERENCE	   LAYOUT_BIT(TENSOR_LAYOUT_COUNT)
+
+/*
+ * Checks a tensor of the program that takes the place of one like o: same shape, dtype and device, no tangent, and a
+ * layout of `accept`, LAYOUT_BIT()s; not made in inference mode, unless that has ALSO_INFERENCE. The text names it:
+ * "set_grad: the gradient must be". 0, or -EINVAL.
+ */
+int output_check(const struct output *o, unsigned accept, const tensor *t, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif
