@@ -57,7 +57,8 @@ int tensor_function_save(tensor_function_ctx *ctx, tensor_list_arg tensors);
 int tensor_function_saved_count(const tensor_function_ctx *ctx);
 tensor *tensor_function_saved(tensor_function_ctx *ctx, int i);
 /* In forward: an input that forward changes in place and returns as an output. Call it before the
- * change: it fails for tensors that may not be changed. 0 or -errno. */
+ * change: it fails for tensors that may not be changed. If forward fails after the change, the input
+ * keeps it. 0 or -errno. */
 int tensor_function_mark_dirty(tensor_function_ctx *ctx, tensor *input);
 /* In forward: an output that requires no gradient. 0 or -errno. */
 int tensor_function_mark_non_differentiable(tensor_function_ctx *ctx, tensor *output);
