@@ -46,6 +46,21 @@ int tensor_function_apply(const struct tensor_function *function, void *data,
 			  void (*destroy)(void *data), tensor_list_arg inputs, tensor **outputs,
 			  int noutputs);
 
+/*
+ * As tensor_function_apply() with arguments of any kind (<tensor/dispatch.h>), as a binding has them. The
+ * inputs of forward, and the gradients of backward, are those of the tensors among the arguments, in
+ * order, with those in lists. If the call is recorded, it keeps a copy of the other arguments, with their
+ * lists and strings, until its graph is freed; a generator must stay valid.
+ */
+int tensor_function_call(const struct tensor_function *function, void *data,
+			 void (*destroy)(void *data), const struct tensor_value *args, int nargs,
+			 tensor **outputs, int noutputs);
+/* In forward and backward: the arguments of tensor_function_call(), borrowed; 0 of
+ * tensor_function_apply(). In backward a tensor is NULL, and so is the array of a list of tensors: what
+ * backward needs must be saved. NULL with the error set if there is no argument i. */
+int tensor_function_argument_count(const tensor_function_ctx *ctx);
+const struct tensor_value *tensor_function_argument(const tensor_function_ctx *ctx, int i);
+
 /* The data of the call. */
 void *tensor_function_data(const tensor_function_ctx *ctx);
 /* In forward: input i requires a gradient. In backward: its gradient is wanted. */

@@ -3,6 +3,8 @@
 #include "autograd.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <tensor/dispatch.h>
 #include <tensor/function.h>
 
 static int destroyed;
@@ -485,6 +487,102 @@ static void arguments_are_checked(void **state)
 	}
 }
 
+/* ---- arguments of any kind ---- */
+
+/* y = (x0 + x1 + ...) * factors[0] * scale, where the arguments are a list, floats, a number and a text. */
+static int sum_scaled(tensor_function_ctx *ctx, tensor *const *inputs, int ninputs,
+		      tensor **outputs, int noutputs)
+{
+	const tensor_value *factors = tensor_function_argument(ctx, 1),
+			   *scale = tensor_function_argument(ctx, 2);
+	tensor *sum = inputs[0];
+
+	(void)noutputs;
+	for (int i = 1; i < ninputs; i++)
+		sum = tensor_add(sum, inputs[i]);
+	outputs[0] = tensor_mul_scalar(sum, S(factors->floats.data[0] * scale->f));
+	return outputs[0] ? 0 : -1;
+}
+
+static char text_in_backward[16];
+
+static int sum_scaled_backward(tensor_function_ctx *ctx, tensor *const *grads, int noutputs,
+			       tensor **out, int ninputs)
+{
+	const tensor_value *factors = tensor_function_argument(ctx, 1),
+			   *scale = tensor_function_argument(ctx, 2);
+
+	(void)noutputs;
+	assert_int_equal(tensor_function_argument_count(ctx), 6);
+	assert_int_equal(tensor_function_argument(ctx, 0)->list.len, 2);
+	assert_null(tensor_function_argument(ctx, 0)->list.data);
+	assert_int_equal(tensor_function_argument(ctx, 4)->ints.data[2], 9);
+	assert_null(tensor_function_argument(ctx, 5)->t);
+	snprintf(text_in_backward, sizeof(text_in_backward), "%s",
+		 tensor_function_argument(ctx, 3)->s);
+	for (int i = 0; i < ninputs; i++)
+		out[i] = tensor_mul_scalar(grads[0], S(factors->floats.data[0] * scale->f));
+	return 0;
+}
+
+static const struct tensor_function scaled = { .name = "SumScaled",
+					       .forward = sum_scaled,
+					       .backward = sum_scaled_backward };
+
+static void boxed_call_keeps_arguments_of_any_kind(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *w = leaf_iota(5, TENSOR_INTS(2)), *y;
+		double factors[] = { 3, 4 };
+		int64_t ints[] = { 7, 8, 9 };
+		char text[] = "nearest";
+		tensor *list[] = { x, w };
+		const tensor_value args[] = {
+			{ .kind = TENSOR_VALUE_TENSOR_LIST, .list = { list, 2 } },
+			{ .kind = TENSOR_VALUE_FLOATS, .floats = { factors, 2 } },
+			{ .kind = TENSOR_VALUE_FLOAT, .f = 2 },
+			{ .kind = TENSOR_VALUE_STRING, .s = text },
+			{ .kind = TENSOR_VALUE_INTS, .ints = { ints, 3 } },
+			{ .kind = TENSOR_VALUE_TENSOR, .t = x },
+		};
+
+		assert_done(tensor_function_call(&scaled, NULL, NULL, args, 6, &y, 1));
+		assert_values(y, 0, 42, 60); /* x counts twice */
+		factors[0] = ints[2] = text[0] = 0;
+		assert_done(tensor_backward(tensor_sum(y)));
+		assert_values(tensor_grad(x), 0, 12, 12);
+		assert_values(tensor_grad(w), 0, 6, 6);
+		assert_string_equal(text_in_backward, "nearest");
+	}
+}
+
+static void bad_boxed_arguments_are_refused(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y;
+		tensor_value v = { .kind = 99 };
+
+		assert_fails(tensor_function_call(&scaled, NULL, NULL, &v, 1, &y, 1), EINVAL,
+			     "kind");
+		v = (tensor_value){ .kind = TENSOR_VALUE_INTS, .ints = { NULL, 3 } };
+		assert_fails(tensor_function_call(&scaled, NULL, NULL, &v, 1, &y, 1), EINVAL,
+			     "NULL");
+		v = (tensor_value){ .kind = TENSOR_VALUE_TENSOR_LIST, .list = { &x, -1 } };
+		assert_fails(tensor_function_call(&scaled, NULL, NULL, &v, 1, &y, 1), EINVAL, "-1");
+		v = (tensor_value){ .kind = TENSOR_VALUE_TENSOR };
+		assert_fails(tensor_function_call(&scaled, NULL, NULL, &v, 1, &y, 1), EINVAL,
+			     "NULL");
+		assert_fails(tensor_function_call(&scaled, NULL, NULL, NULL, 1, &y, 1), EINVAL,
+			     "arguments");
+		assert_fails(tensor_function_call(&scaled, NULL, NULL, &v, -1, &y, 1), EINVAL,
+			     "arguments");
+		assert_fails(tensor_function_call(NULL, NULL, NULL, NULL, 0, &y, 1), EINVAL,
+			     "function");
+		assert_null(tensor_function_argument(NULL, 0));
+		assert_int_equal(tensor_function_argument_count(NULL), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,6 +596,8 @@ int main(void)
 		cmocka_unit_test_setup(saved_tensor_that_was_changed_or_freed, setup),
 		cmocka_unit_test_setup(failures_are_errors_and_lose_nothing, setup),
 		cmocka_unit_test_setup(arguments_are_checked, setup),
+		cmocka_unit_test(boxed_call_keeps_arguments_of_any_kind),
+		cmocka_unit_test(bad_boxed_arguments_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("autograd_function", tests, NULL, NULL);

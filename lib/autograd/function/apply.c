@@ -1,51 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Functions of the program (include/tensor/function.h): the node of a call, and what forward says about it. */
+/* Calls of functions of the program (include/tensor/function.h): forward, what it declares, and its results. */
+#include "autograd/function/function.h"
+
 #include "autograd/graph/callback.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/record.h"
 
 #include "core/scope.h"
-#include "family/factory.h"
-
-#include <tensor/function.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define MOST_TENSORS INT16_MAX /* inputs, outputs, saved tensors */
-
-/* A list of borrowed or owned tensors that grows. */
-struct tensors {
-	tensor **t;
-	int n, cap;
-};
-
-/* What forward declared: the tensors it saves, and the marks of inputs and outputs. */
-struct building {
-	tensor_list inputs;
-	struct tensors saved; /* owned */
-	struct tensors dirty, constant;
-	bool recorded; /* the call gets a node */
-	bool failed;   /* the error record has the reason */
-};
-
-struct tensor_function_ctx {
-	const struct tensor_function *f;
-	void *data;
-	void (*destroy)(void *data);
-	struct building *building; /* in forward */
-	tensor_node *node;	   /* in backward */
-	uint64_t need;		   /* in backward: see node_type.apply */
-};
-
-struct function_node {
-	tensor_node node;
-	struct node_type type;
-	const struct tensor_function *f;
-	void *data;
-	void (*destroy)(void *data);
-	char name[56];
-};
 
 static int list_add(struct tensors *list, tensor *t)
 {
@@ -93,6 +59,20 @@ TENSOR_EXPORT bool tensor_function_needs_grad(const tensor_function_ctx *ctx, in
 		return ctx->need >> (input < 63 ? input : 63) & 1;
 	return ctx->building->recorded && input < ctx->building->inputs.len &&
 	       needs_grad(ctx->building->inputs.data[input]);
+}
+
+TENSOR_EXPORT int tensor_function_argument_count(const tensor_function_ctx *ctx)
+{
+	return ctx ? ctx->nargs : 0;
+}
+
+TENSOR_EXPORT const tensor_value *tensor_function_argument(const tensor_function_ctx *ctx, int i)
+{
+	if (ctx && i >= 0 && i < ctx->nargs)
+		return &ctx->args[i];
+	tensor_fail(EINVAL, "function_argument: the call has %d arguments, there is no %d",
+		    tensor_function_argument_count(ctx), i);
+	return NULL;
 }
 
 static struct building *in_forward(const tensor_function_ctx *ctx, const char *function)
@@ -182,129 +162,6 @@ TENSOR_EXPORT tensor *tensor_function_saved(tensor_function_ctx *ctx, int i)
 	return t;
 }
 
-/* ---- backward ---- */
-
-/* The node of gradients that cannot be differentiated. */
-static int refuse(tensor_node *node, tensor *const *grads, tensor **out, uint64_t need)
-{
-	(void)grads;
-	(void)out;
-	(void)need;
-	return tensor_fail(EOPNOTSUPP, "backward: %s is differentiable once",
-			   ((struct function_node *)node)->name);
-}
-
-static const struct node_type refuse_type = { .name = "NotDifferentiable",
-					      .op = "a function",
-					      .apply = refuse };
-
-/* grad with a node that fails; in the open scope. NULL with the error set. */
-static tensor *refuse_second(const struct function_node *from, tensor *grad, struct edge to)
-{
-	struct function_node *n;
-	tensor *t;
-
-	if (!differentiable(grad))
-		return grad;
-	n = (struct function_node *)node_new(&refuse_type, sizeof(*n), 1, 0, 1, grad->ndim);
-	if (!n)
-		return NULL;
-	memcpy(n->name, from->f->name, strnlen(from->f->name, sizeof(n->name) - 1) + 1);
-	node_get(to.fn);
-	n->node.edges[0] = to;
-	t = tensor_new_detached(grad);
-	if (t)
-		node_result(&n->node, t);
-	else
-		node_put(&n->node);
-	return scope_own(thread(), t);
-}
-
-/* Gradients of the outputs, with zeros for those that have none. */
-static int fill_gradients(const tensor_node *n, tensor *const *grads, tensor **filled)
-{
-	for (unsigned i = 0; i < n->noutputs; i++) {
-		const struct output *o = &n->outputs[i];
-
-		filled[i] = grads[i];
-		if (filled[i])
-			continue;
-		filled[i] = tensor_zeros((tensor_ints){ o->sizes, o->ndim },
-					 TENSOR_OPTIONS(.dtype = o->dtype, .device = o->device));
-		if (!filled[i])
-			return -1;
-	}
-	return 0;
-}
-
-/* Gradients of the program; shapes and dtypes are checked with those of other nodes. */
-static int check_gradients(const struct function_node *n, tensor *const *out)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; !err && i < n->node.nedges; i++) {
-		struct output like;
-
-		if (!out[i] || out[i] == tensor_none || !n->node.edges[i].fn)
-			continue;
-		like = output_like(out[i]);
-		err = output_check(&like, LAYOUTS_ALL, out[i],
-				   "backward of %s: gradient %u must be", n->f->name, i);
-	}
-	return err;
-}
-
-static int call_backward(struct function_node *n, tensor *const *grads, tensor **out, uint64_t need)
-{
-	struct tensor_function_ctx ctx = { n->f, n->data, NULL, NULL, &n->node, need };
-	struct tensor_thread *th = thread();
-	bool once = n->f->flags & TENSOR_FUNCTION_ONCE_DIFFERENTIABLE, record = th->grad_enabled;
-	struct callback before;
-	int err;
-
-	if (!n->f->backward)
-		return tensor_fail(EOPNOTSUPP, "backward: %s has no backward", n->f->name);
-	before = callback_begin();
-	th->grad_enabled = record && !once;
-	err = n->f->backward(&ctx, grads, n->node.noutputs, out, (int)n->node.nedges);
-	if (callback_end(&before, err, "backward of %s failed", n->f->name) < 0 ||
-	    check_gradients(n, out) < 0)
-		return -1;
-	for (uint32_t i = 0; once && record && i < n->node.nedges; i++)
-		if (out[i] && out[i] != tensor_none && n->node.edges[i].fn) {
-			out[i] = refuse_second(n, out[i], n->node.edges[i]);
-			if (!out[i])
-				return -1;
-		}
-	return 0;
-}
-
-static int function_node_apply(tensor_node *node, tensor *const *grads, tensor **out, uint64_t need)
-{
-	struct function_node *n = (struct function_node *)node;
-	tensor **filled;
-	int err;
-
-	if (n->f->flags & TENSOR_FUNCTION_UNDEFINED_GRADS)
-		return call_backward(n, grads, out, need);
-	filled = malloc(node->noutputs * sizeof(*filled));
-	if (!filled)
-		return tensor_fail(ENOMEM, "backward: no memory");
-	err = fill_gradients(node, grads, filled);
-	if (!err)
-		err = call_backward(n, filled, out, need);
-	free(filled);
-	return err;
-}
-
-static void function_node_destroy(tensor_node *node)
-{
-	struct function_node *n = (struct function_node *)node;
-
-	if (n->destroy)
-		n->destroy(n->data);
-}
-
 /* ---- the node ---- */
 
 static bool is_result(const struct building *b, const tensor *t)
@@ -341,6 +198,7 @@ static struct function_node *make_node(const struct tensor_function_ctx *ctx,
 	n->f = ctx->f;
 	n->data = ctx->data;
 	n->destroy = NULL;
+	n->args = NULL;
 	node_list_edges(&n->node, 0, b->inputs);
 	for (int i = 0; i < noutputs; i++)
 		if (!is_result(b, outputs[i]))
@@ -388,16 +246,21 @@ static int record_call(struct tensor_function_ctx *ctx, tensor **outputs, int no
 {
 	const struct building *b = ctx->building;
 	struct function_node *n = make_node(ctx, outputs, noutputs);
-	int err;
+	int err = 0;
 
 	if (!n)
 		return -ENOMEM;
-	err = save_all(n, b, (tensor_list){ outputs, noutputs });
+	if (ctx->args) {
+		n->args = function_args_copy(ctx->f->name, ctx->args, ctx->nargs);
+		err = n->args ? 0 : -1;
+	}
+	if (!err)
+		err = save_all(n, b, (tensor_list){ outputs, noutputs });
 	for (int i = 0; !err && i < noutputs; i++)
 		if (is_result(b, outputs[i]))
 			err = connect_output(n, b, outputs[i], i);
+	n->type.destroy = function_node_destroy;
 	if (!err) {
-		n->type.destroy = function_node_destroy;
 		n->destroy = ctx->destroy;
 		ctx->destroy = NULL;
 	}
@@ -538,21 +401,69 @@ static int check_call(const struct tensor_function *f, tensor_list inputs, tenso
 	return 0;
 }
 
-TENSOR_EXPORT int tensor_function_apply(const struct tensor_function *function, void *data,
-					void (*destroy)(void *data), tensor_list inputs,
-					tensor **outputs, int noutputs)
+static int function_call(struct tensor_function_ctx *ctx, tensor_list inputs, tensor **outputs,
+			 int noutputs)
 {
 	struct building building = { .inputs = inputs };
-	struct tensor_function_ctx ctx = { function, data, destroy, &building, NULL, 0 };
-	int err = check_call(function, inputs, outputs, noutputs), stale = 0;
+	int err = check_call(ctx->f, inputs, outputs, noutputs), stale = 0;
 
 	for (int i = 0; !err && i < noutputs; i++)
 		outputs[i] = NULL;
 	if (!err) {
+		ctx->building = &building;
 		building.recorded = track_list(thread(), inputs, &stale);
-		err = stale ? -thread()->error.code : run_call(&ctx, outputs, noutputs);
+		err = stale ? -thread()->error.code : run_call(ctx, outputs, noutputs);
 	}
-	if (ctx.destroy)
-		ctx.destroy(data);
+	if (ctx->destroy)
+		ctx->destroy(ctx->data);
+	return err;
+}
+
+TENSOR_EXPORT int tensor_function_apply(const struct tensor_function *function, void *data,
+					void (*destroy)(void *data), tensor_list inputs,
+					tensor **outputs, int noutputs)
+{
+	struct tensor_function_ctx ctx = { .f = function, .data = data, .destroy = destroy };
+
+	return function_call(&ctx, inputs, outputs, noutputs);
+}
+
+/* The tensors of args as a list, to free with free(). -errno. */
+static int list_inputs(const struct tensor_function_ctx *ctx, tensor_list *inputs)
+{
+	const char *name = ctx->f && ctx->f->name ? ctx->f->name : "function_call";
+	int64_t n = function_args_tensors(name, ctx->args, ctx->nargs, NULL);
+	tensor **t;
+
+	if (n < 0)
+		return (int)n;
+	t = malloc((n + 1) * sizeof(*t));
+	if (!t)
+		return tensor_fail(ENOMEM, "%s: no memory", name);
+	function_args_tensors(name, ctx->args, ctx->nargs, t);
+	*inputs = (tensor_list){ t, n };
+	return 0;
+}
+
+TENSOR_EXPORT int tensor_function_call(const struct tensor_function *function, void *data,
+				       void (*destroy)(void *data), const tensor_value *args,
+				       int nargs, tensor **outputs, int noutputs)
+{
+	static const tensor_value none;
+	struct tensor_function_ctx ctx = { .f = function,
+					   .data = data,
+					   .destroy = destroy,
+					   .args = args ?: &none,
+					   .nargs = nargs };
+	tensor_list inputs = { NULL, 0 };
+	int err = nargs < 0 || nargs > MOST_TENSORS || (nargs && !args) ?
+			  tensor_fail(EINVAL, "function_call: %d arguments", nargs) :
+			  list_inputs(&ctx, &inputs);
+
+	if (!err)
+		err = function_call(&ctx, inputs, outputs, noutputs);
+	else if (destroy)
+		destroy(data);
+	free((void *)inputs.data);
 	return err;
 }

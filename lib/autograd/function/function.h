@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Calls of functions of the program (include/tensor/function.h): their context and their node. */
+#ifndef TENSOR_AUTOGRAD_FUNCTION_H
+#define TENSOR_AUTOGRAD_FUNCTION_H
+
+#include "autograd/graph/node.h"
+
+#include <tensor/dispatch.h>
+#include <tensor/function.h>
+
+/* A list of borrowed or owned tensors that grows. */
+struct tensors {
+	tensor **t;
+	int n, cap;
+};
+
+/* What forward declared: the tensors it saves, and the marks of inputs and outputs. */
+struct building {
+	tensor_list inputs;
+	struct tensors saved; /* owned */
+	struct tensors dirty, constant;
+	bool recorded; /* the call gets a node */
+	bool failed;   /* the error record has the reason */
+};
+
+/* The arguments of tensor_function_call(). */
+struct function_args {
+	int n;
+	tensor_value value[]; /* strings and lists follow */
+};
+
+struct tensor_function_ctx {
+	const struct tensor_function *f;
+	void *data;
+	void (*destroy)(void *data);
+	const tensor_value *args; /* NULL for tensor_function_apply() */
+	int nargs;
+	struct building *building; /* in forward */
+	tensor_node *node;	   /* in backward */
+	uint64_t need;		   /* in backward: see node_type.apply */
+};
+
+struct function_node {
+	tensor_node node;
+	struct node_type type;
+	const struct tensor_function *f;
+	void *data;
+	void (*destroy)(void *data);
+	struct function_args *args; /* owned; NULL for tensor_function_apply() */
+	char name[56];
+};
+
+/* The functions of a function_node as a node. */
+int function_node_apply(tensor_node *node, tensor *const *grads, tensor **out, uint64_t need);
+void function_node_destroy(tensor_node *node);
+
+/*
+ * A copy of the arguments with their strings and lists, but without tensors, to free with free(). NULL with the error
+ * set.
+ */
+struct function_args *function_args_copy(const char *name, const tensor_value *args, int n);
+/* Counts the tensors of args[], which may be in lists; stores them in to[] if that is not NULL. -errno for an argument
+ * that is none. */
+int64_t function_args_tensors(const char *name, const tensor_value *args, int n, tensor **to);
+
+#endif
