@@ -12,6 +12,8 @@ extern "C" {
 /* One call of a function, opaque: valid in its forward and, again, in its backward. */
 typedef struct tensor_function_ctx tensor_function_ctx;
 
+struct tensor_value; /* <tensor/dispatch.h> */
+
 /* The backward cannot be differentiated: with TENSOR_CREATE_GRAPH its gradients have a node that fails. */
 #define TENSOR_FUNCTION_ONCE_DIFFERENTIABLE 1u
 /* backward gets NULL for an output without a gradient, instead of zeros. */

@@ -160,6 +160,8 @@ struct tensor_error {
 
 /* The thread's last error. Valid until the next one in this thread. */
 const struct tensor_error *tensor_last_error(void);
+/* Set the record, for a function that the library calls: a positive errno value and a text. Returns -code. */
+int tensor_set_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Set the code to 0 and the text to "". */
 void tensor_clear_error(void);
 /* Write "prefix: text" to stderr. Returns -code, for use in a return statement. */

@@ -35,6 +35,18 @@ TENSOR_EXPORT int tensor_fail(int code, const char *fmt, ...)
 	return -code;
 }
 
+TENSOR_EXPORT int tensor_set_error(int code, const char *fmt, ...)
+{
+	char text[TENSOR_ERROR_TEXT];
+	va_list args;
+
+	va_start(args, fmt);
+	/* The arguments may be the text of the record. */
+	vsnprintf(text, sizeof(text), fmt ?: "", args);
+	va_end(args);
+	return tensor_fail(code > 0 ? code : EINVAL, "%s", text);
+}
+
 /* n, or less if the n-th byte is within a character of UTF-8. */
 static int whole_characters(const char *s, int n)
 {
