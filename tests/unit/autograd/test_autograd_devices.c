@@ -1,52 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Backward over several devices: threads, order, nested backwards, failures. The devices are those of lazy_device.h. */
-#include "autograd.h"
-#include "lazy_device.h"
+/* Backward over several devices: threads, order, failures, processes. The devices are those of lazy_device.h. */
+#include "devices.h"
 #include "peer.h"
 
 #include <tensor/function.h>
 
 static const tensor_list all = { NULL, 0 };
-
-#define CPU TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
-
-/* Asserts of cmocka longjmp(), which another thread cannot do: hooks count failures. */
-static atomic_int wrong;
-#define expect_here(condition)                                                      \
-	do {                                                                        \
-		if (!(condition)) {                                                 \
-			wrong++;                                                    \
-			fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, \
-				tensor_last_error()->text);                         \
-		}                                                                   \
-	} while (0)
-
-static tensor *on(int device, tensor *t)
-{
-	return ok(tensor_to(t, LAZY(device)));
-}
-
-static tensor *cpu(tensor *t)
-{
-	return ok(tensor_to(t, CPU));
-}
-
-static int begin(void **state)
-{
-	wrong = 0;
-	return 0;
-}
-
-/* All work is done, and no memory of a device is left. */
-static int end(void **state)
-{
-	assert_int_equal(wrong, 0);
-	for (int i = 0; i < LAZY_DEVICES; i++) {
-		assert_int_equal(lazy_drain(&lazy[i]), 0);
-		assert_int_equal(lazy[i].events, 0);
-	}
-	return 0;
-}
 
 /* The loss of a graph CPU -> lazy0 -> lazy1 -> CPU, or of the same operators on the CPU. */
 static tensor *long_way(tensor *x, tensor *v, tensor *w, bool devices)
@@ -128,29 +87,6 @@ static void nodes_run_on_the_thread_of_their_device(void **state)
 	assert_false(pthread_equal(seen[0].thread[0], seen[1].thread[0]));
 }
 
-/* Two threads wait here for each other. */
-static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	int arrived;
-} meeting = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
-
-static bool meet(int n)
-{
-	struct timespec until;
-	int err = 0;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 30;
-	pthread_mutex_lock(&meeting.lock);
-	meeting.arrived++;
-	pthread_cond_broadcast(&meeting.changed);
-	while (meeting.arrived < n && !err)
-		err = pthread_cond_timedwait(&meeting.changed, &meeting.lock, &until);
-	pthread_mutex_unlock(&meeting.lock);
-	return !err;
-}
-
 static tensor *meet_there(tensor *grad, void *ctx)
 {
 	expect_here(meet(2));
@@ -224,191 +160,6 @@ static void latest_ready_node_of_a_device_runs_first(void **state)
 		assert_done(tensor_backward(ok(tensor_sum(z))));
 	}
 	assert_string_equal(order, "54321");
-}
-
-/* ---- backwards inside of backwards ---- */
-
-static int left;
-
-/* A backward on the device of the hook, from the thread of the device: it runs there, or beyond a depth on another
- * stack. */
-static tensor *nests(tensor *grad, void *ctx)
-{
-	tensor_scope {
-		tensor *x, *y;
-
-		tensor_enable_grad
-		{
-			x = ok(tensor_to(tensor_ones(TENSOR_INTS(2), F32), LAZY(0)));
-			expect_here(tensor_set_requires_grad(x, true) == 0);
-			y = tensor_mul(x, x);
-			if (--left > 0)
-				expect_here(tensor_register_hook(y, nests, NULL, NULL, NULL) == 0);
-			y = tensor_sum(y);
-		}
-		expect_here(tensor_backward(y) == 0 && tensor_grad(x));
-	}
-	return grad;
-}
-
-static void nested_backward_runs_on_the_thread_of_its_device(void **state)
-{
-	tensor_scope {
-		tensor *x = leaf(on(0, iota(1, TENSOR_INTS(2)))), *y = ok(tensor_neg(x));
-
-		left = 200;
-		assert_done(tensor_register_hook(y, nests, NULL, NULL, NULL));
-		assert_done(tensor_backward(ok(tensor_sum(y))));
-		assert_int_equal(left, 0);
-		assert_values(cpu(tensor_grad(x)), 0, -1, -1);
-	}
-}
-
-/* From the thread of one device through the other one and the CPU, while that one does the same. */
-static tensor *crosses(tensor *grad, void *ctx)
-{
-	int other = *(int *)ctx;
-
-	expect_here(meet(2));
-	tensor_scope {
-		tensor *x, *y;
-
-		tensor_enable_grad
-		{
-			x = leaf_iota(1, TENSOR_INTS(2));
-			y = tensor_mul(tensor_to(tensor_exp(x), LAZY(other)),
-				       tensor_to(x, LAZY(other)));
-			y = tensor_tanh(tensor_to(y, LAZY(1 - other)));
-			y = tensor_sum(tensor_to(y, CPU));
-		}
-		expect_here(tensor_backward(y) == 0 && tensor_grad(x));
-	}
-	return grad;
-}
-
-static void devices_whose_hooks_need_each_other_do_not_block(void **state)
-{
-	int other[] = { 1, 0 };
-
-	for (int n = 0; n < 10; n++) {
-		meeting.arrived = 0;
-		tensor_scope {
-			tensor *x = leaf_iota(1, TENSOR_INTS(4)), *y[2];
-
-			for (int i = 0; i < 2; i++) {
-				y[i] = ok(tensor_neg(on(i, x)));
-				assert_done(
-					tensor_register_hook(y[i], crosses, &other[i], NULL, NULL));
-			}
-			assert_done(tensor_backward(
-				ok(tensor_sum(ok(tensor_add(cpu(y[0]), cpu(y[1])))))));
-		}
-	}
-}
-
-/* ---- a node or a checkpoint that runs is found on every thread ---- */
-
-static tensor *again;
-static int deep, code;
-
-/* Goes through the graph of `again` from the bottom of `deep` backwards. */
-static tensor *goes_deep(tensor *grad, void *ctx)
-{
-	tensor_scope {
-		tensor *x, *y;
-
-		if (!deep--) {
-			expect_here(tensor_backward_ex(TENSOR_LIST(again), NULL, all, NULL,
-						       TENSOR_RETAIN_GRAPH) < 0);
-			code = tensor_last_error()->code;
-		} else
-			tensor_enable_grad
-			{
-				x = tensor_to(tensor_ones(TENSOR_INTS(2), F32),
-					      ctx ? LAZY(deep % 2) : CPU);
-				tensor_set_requires_grad(x, true);
-				y = tensor_neg(x);
-				expect_here(tensor_register_hook(y, goes_deep, ctx, NULL, NULL) ==
-					    0);
-				expect_here(tensor_backward(tensor_sum(y)) == 0);
-			}
-	}
-	tensor_clear_error();
-	return grad;
-}
-
-static int run_twice(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
-{
-	if (again)
-		goes_deep(in[0], ctx);
-	out[0] = tensor_exp(in[0]);
-	return out[0] ? 0 : -1;
-}
-
-static void checkpoint_that_runs_is_not_entered_again(int nested, void *devices)
-{
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y;
-
-		again = NULL;
-		code = 0;
-		deep = nested;
-		assert_done(tensor_checkpoint(run_twice, devices, NULL, TENSOR_LIST(x), &y, 1));
-		again = y = ok(tensor_sum(y));
-		assert_done(
-			tensor_backward_ex(TENSOR_LIST(y), NULL, all, NULL, TENSOR_RETAIN_GRAPH));
-		assert_int_equal(code, EDEADLK);
-	}
-}
-
-static void checkpoint_is_found_from_another_stack(void **state)
-{
-	checkpoint_that_runs_is_not_entered_again(150, NULL);
-}
-
-static void checkpoint_is_found_from_the_thread_of_a_device(void **state)
-{
-	checkpoint_that_runs_is_not_entered_again(1, "devices");
-	checkpoint_that_runs_is_not_entered_again(8, "devices");
-}
-
-static void *pack_it(tensor *t, void *ctx)
-{
-	return tensor_retain(t);
-}
-
-static tensor *unpack_deep(void *packed, void *ctx)
-{
-	if (again)
-		goes_deep(packed, ctx);
-	return packed;
-}
-
-static void drop_it(void *packed, void *ctx)
-{
-	tensor_release(packed);
-}
-
-static void node_that_runs_is_found_from_the_thread_of_a_device(void **state)
-{
-	struct tensor_saved_hooks hooks = {
-		.pack = pack_it, .unpack = unpack_deep, .discard = drop_it, .ctx = "devices"
-	};
-
-	for (int i = 0; i < 4; i++)
-		tensor_scope {
-			tensor *x = leaf(on(0, iota(1, TENSOR_INTS(2)))), *y = NULL;
-
-			again = NULL;
-			code = 0;
-			deep = i;
-			tensor_with_saved_hooks(&hooks) y = ok(tensor_exp(x));
-			again = y = ok(tensor_sum(y));
-			assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, all, NULL,
-						       TENSOR_RETAIN_GRAPH));
-			assert_int_equal(code, EDEADLK);
-			again = NULL;
-		}
 }
 
 /* ---- failures ---- */
@@ -490,6 +241,11 @@ static void anomaly_mode_names_a_node_of_a_device(void **state)
 }
 
 static int packed;
+
+static void drop_it(void *p, void *ctx)
+{
+	tensor_release(p);
+}
 
 static void *pack_count(tensor *t, void *ctx)
 {
@@ -627,8 +383,6 @@ static void backward_without_a_thread_runs_on_the_caller(void **state)
 	assert_int_equal(IN_CHILD(alarm(60); _exit(without_threads())), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -636,11 +390,6 @@ int main(void)
 		TEST(nodes_run_on_the_thread_of_their_device),
 		TEST(two_devices_run_at_the_same_time),
 		TEST(latest_ready_node_of_a_device_runs_first),
-		TEST(nested_backward_runs_on_the_thread_of_its_device),
-		TEST(devices_whose_hooks_need_each_other_do_not_block),
-		TEST(checkpoint_is_found_from_another_stack),
-		TEST(checkpoint_is_found_from_the_thread_of_a_device),
-		TEST(node_that_runs_is_found_from_the_thread_of_a_device),
 		TEST(failure_of_a_device_ends_the_backward),
 		TEST(anomaly_mode_names_a_node_of_a_device),
 		TEST(backward_of_a_device_is_recorded),
