@@ -64,12 +64,14 @@ static struct lazy_device {
 	tensor_device device;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool running, at_random;
+	bool running;
+	atomic_bool at_random;
 	struct lazy_stream streams[LAZY_STREAMS]; /* 0: the default stream */
 	struct lazy_block *freed;
 	atomic_int live, events;
 	unsigned seed;
-	uint64_t kernels, waits;
+	uint64_t kernels;
+	_Atomic uint64_t waits;
 	struct tensor_allocator allocator;
 } lazy[LAZY_DEVICES];
 
