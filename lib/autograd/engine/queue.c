@@ -184,6 +184,27 @@ void queue_return(struct device_queue *q)
 	pthread_mutex_unlock(&queues.lock);
 }
 
+/*
+ * The thread of a device waits for the lock of a node or checkpoint. Its owner may wait for nodes of the device: in a
+ * function that it runs with the lock held, a backward.
+ */
+static bool lend_while_locked(void)
+{
+	const struct autograd_thread *at = thread()->autograd;
+	struct device_queue *q = at && at->device.type ? queue_of(at->device) : NULL;
+	const struct tensor_error error = *tensor_last_error();
+	int err = q ? queue_lend(q) : 0;
+
+	if (err)
+		thread()->error = error;
+	return q && !err;
+}
+
+static void return_after_lock(void)
+{
+	queue_return(queue_of(((const struct autograd_thread *)thread()->autograd)->device));
+}
+
 /* ---- nodes ---- */
 
 static bool grow(struct device_queue *q)
@@ -256,7 +277,8 @@ static void forget_threads(void)
 	pthread_mutex_unlock(&queues.lock);
 }
 
-INIT(INIT_DEVICE_QUEUES) static void watch_forks(void)
+INIT(INIT_DEVICE_QUEUES) static void set_up(void)
 {
 	pthread_atfork(lock_queues, unlock_queues, forget_threads);
+	node_lock_waits = (struct node_lock_waits){ lend_while_locked, return_after_lock };
 }

@@ -2,6 +2,8 @@
 /* Backwards that hooks and functions of the program run inside of a backward, on the threads of devices. */
 #include "devices.h"
 
+#include <unistd.h>
+
 static const tensor_list all = { NULL, 0 };
 
 /* ---- backwards inside of backwards ---- */
@@ -196,6 +198,78 @@ static void node_that_runs_is_found_from_the_thread_of_a_device(void **state)
 		}
 }
 
+/* ---- locks ---- */
+
+static atomic_int unpacked;
+
+/* In the thread of lazy1: needs a node of lazy0 while its thread waits for the lock of a node that another one holds. */
+static tensor *comes_back(tensor *grad, void *ctx)
+{
+	expect_here(meet(2));
+	usleep(50000);
+	tensor_scope {
+		tensor *x = NULL;
+
+		tensor_enable_grad
+		{
+			x = tensor_to(tensor_ones(TENSOR_INTS(2), F32), LAZY(0));
+			expect_here(tensor_set_requires_grad(x, true) == 0);
+			expect_here(tensor_backward(tensor_sum(tensor_to(tensor_neg(x), CPU))) ==
+				    0);
+		}
+	}
+	return grad;
+}
+
+/* The first time, in the thread of lazy0 with the lock of a node. */
+static tensor *unpack_over_devices(void *packed, void *ctx)
+{
+	if (unpacked++)
+		return packed;
+	tensor_scope
+		tensor_enable_grad
+		{
+			tensor *x = tensor_to(tensor_ones(TENSOR_INTS(2), F32), LAZY(1)), *y;
+
+			expect_here(tensor_set_requires_grad(x, true) == 0);
+			y = tensor_neg(x);
+			expect_here(tensor_register_hook(y, comes_back, NULL, NULL, NULL) == 0);
+			expect_here(tensor_backward(tensor_sum(y)) == 0);
+		}
+	return packed;
+}
+
+static void *second_caller(void *arg)
+{
+	expect_here(meet(2));
+	expect_here(tensor_backward_ex(TENSOR_LIST(arg), NULL, all, NULL, TENSOR_RETAIN_GRAPH) ==
+		    0);
+	return NULL;
+}
+
+static void device_is_served_while_its_thread_waits_for_a_lock(void **state)
+{
+	const struct tensor_saved_hooks hooks = { .pack = pack_it,
+						  .unpack = unpack_over_devices,
+						  .discard = drop_it };
+	pthread_t thread;
+
+	unpacked = 0;
+	meeting.arrived = 0;
+	alarm(60);
+	tensor_scope {
+		tensor *x = leaf(on(0, iota(1, TENSOR_INTS(2)))), *y = NULL;
+
+		tensor_with_saved_hooks(&hooks) y = ok(tensor_sum(ok(tensor_exp(x))));
+		assert_int_equal(pthread_create(&thread, NULL, second_caller, y), 0);
+		assert_done(
+			tensor_backward_ex(TENSOR_LIST(y), NULL, all, NULL, TENSOR_RETAIN_GRAPH));
+		pthread_join(thread, NULL);
+		assert_values(cpu(tensor_grad(x)), 1e-5, 2 * exp(1), 2 * exp(2));
+	}
+	alarm(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +278,7 @@ int main(void)
 		TEST(checkpoint_is_found_from_another_stack),
 		TEST(checkpoint_is_found_from_the_thread_of_a_device),
 		TEST(node_that_runs_is_found_from_the_thread_of_a_device),
+		TEST(device_is_served_while_its_thread_waits_for_a_lock),
 	};
 
 	return cmocka_run_group_tests_name("autograd_reentrant", tests, lazy_register, NULL);
