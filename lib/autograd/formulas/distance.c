@@ -41,6 +41,6 @@ tensor *formula_pdist_backward(tensor *grad, tensor *self, double p, tensor *pdi
 	apart = apart ? vector_norm_backward(grad, apart, pdist, formula_scalar(p), TENSOR_INTS(-1),
 					     false) :
 			NULL;
-	return tensor_index_add(tensor_index_add(formula_zeros_like(self), 0, first, apart), 0, second,
-				tensor_neg(apart));
+	return tensor_index_add(tensor_index_add(formula_zeros_like(self), 0, first, apart), 0,
+				second, tensor_neg(apart));
 }
