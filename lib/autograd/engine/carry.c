@@ -13,6 +13,7 @@ struct carried carry_get(void)
 				 .inference = th->inference,
 				 .anomaly = th->anomaly,
 				 .pack_hooks = at->pack_hooks,
+				 .paused = at->paused,
 				 .running = at->running,
 				 .current = at->current };
 }
@@ -28,6 +29,7 @@ void carry_set(const struct carried *c)
 	th->inference = c->inference;
 	th->anomaly = c->anomaly;
 	at->pack_hooks = c->pack_hooks;
+	at->paused = c->paused;
 	at->running = c->running;
 	at->current = c->current;
 }

@@ -11,8 +11,8 @@
 struct carried {
 	uint32_t include, exclude;
 	bool grad_enabled, inference, anomaly;
-	struct pack_hooks
-		*pack_hooks; /* borrowed, as all pointers here: the thread waits meanwhile */
+	/* Pointers are borrowed: the thread waits meanwhile. */
+	struct pack_hooks *pack_hooks, *paused;
 	const struct running *running;
 	struct task *current;
 };

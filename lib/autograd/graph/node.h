@@ -166,7 +166,11 @@ tensor_ints node_lengths(tensor_node *n, tensor_list list, int64_t dim);
 static inline void node_describe(tensor_node *n, unsigned nr, const tensor *t)
 {
 	n->outputs[nr] = (struct output){ node_ints(n, (tensor_ints){ t->sizes, t->ndim }).data,
-					  t->dtype, t->ndim, t->layout, t->device, stream_of_new(t) };
+					  t->dtype,
+					  t->ndim,
+					  t->layout,
+					  t->device,
+					  stream_of_new(t) };
 }
 
 #endif

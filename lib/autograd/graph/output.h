@@ -17,7 +17,9 @@ struct output {
 /* The sizes stay those of t. */
 static inline struct output output_like(const tensor *t)
 {
-	return (struct output){ t->sizes, t->dtype, t->ndim, t->layout, t->device, stream_of_new(t) };
+	return (struct output){
+		t->sizes, t->dtype, t->ndim, t->layout, t->device, stream_of_new(t)
+	};
 }
 
 static inline bool output_same_shape(const struct output *o, const tensor *t)

@@ -25,7 +25,7 @@ struct running {
 /* The stream that the thread found last, see stream.c. */
 struct last_stream {
 	void *handle;
-	uint32_t nr;
+	uint16_t nr;
 	tensor_device device;
 };
 
@@ -39,7 +39,7 @@ struct autograd_thread {
 	unsigned depth;	      /* backwards that run inside of each other on this stack */
 	tensor_device device; /* whose nodes the thread runs; type 0: none */
 	struct last_stream stream;
-	struct task *spare;   /* arrays of a finished task, for the next backward */
+	struct task *spare; /* arrays of a finished task, for the next backward */
 	struct magazine nodes[NODE_CLASSES];
 };
 
