@@ -15,7 +15,7 @@ $(B)/tests/$(basename $(notdir $(1))): $(1) $(wildcard tests/unit/*.h) $(LIB_SO)
 endef
 $(foreach s,$(UNIT_SRC),$(eval $(call unit_rule,$(s))))
 
-$(B)/tests/test_without_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
+$(B)/tests/test_without_memory $(B)/tests/test_autograd_devices_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
 
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'
@@ -71,7 +71,8 @@ test-sanitize:
 
 # Threads: what several of them share, under ThreadSanitizer. Its memory map wants addresses that are not chosen at random.
 TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
-TSAN_RUN  := test_threads test_autograd_threads test_autograd_lifetime test_autograd_hooks test_autograd_saved \
+TSAN_RUN  := test_threads test_autograd_threads test_autograd_devices test_autograd_reentrant \
+	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_saved \
 	test_autograd_function test_autograd_hazards test_autograd_forward test_channel test_buffer test_buffer_errors test_tensor \
 	test_scope test_dispatch test_random
 

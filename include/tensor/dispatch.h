@@ -179,6 +179,28 @@ int tensor_register_backend(const char *name, const struct tensor_allocator *all
 int tensor_register_kernel(const char *name, enum tensor_key key, tensor_kernel fn);
 /* Register the function for all operators without one for the key. 0 or -errno. */
 int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx);
+
+/*
+ * Streams of a backend, if it has some: queues of work, each of which runs in order, at its own time. A thread has a
+ * current stream for each device, in which its operators queue their work. A backward runs a node in the stream that
+ * was the current one when the node was recorded, and lets it wait for the streams of the gradients that it reads. To
+ * the caller a backward is work of its current streams: it begins after what they have queued before, and what they
+ * queue later waits for it. NULL is the default stream. Functions that return int: 0, or -errno with the error set by
+ * an operator of the library, or not at all. All are called from any thread.
+ */
+struct tensor_streams {
+	void *(*current)(tensor_device device); /* of the calling thread */
+	int (*set)(tensor_device device, void *stream);
+	/* A new event, which is reached when the work queued in the stream so far is done. NULL: failed */
+	void *(*record)(tensor_device device, void *stream);
+	/* Work that the stream queues later waits for the event */
+	int (*wait)(tensor_device device, void *stream, void *event);
+	void (*release)(tensor_device device, void *event); /* may be called before it is reached */
+};
+/* Register the streams of a backend's device; the table must stay valid. 0, or -errno: EINVAL no registered device or
+ * a missing function, EBUSY registered before. */
+int tensor_register_streams(tensor_device device, const struct tensor_streams *streams);
+
 /* New tensor on a backend's device, in memory of its allocator: contiguous, uninitialized. NULL
  * with the error set. */
 tensor *tensor_empty_on(tensor_device device, tensor_ints_arg size, enum tensor_dtype dtype);

@@ -157,7 +157,7 @@ TENSOR_EXPORT tensor *tensor_node_saved_get(tensor_node *node, int i)
 
 	if (!node)
 		return tensor_fail_null(EINVAL, "node_saved_get: the node is NULL");
-	if (node_is_running(thread()->autograd, node))
+	if (is_running(thread()->autograd, node))
 		return tensor_fail_null(EDEADLK, "node_saved_get: %s is running", node->type->name);
 	scope = tensor_scope_enter();
 	node_lock_take(&node->lock);

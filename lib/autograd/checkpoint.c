@@ -28,8 +28,7 @@ struct value {
 
 struct checkpoint {
 	atomic_int refs;
-	node_lock lock;				/* held while the function runs again */
-	_Atomic(struct tensor_thread *) runner; /* the thread that holds it */
+	node_lock lock; /* held while the function runs again */
 	tensor_graph_fn fn;
 	void *ctx;
 	void (*destroy)(void *ctx);
@@ -239,11 +238,15 @@ static bool has_value(const struct checkpoint *c, uint32_t i)
 
 static int get_values(struct checkpoint *c)
 {
+	struct autograd_thread *at = autograd_thread(thread());
+	const struct running here = { c, at ? at->running : NULL };
 	int err;
 
-	atomic_store(&c->runner, thread());
+	if (!at)
+		return -ENOMEM;
+	at->running = &here;
 	err = run_again(c);
-	atomic_store(&c->runner, NULL);
+	at->running = here.outer;
 	if (err)
 		return err;
 	ref_get(&c->refs);
@@ -260,7 +263,7 @@ static tensor *value_of(void *packed, void *ctx)
 	tensor *t = NULL;
 	int err = 0;
 
-	if (atomic_load(&c->runner) == thread())
+	if (is_running(thread()->autograd, c))
 		return tensor_fail_null(
 			EDEADLK,
 			"backward of a checkpoint: the function, run again, goes through the "
@@ -289,7 +292,7 @@ static void discard(void *packed, void *ctx)
 	struct checkpoint *c = ctx;
 
 	/* The function may release a graph of the first run. */
-	if (atomic_load(&c->runner) == thread())
+	if (is_running(thread()->autograd, c))
 		return;
 	node_lock_take(&c->lock);
 	if (has_value(c, i)) {

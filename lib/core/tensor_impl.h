@@ -126,7 +126,11 @@ static inline bool tensor_ref_last(tensor *t, int64_t unit)
 		atomic_store_explicit(&t->refs, n - unit, memory_order_relaxed);
 		return false;
 	}
-	return atomic_fetch_sub_explicit(&t->refs, unit, memory_order_acq_rel) == unit;
+	if (likely(atomic_fetch_sub_explicit(&t->refs, unit, memory_order_acq_rel) != unit))
+		return false;
+	/* Another thread dropped one meanwhile. tensor_free() takes a count of 0 for a release too many. */
+	atomic_store_explicit(&t->refs, unit, memory_order_relaxed);
+	return true;
 }
 
 static inline void tensor_ref_drop(tensor *t, int64_t unit)

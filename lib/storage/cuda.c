@@ -48,6 +48,11 @@ const struct tensor_allocator *cuda_allocator(void)
 	return p ? p->allocator : NULL;
 }
 
+const struct tensor_streams *cuda_streams(void)
+{
+	return plugin ? plugin->streams : NULL;
+}
+
 TENSOR_EXPORT bool tensor_cuda_is_available(void)
 {
 	pthread_once(&once, load);

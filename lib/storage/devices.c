@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define PRIVATE_MAX 4
@@ -14,6 +15,7 @@
 static struct {
 	const char *name;
 	const struct tensor_allocator *allocator;
+	const struct tensor_streams *_Atomic streams;
 } private_devices[PRIVATE_MAX];
 static _Atomic int private_count; /* number of valid entries */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -50,6 +52,32 @@ TENSOR_EXPORT int tensor_register_backend(const char *name,
 				   PRIVATE_MAX);
 	*device = (tensor_device){ TENSOR_PRIVATE, i };
 	return TENSOR_KEY_PRIVATE0 + i;
+}
+
+const struct tensor_streams *device_streams(tensor_device d)
+{
+	if (d.type == TENSOR_CUDA)
+		return cuda_streams();
+	if (d.type == TENSOR_PRIVATE && d.index >= 0 && d.index < private_count)
+		return private_devices[d.index].streams;
+	return NULL;
+}
+
+TENSOR_EXPORT int tensor_register_streams(tensor_device d, const struct tensor_streams *streams)
+{
+	const struct tensor_streams *none = NULL;
+
+	if (!streams || !streams->current || !streams->set || !streams->record || !streams->wait ||
+	    !streams->release)
+		return tensor_fail(EINVAL, "register_streams: all functions must be given");
+	if (d.type != TENSOR_PRIVATE || d.index < 0 || d.index >= private_count)
+		return tensor_fail(EINVAL,
+				   "register_streams: no backend has registered device %d:%d",
+				   d.type, d.index);
+	if (!atomic_compare_exchange_strong(&private_devices[d.index].streams, &none, streams))
+		return tensor_fail(EBUSY, "register_streams: %s has streams",
+				   private_devices[d.index].name);
+	return 0;
 }
 
 const char *device_name(tensor_device d, char *buf, size_t size)

@@ -2,9 +2,12 @@
 /*
  * The engine: propagates gradients from the roots to the leaves, or to the requested inputs. A node
  * runs when a gradient, or the information that there is none, has arrived over every edge that
- * leads to it. A backward runs on the calling thread, which owns the task and its queue.
+ * leads to it. A backward runs on the calling thread, which owns the task and its queue; nodes on other devices run on
+ * the threads of these devices (devices.c).
  */
+#include "autograd/engine/devices.h"
 #include "autograd/engine/run_node.h"
+#include "autograd/engine/share.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/view.h"
 
@@ -63,17 +66,6 @@ static int visit_roots(struct task *k, struct edge *held)
 	return 0;
 }
 
-/* Roots that no other root leads to. */
-static int push_roots(struct task *k, uint32_t nroots)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; !err && i < nroots; i++)
-		if (!k->states[i].missing)
-			err = task_complete(k, i);
-	return err;
-}
-
 static int run_task(struct task *k, struct edge *held)
 {
 	int err = visit_roots(k, held);
@@ -82,8 +74,13 @@ static int run_task(struct task *k, struct edge *held)
 
 	if (!err)
 		err = task_plan(k);
+	if (!err && unlikely(atomic_load_explicit(&streams_seen, memory_order_relaxed))) {
+		err = devices_plan(k);
+		if (!err && k->share)
+			return devices_run(k, nroots);
+	}
 	if (!err)
-		err = push_roots(k, nroots);
+		err = task_push_roots(k, nroots);
 	while (!err && (i = ready_pop(k)) >= 0)
 		err = task_run_node(k, (uint32_t)i);
 	return err;
@@ -92,12 +89,19 @@ static int run_task(struct task *k, struct edge *held)
 bool engine_at_end(void (*fn)(void *ctx), void *ctx)
 {
 	const struct autograd_thread *at = thread()->autograd;
-	struct at_end *e = at && at->current ? malloc(sizeof(*e)) : NULL;
+	struct task *k = at ? at->current : NULL;
+	struct at_end *e = k ? malloc(sizeof(*e)) : NULL;
 
 	if (!e)
 		return false;
-	*e = (struct at_end){ fn, ctx, at->current->at_end };
-	at->current->at_end = e;
+	if (k->share && share_lock(k->share) < 0) {
+		free(e);
+		return false;
+	}
+	*e = (struct at_end){ fn, ctx, k->at_end };
+	k->at_end = e;
+	if (k->share)
+		share_unlock(k->share);
 	return true;
 }
 
@@ -135,6 +139,8 @@ static int run_here(const struct engine_call *call)
 	err = held && (k->captures || !call->inputs.len) ?
 		      run_task(k, held) :
 		      tensor_fail(ENOMEM, "backward: no memory");
+	if (unlikely(k->share))
+		share_free(k);
 	run_at_end(k);
 	task_done(k);
 	for (int64_t i = 0; held && i < call->outputs.len; i++)
@@ -156,7 +162,8 @@ static int run_here(const struct engine_call *call)
 
 struct elsewhere {
 	const struct engine_call *call;
-	const struct tensor_thread *from;
+	struct carried from;
+	tensor_device device;
 	struct tensor_error error;
 	int err;
 };
@@ -165,15 +172,17 @@ static void *run_elsewhere(void *arg)
 {
 	struct elsewhere *e = arg;
 	struct tensor_thread *th = thread();
+	struct autograd_thread *at = autograd_thread(th);
 
-	th->include = e->from->include;
-	th->exclude = e->from->exclude;
-	th->anomaly = e->from->anomaly;
-	th->grad_enabled = e->from->grad_enabled;
-	if (autograd_thread(th))
-		((struct autograd_thread *)th->autograd)->running =
-			((const struct autograd_thread *)e->from->autograd)->running;
-	e->err = engine_run(e->call);
+	e->err = -ENOMEM;
+	if (at) {
+		struct carried mine = carry_get();
+
+		at->device = e->device;
+		carry_set(&e->from);
+		e->err = engine_run(e->call);
+		carry_set(&mine);
+	}
 	e->error = th->error;
 	return NULL;
 }
@@ -182,7 +191,8 @@ static void *run_elsewhere(void *arg)
 static int run_on_new_stack(const struct engine_call *call)
 {
 	struct tensor_thread *th = thread();
-	struct elsewhere e = { .call = call, .from = th };
+	const struct autograd_thread *at = th->autograd;
+	struct elsewhere e = { .call = call, .from = carry_get(), .device = at->device };
 	pthread_t id;
 	int err = pthread_create(&id, NULL, run_elsewhere, &e);
 

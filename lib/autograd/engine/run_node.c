@@ -5,6 +5,7 @@
 #include "autograd/engine/anomaly.h"
 #include "autograd/engine/gradient.h"
 #include "autograd/engine/run_hooks.h"
+#include "autograd/engine/share.h"
 #include "autograd/graph/hooks.h"
 #include "autograd/graph/saved.h"
 
@@ -40,26 +41,13 @@ static void frame_free(struct frame *f)
 		free(f->in);
 }
 
-static tensor **slot_of(struct node_state *s, uint32_t nr)
-{
-	if (likely(!nr))
-		return &s->grad;
-	if (!s->more)
-		s->more = calloc(s->node->noutputs - 1, sizeof(tensor *));
-	if (!s->more) {
-		tensor_fail(ENOMEM, "backward: no memory");
-		return NULL;
-	}
-	return &s->more[nr - 1];
-}
-
 int task_accumulate(struct task *k, uint32_t to, uint32_t nr, tensor *grad)
 {
 	tensor **slot;
 
 	if (!grad)
 		return 0;
-	slot = slot_of(&k->states[to], nr);
+	slot = task_slot(&k->states[to], nr);
 	if (unlikely(!slot)) {
 		tensor_put(grad);
 		return -ENOMEM;
@@ -89,6 +77,7 @@ static void close_scope(struct tensor_thread *th, uint32_t mark)
 static bool take_inputs(struct node_state *s, tensor **in)
 {
 	bool any = s->grad;
+	tensor **more;
 
 	in[0] = s->grad;
 	s->grad = NULL;
@@ -96,8 +85,9 @@ static bool take_inputs(struct node_state *s, tensor **in)
 		in[i] = s->more ? s->more[i - 1] : NULL;
 		any |= in[i] != NULL;
 	}
-	free(s->more);
-	s->more = NULL;
+	more = s->more;
+	s->more = NULL; /* first: a fork in another thread may copy this state */
+	free(more);
 	return any;
 }
 
@@ -166,7 +156,7 @@ static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t
 	bool locked = !n->type->unlocked;
 	int err;
 
-	if (unlikely(here.outer) && locked && node_is_running(at, n))
+	if (unlikely(here.outer) && locked && is_running(at, n))
 		return tensor_fail(
 			EDEADLK,
 			"backward of %s: a function that it called runs backward through the same node",
@@ -240,17 +230,10 @@ static __attribute__((noinline)) int run_traced_leaf(const struct task *k, struc
 	return run_leaf(k, s);
 }
 
-int task_complete(struct task *k, uint32_t index)
+static int complete_leaf(struct task *k, struct node_state *s)
 {
-	struct node_state *s = &k->states[index];
 	int err = 0;
 
-	if (!s->needed && s->capture < 0)
-		return 0;
-	if (!s->node->leaf) {
-		ready_push(k, index);
-		return 0;
-	}
 	if (unlikely(s->node->hooks))
 		err = arrived_hooks(s);
 	if (!err && s->capture >= 0)
@@ -260,11 +243,64 @@ int task_complete(struct task *k, uint32_t index)
 	return trace_on() ? run_traced_leaf(k, s) : run_leaf(k, s);
 }
 
+/* In the stream of the leaf. */
+static __attribute__((noinline)) int complete_leaf_in_stream(struct task *k, struct node_state *s)
+{
+	struct stream_guard stream;
+	int err = stream_enter(&stream, s->node->outputs[0].device, s->node->outputs[0].stream);
+
+	if (err)
+		return err;
+	err = complete_leaf(k, s);
+	stream_leave(&stream);
+	return err;
+}
+
+int task_complete(struct task *k, uint32_t index)
+{
+	struct node_state *s = &k->states[index];
+
+	if (!s->needed && s->capture < 0)
+		return 0;
+	if (unlikely(k->share))
+		return s->node->leaf ? complete_leaf_in_stream(k, s) : share_push(k, index);
+	if (s->node->leaf)
+		return complete_leaf(k, s);
+	ready_push(k, index);
+	return 0;
+}
+
+/* propagate() for a task that several threads run. */
+static __attribute__((noinline)) int propagate_shared(struct task *k, const tensor_node *n,
+						      tensor **out)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < n->nedges; i++) {
+		const struct edge *e = &n->edges[i];
+		bool complete = false;
+		uint32_t to;
+
+		if (!e->fn)
+			continue;
+		to = (uint32_t)task_find(k, e->fn);
+		if (err < 0)
+			tensor_put(out[i]);
+		else
+			err = share_arrived(k, to, e->nr, out[i], &complete);
+		if (complete)
+			err = task_complete(k, to);
+	}
+	return err;
+}
+
 /* Accumulates out[] (consumed) at the ends of the edges. */
 static int propagate(struct task *k, const tensor_node *n, tensor **out)
 {
 	int err = 0;
 
+	if (unlikely(k->share))
+		return propagate_shared(k, n, out);
 	for (uint32_t i = 0; i < n->nedges; i++) {
 		uint32_t to;
 
@@ -326,7 +362,31 @@ static __attribute__((noinline)) int run_traced_node(struct task *k, uint32_t in
 	return run_node(k, index);
 }
 
+int task_run_node_in_stream(struct task *k, uint32_t index)
+{
+	const tensor_node *n = k->states[index].node;
+	const struct output *o = &n->outputs[share_output(n)];
+	struct stream_guard stream;
+	int err = stream_enter(&stream, o->device, o->stream);
+
+	if (err)
+		return err;
+	err = task_run_node(k, index);
+	stream_leave(&stream);
+	return err;
+}
+
 int task_run_node(struct task *k, uint32_t index)
 {
 	return trace_on() ? run_traced_node(k, index) : run_node(k, index);
+}
+
+int task_push_roots(struct task *k, uint32_t nroots)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < nroots; i++)
+		if (!k->states[i].missing)
+			err = task_complete(k, i);
+	return err;
 }

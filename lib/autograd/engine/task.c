@@ -36,6 +36,7 @@ struct task *task_new(const struct engine_call *call)
 	}
 	k->call = call;
 	k->outer = at->current;
+	k->depth = k->outer ? k->outer->depth + 1 : 0;
 	at->current = k;
 	return k;
 }
@@ -172,6 +173,16 @@ int64_t task_visit(struct task *k, tensor_node *n)
 	else if (others_add(k, n, (uint32_t)i) < 0)
 		return -1;
 	return i;
+}
+
+tensor **task_slot_of_more(struct node_state *s, uint32_t nr)
+{
+	if (!s->more)
+		s->more = calloc(s->node->noutputs - 1, sizeof(tensor *));
+	if (s->more)
+		return &s->more[nr - 1];
+	tensor_fail(ENOMEM, "backward: no memory");
+	return NULL;
 }
 
 /* ---- planning ---- */

@@ -50,7 +50,9 @@ struct task {
 	uint32_t n, cap;
 	struct ready_queue ready;
 	struct capture *captures;
-	struct task *outer; /* the backward that this one runs inside of */
+	struct task *outer;	  /* the backward that this one runs inside of */
+	uint32_t depth;		  /* number of outer ones */
+	struct task_share *share; /* NULL if all nodes are on the CPU */
 	struct at_end *at_end;
 	struct {
 		uint32_t *slot; /* index + 1 */
@@ -68,6 +70,13 @@ void task_done(struct task *k);
 int64_t task_visit(struct task *k, tensor_node *n);
 /* Index, or -1 when the node is not in the task. */
 int64_t task_find(const struct task *k, const tensor_node *n);
+/* The place of the gradient of output nr, NULL with the error set. */
+tensor **task_slot_of_more(struct node_state *s, uint32_t nr);
+static inline tensor **task_slot(struct node_state *s, uint32_t nr)
+{
+	return likely(!nr) ? &s->grad : task_slot_of_more(s, nr);
+}
+
 /* Visits all nodes that the visited ones lead to, counts edges and marks needed nodes. 0, or -errno. */
 int task_plan(struct task *k);
 

@@ -78,6 +78,10 @@ tensor *logsumexp_backward(tensor *grad, tensor *self, tensor *result, tensor_in
 tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_scalar ord,
 			     tensor_ints dim, bool keepdim);
 
+/* distance.c */
+tensor *formula_cdist_backward(tensor *grad, tensor *x1, tensor *x2, double p, tensor *cdist);
+tensor *formula_pdist_backward(tensor *grad, tensor *self, double p, tensor *pdist);
+
 /* scan.c */
 tensor *cumsum_backward(tensor *grad, int64_t dim);
 tensor *cumprod_backward(tensor *grad, tensor *self, tensor *result, int64_t dim);

@@ -23,6 +23,15 @@ typedef _Atomic uint32_t node_lock;
 extern uint32_t node_lock_epoch; /* a multiple of NODE_LOCK_EPOCH; changes in a child only */
 void node_lock_wait(node_lock *l);
 
+/*
+ * A thread that waits for long calls begin(), and end() after it has the lock, if begin() returned true: it may be one that
+ * the owner of the lock waits for. Set at load.
+ */
+extern struct node_lock_waits {
+	bool (*begin)(void);
+	void (*end)(void);
+} node_lock_waits;
+
 static inline void node_lock_take(node_lock *l)
 {
 	uint32_t free = 0;

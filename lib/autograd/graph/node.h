@@ -14,6 +14,7 @@
 #include "autograd/graph/lock.h"
 #include "autograd/graph/output.h"
 #include "autograd/graph/state.h"
+#include "autograd/graph/stream.h"
 #include "core/tensor_impl.h"
 #include "dispatch/dispatch.h"
 
@@ -161,11 +162,15 @@ static inline size_t ints_len(tensor_ints list)
 /* Stores the size of each tensor along dim in the node; 0 for a tensor without that dimension. */
 tensor_ints node_lengths(tensor_node *n, tensor_list list, int64_t dim);
 
-/* Stores the shape, dtype, layout and device of output nr. */
+/* Stores the shape, dtype, layout, device and current stream of output nr. */
 static inline void node_describe(tensor_node *n, unsigned nr, const tensor *t)
 {
 	n->outputs[nr] = (struct output){ node_ints(n, (tensor_ints){ t->sizes, t->ndim }).data,
-					  t->dtype, t->ndim, t->layout, t->device };
+					  t->dtype,
+					  t->ndim,
+					  t->layout,
+					  t->device,
+					  stream_of_new(t) };
 }
 
 #endif

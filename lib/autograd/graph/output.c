@@ -7,11 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static bool same_device(tensor_device a, tensor_device b)
-{
-	return a.type == b.type && a.index == b.index;
-}
-
 int output_check(const struct output *o, unsigned accept, const tensor *t, const char *fmt, ...)
 {
 	char what[128], text[SHAPE_TEXT];

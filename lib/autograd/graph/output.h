@@ -3,19 +3,23 @@
 #ifndef TENSOR_AUTOGRAD_OUTPUT_H
 #define TENSOR_AUTOGRAD_OUTPUT_H
 
+#include "autograd/graph/stream.h"
 #include "core/tensor_impl.h"
 
-/* What an output of a node is, and its gradient must be. */
+/* What an output of a node is, and its gradient must be. The stream of the gradient is the output's. */
 struct output {
 	const int64_t *sizes;
 	uint8_t dtype, ndim, layout;
 	tensor_device device;
+	uint16_t stream; /* number of the stream that computed it, see stream.h */
 };
 
 /* The sizes stay those of t. */
 static inline struct output output_like(const tensor *t)
 {
-	return (struct output){ t->sizes, t->dtype, t->ndim, t->layout, t->device };
+	return (struct output){
+		t->sizes, t->dtype, t->ndim, t->layout, t->device, stream_of_new(t)
+	};
 }
 
 static inline bool output_same_shape(const struct output *o, const tensor *t)

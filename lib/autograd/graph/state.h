@@ -13,10 +13,20 @@ struct task;
 #define NODE_CLASSES 16
 #define NODE_STEP    64u
 
-/* A node whose lock this thread holds while it runs. */
+/*
+ * A node or a checkpoint that runs with its lock held. A backward inside of it may run on another thread, which then has
+ * this list, too: see engine/carry.h.
+ */
 struct running {
-	const tensor_node *node;
+	const void *what;
 	const struct running *outer;
+};
+
+/* The stream that the thread found last, see stream.c. */
+struct last_stream {
+	void *handle;
+	uint16_t nr;
+	tensor_device device;
 };
 
 struct autograd_thread {
@@ -27,18 +37,20 @@ struct autograd_thread {
 		*paused;      /* the scopes from this one outwards do not count, see pack_pause() */
 	struct task *current; /* the innermost backward of the thread */
 	unsigned depth;	      /* backwards that run inside of each other on this stack */
-	struct task *spare;   /* arrays of a finished task, for the next backward */
+	tensor_device device; /* whose nodes the thread runs; type 0: none */
+	struct last_stream stream;
+	struct task *spare; /* arrays of a finished task, for the next backward */
 	struct magazine nodes[NODE_CLASSES];
 };
 
 struct autograd_thread *autograd_thread_init(struct tensor_thread *th);
 
-/* True if the thread runs the node: it must not take its lock again. */
-static inline bool node_is_running(const struct autograd_thread *at, const tensor_node *n)
+/* True if the thread, or the one that it runs for, runs the node or checkpoint: its lock must not be taken again. */
+static inline bool is_running(const struct autograd_thread *at, const void *what)
 {
 	const struct running *r = at ? at->running : NULL;
 
-	while (r && r->node != n)
+	while (r && r->what != what)
 		r = r->outer;
 	return r;
 }

@@ -131,3 +131,54 @@ int cuda_wait(const struct cuda_call *c)
 {
 	return cuda_check(c->op, cudaStreamSynchronize(c->stream));
 }
+
+/* ---- streams of a backward (struct tensor_streams) ---- */
+
+static void *backward_current(tensor_device device)
+{
+	return cuda_current_stream(device.index);
+}
+
+static int backward_set(tensor_device device, void *stream)
+{
+	return cuda_set_stream(device.index, stream);
+}
+
+static void *backward_record(tensor_device device, void *stream)
+{
+	cudaEvent_t event = NULL;
+	struct cuda_call c;
+	int err = cuda_begin(&c, "backward", device.index);
+
+	if (err)
+		return NULL;
+	err = cuda_check(c.op, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+	if (!err) {
+		err = cuda_check(c.op, cudaEventRecord(event, stream));
+		if (err)
+			cudaEventDestroy(event);
+	}
+	return cuda_end(&c, err) ? NULL : event;
+}
+
+static int backward_wait(tensor_device device, void *stream, void *event)
+{
+	struct cuda_call c;
+	int err = cuda_begin(&c, "backward", device.index);
+
+	return err ? err : cuda_end(&c, cuda_check(c.op, cudaStreamWaitEvent(stream, event, 0)));
+}
+
+/* CUDA frees the event once it has been reached. */
+static void backward_release(tensor_device device, void *event)
+{
+	cudaEventDestroy(event);
+}
+
+const struct tensor_streams cuda_backward_streams = {
+	.current = backward_current,
+	.set = backward_set,
+	.record = backward_record,
+	.wait = backward_wait,
+	.release = backward_release,
+};

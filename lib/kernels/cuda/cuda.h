@@ -34,6 +34,7 @@ cudaError_t cuda_open_devices(void);
 int cuda_device_count(void); /* or -errno with the error set */
 int cuda_set_stream(int device, void *stream);
 void *cuda_current_stream(int device);
+extern const struct tensor_streams cuda_backward_streams;
 
 /* True in a child of fork(): CUDA's state belongs to the parent. */
 extern bool cuda_forked;

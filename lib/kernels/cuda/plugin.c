@@ -34,6 +34,7 @@ static const struct cuda_plugin plugin = {
 	.current_stream = cuda_current_stream,
 	.synchronize = synchronize,
 	.set_nonblocking = cuda_set_nonblocking,
+	.streams = &cuda_backward_streams,
 };
 
 /* ---- loading ---- */

@@ -5,6 +5,7 @@
 #include "peer.h"
 #include "threads.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <tensor/cuda.h>
 
@@ -104,6 +105,45 @@ static void tensors_move_to_buffers_while_threads_allocate(void **state)
 }
 
 static tensor *moving;
+
+/* ---- references ---- */
+
+enum { RELEASED = 20000 };
+
+static tensor *released[RELEASED];
+static atomic_int turn;
+
+/* Two threads at the same tensor; the others have nothing to do. */
+static void *release_together(struct worker *w)
+{
+	for (int i = 0; i < RELEASED && w->id < 2; i++) {
+		turn++;
+		for (int k = 1; turn < 2 * (i + 1); k++)
+			if (k % 1000 == 0)
+				sched_yield();
+		tensor_release(released[i]);
+	}
+	return NULL;
+}
+
+/* The last two references are dropped at the same time: that is no release too many. */
+static void two_threads_release_the_last_references(void **state)
+{
+	struct tensor_live_counts before, after;
+
+	tensor_live_counts(&before);
+	for (int n = 0; n < 5; n++) {
+		turn = 0;
+		for (int i = 0; i < RELEASED; i++) {
+			tensor_scope
+				released[i] = tensor_keep(ok(tensor_ones(TENSOR_INTS(2), F32)));
+			tensor_retain(released[i]);
+		}
+		with_threads(release_together, NULL);
+	}
+	tensor_live_counts(&after);
+	assert_int_equal(after.tensors, before.tensors);
+}
 
 static void *share_what_others_share(struct worker *w)
 {
@@ -397,6 +437,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(libraries_are_loaded_by_several_threads),
+		cmocka_unit_test(two_threads_release_the_last_references),
 		cmocka_unit_test(memory_is_trimmed_while_threads_allocate),
 		cmocka_unit_test(blocks_of_ended_threads_are_reused),
 		cmocka_unit_test(tensors_move_to_buffers_while_threads_allocate),

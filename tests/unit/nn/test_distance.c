@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Distances against numbers computed by hand, batches against single matrices, and derivatives. */
+#include "autograd.h"
 #include "formulas.h"
 
 static tensor *points(void)
@@ -82,6 +83,29 @@ static void every_formula_agrees_with_differences(void **state)
 	check_all(formulas, ARRAY_SIZE(formulas), gradcheck);
 }
 
+static void every_formula_can_be_differentiated_again(void **state)
+{
+	check_all(formulas, ARRAY_SIZE(formulas), gradgradcheck);
+}
+
+/* Equal rows: their distance is 0, and its derivatives are finite. */
+static void second_derivative_of_a_distance_of_zero_is_finite(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf(ok(tensor_ones(TENSOR_INTS(3, 2), F64))), *g[1];
+
+		assert_done(tensor_backward_ex(TENSOR_LIST(tensor_sum(tensor_pdist(x, 2))), NULL,
+					       TENSOR_LIST(x), g, TENSOR_CREATE_GRAPH));
+		assert_done(tensor_backward(tensor_sum(g[0])));
+		assert_values(tensor_grad(x), 0, 0, 0, 0, 0, 0, 0);
+		assert_done(tensor_backward_ex(
+			TENSOR_LIST(tensor_sum(tensor_cdist(x, x, 2, TENSOR_NONE))), NULL,
+			TENSOR_LIST(x), g, TENSOR_CREATE_GRAPH));
+		assert_done(tensor_backward(tensor_sum(g[0])));
+		assert_values(tensor_grad(x), 0, 0, 0, 0, 0, 0, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -89,6 +113,8 @@ int main(void)
 		cmocka_unit_test(batches_broadcast),
 		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(every_formula_agrees_with_differences),
+		cmocka_unit_test(every_formula_can_be_differentiated_again),
+		cmocka_unit_test(second_derivative_of_a_distance_of_zero_is_finite),
 	};
 
 	return cmocka_run_group_tests_name("distance", tests, NULL, NULL);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Formulas of distances between rows. If the backward is recorded, it is composed of the differences of all pairs and can be
+ * differentiated again; otherwise one kernel computes it without them.
+ */
+#include "autograd/formulas/formulas.h"
+
+#include "family/distance.h"
+#include "family/factory.h"
+#include "family/index.h"
+#include "family/pointwise.h"
+#include "family/reduce.h"
+#include "family/view.h"
+#include "family/ranges.h"
+
+tensor *formula_cdist_backward(tensor *grad, tensor *x1, tensor *x2, double p, tensor *cdist)
+{
+	tensor *apart;
+
+	if (!thread()->grad_enabled)
+		return tensor_cdist_backward(grad, x1, x2, p, cdist);
+	apart = tensor_sub(tensor_unsqueeze(x1, -2), tensor_unsqueeze(x2, -3));
+	apart = apart ? vector_norm_backward(grad, apart, cdist, formula_scalar(p), TENSOR_INTS(-1),
+					     false) :
+			NULL;
+	return tensor_sum_dim(apart, TENSOR_INTS(-2), false);
+}
+
+tensor *formula_pdist_backward(tensor *grad, tensor *self, double p, tensor *pdist)
+{
+	tensor *pairs, *first, *second, *apart;
+
+	if (!thread()->grad_enabled)
+		return tensor_pdist_backward(grad, self, p, pdist);
+	pairs = tensor_triu_indices(self->sizes[0], self->sizes[0], 1,
+				    TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = self->device));
+	first = tensor_select(pairs, 0, 0);
+	second = tensor_select(pairs, 0, 1);
+	apart = tensor_sub(tensor_index_select(self, 0, first),
+			   tensor_index_select(self, 0, second));
+	apart = apart ? vector_norm_backward(grad, apart, pdist, formula_scalar(p), TENSOR_INTS(-1),
+					     false) :
+			NULL;
+	return tensor_index_add(tensor_index_add(formula_zeros_like(self), 0, first, apart), 0,
+				second, tensor_neg(apart));
+}
