@@ -27,6 +27,7 @@ struct tensor_thread {
 	void *held[HELD_TENSORS];
 	const struct traced_op *traced; /* the innermost operator that TENSOR_TRACE records */
 	void *autograd;			/* struct autograd_thread, owned by lib/autograd */
+	struct batch_level *batch_level; /* of the innermost tensor_vmap() */
 	struct tensor_error error;
 };
 

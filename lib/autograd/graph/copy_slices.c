@@ -8,6 +8,7 @@
 
 #include "family/copy.h"
 #include "family/factory.h"
+#include "family/ranges.h"
 
 struct copy_slices {
 	tensor_node node;
@@ -31,6 +32,10 @@ static int64_t offset_within(const tensor *t, const tensor *base)
 /* A copy of the base's gradient with the base's strides, in which the view's part can be addressed. */
 static tensor *laid_out(const struct copy_slices *c, tensor *grad)
 {
+	if (unlikely(grad->keys & BATCHED_BIT))
+		return tensor_copy_(tensor_new_empty_strided(grad, c->sizes, c->strides,
+							     (tensor_options){ 0 }),
+				    grad);
 	return tensor_copy_(tensor_empty_strided(c->sizes, c->strides, c->options), grad);
 }
 
@@ -78,6 +83,10 @@ static tensor *copy_slices_output(tensor_node *node, tensor *t)
 	tensor *base, *slice = NULL;
 	int64_t offset;
 
+	if (unlikely(t->keys & BATCHED_BIT))
+		return tensor_fail_null(EOPNOTSUPP,
+					"backward inside tensor_vmap(): an in-place change of a view "
+					"cannot be differentiated twice; use the function");
 	offset = t->offset - c->view_offset;
 	if (c->view_dtype != c->options.dtype)
 		offset = dtype_is_complex(c->options.dtype) ? offset / 2 : 2 * offset;
