@@ -61,6 +61,12 @@ static inline tensor *arg_physical(const struct batch_call *c, int i)
 	return arg_tensor(c, i) ? c->phys[i].t : NULL;
 }
 
+/* For calls of operators, which get tensor_none for an absent tensor. */
+static inline tensor *or_none(tensor *t)
+{
+	return t ?: tensor_none;
+}
+
 static inline int64_t arg_int(const struct batch_call *c, int i)
 {
 	return c->args[i].i;

@@ -140,6 +140,10 @@ static int wrap_result(const struct batch_call *c, const tensor_value *physical,
 	if (t->ext && !is_batched(t))
 		return tensor_fail(EOPNOTSUPP, "%s: no batches of tensors that are not strided",
 				   c->op->schema.name);
+	if (t->ndim == 1 && !t->numel) /* a result that an option excludes */
+		t = batch_expand(c, t);
+	if (!t)
+		return batch_failed();
 	if (!t->ndim || t->sizes[0] != c->size)
 		return tensor_fail(EINVAL,
 				   "%s: not possible on a batched tensor: the result %s has no batch",

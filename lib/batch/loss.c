@@ -68,7 +68,7 @@ int batch_rule_nll_loss_forward(struct batch_call *c)
 		return batch_rule_loop(c);
 	if (fold_rows(c, 0) < 0)
 		return batch_failed();
-	if (tensor_nll_loss_forward(c->phys[0].t, c->phys[1].t, arg_physical(c, 2), REDUCTION_NONE,
+	if (tensor_nll_loss_forward(c->phys[0].t, c->phys[1].t, or_none(arg_physical(c, 2)), REDUCTION_NONE,
 				    arg_int(c, 4), &each, &zero) < 0)
 		return batch_failed();
 	if (reduction == REDUCTION_NONE)
@@ -106,7 +106,7 @@ int batch_rule_nll_loss_backward(struct batch_call *c)
 			    TENSOR_OPTIONS(.dtype = self->dtype, .device = self->device));
 	if (fold_rows(c, 1) < 0)
 		return batch_failed();
-	grad = tensor_nll_loss_backward(grad, c->phys[1].t, c->phys[2].t, arg_physical(c, 3),
+	grad = tensor_nll_loss_backward(grad, c->phys[1].t, c->phys[2].t, or_none(arg_physical(c, 3)),
 					REDUCTION_NONE, arg_int(c, 5), zero);
 	return batch_return(c, 0, self->ndim == 2 ? batch_unfold(c, grad) : grad);
 }

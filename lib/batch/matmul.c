@@ -54,7 +54,8 @@ int batch_rule_dot(struct batch_call *c)
 	const tensor *a = arg_sample(c, 0), *b = arg_sample(c, 1);
 	tensor *x = c->phys[0].t, *y = c->phys[1].t;
 
-	if (a->ndim != 1 || b->ndim != 1 || a->dtype != b->dtype)
+	if (a->ndim != 1 || b->ndim != 1 || a->dtype != b->dtype ||
+	    itemsize(a) == 1) /* matmul has no 8-bit floats */
 		return batch_rule_loop(c);
 	if (!arg_batched(c, 1))
 		return batch_return(c, 0, tensor_matmul(x, y));

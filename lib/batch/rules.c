@@ -72,9 +72,21 @@ int batch_rule_pointwise(struct batch_call *c)
 	return err ?: batch_call_physical(c);
 }
 
+/* src broadcasts to self, whose dtype the result has. */
+int batch_rule_copy(struct batch_call *c)
+{
+	int err;
+
+	if (arg_ndim(c, 1) > arg_ndim(c, 0))
+		return batch_rule_loop(c); /* which has the error */
+	err = align(c);
+	if (!err)
+		c->phys[0].t = batch_full(c, 0);
+	return err || !c->phys[0].t ? batch_failed() : batch_call_physical(c);
+}
+
 /* ---- arguments that all have the batch in front ---- */
 
-/* Expands all tensors; false if their samples have different numbers of dimensions. */
 static int expand_all(struct batch_call *c)
 {
 	for (int i = 0; i < c->nargs; i++) {
@@ -87,23 +99,27 @@ static int expand_all(struct batch_call *c)
 	return 0;
 }
 
-static bool one_rank(const struct batch_call *c)
+/* The samples have one number of dimensions; bit i of fewer: argument i has one fewer. */
+static bool one_rank(const struct batch_call *c, int fewer)
 {
 	int ndim = -1;
 
 	for (int i = 0; i < c->nargs; i++) {
+		int less = fewer >> i & 1;
+
 		if (!arg_tensor(c, i))
 			continue;
-		if (ndim >= 0 && arg_ndim(c, i) != ndim)
+		if (ndim >= 0 && arg_ndim(c, i) + less != ndim)
 			return false;
-		ndim = arg_ndim(c, i);
+		ndim = arg_ndim(c, i) + less;
 	}
 	return true;
 }
 
+/* The number in the entry is fewer of one_rank(). */
 int batch_rule_all(struct batch_call *c)
 {
-	if (!one_rank(c))
+	if (!one_rank(c, c->op->batch->rank))
 		return batch_rule_loop(c);
 	return expand_all(c) ?: batch_call_physical(c);
 }
@@ -246,7 +262,7 @@ int batch_rule_fold(struct batch_call *c)
 {
 	int rank = c->op->batch->rank, err;
 
-	if (!one_rank(c) || (arg_ndim(c, 0) != rank && arg_ndim(c, 0) != rank - 1))
+	if (!one_rank(c, 0) || (arg_ndim(c, 0) != rank && arg_ndim(c, 0) != rank - 1))
 		return batch_rule_loop(c);
 	if (arg_ndim(c, 0) == rank - 1)
 		return expand_all(c) ?: batch_call_physical(c);

@@ -389,7 +389,7 @@ tensor *tensor_new_detached(tensor *self)
 	init(t, self->storage, self->dtype, self->ndim);
 	t->ext = extension_get(self);
 	t->layout = self->layout;
-	t->keys = self->keys & KEYS_DETACHED;
+	t->keys = self->keys & KEYS_BACKEND;
 	t->contiguous = self->contiguous;
 	t->owns_storage = true;
 	t->inference |= self->inference;

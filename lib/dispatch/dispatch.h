@@ -25,7 +25,7 @@ enum op_variant { VARIANT_FUNCTION, VARIANT_INPLACE, VARIANT_OUT };
 /* Kernels by backend; kernels/abi has the types of the functions. */
 struct tensor_kernel_table {
 	const char *name;
-	tensor_kernel fn[TENSOR_KEY_BATCHED];
+	tensor_kernel fn[TENSOR_KEY_AUTOGRAD]; /* none for TENSOR_KEY_BATCHED */
 };
 
 struct unboxer;

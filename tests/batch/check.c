@@ -70,10 +70,20 @@ static bool take_inputs(struct call *c)
 	return c->ninputs > 0;
 }
 
-static bool is_random(const struct tensor_schema *s)
+/* Operators that refuse batched tensors, by the begin of their names: they change the geometry of self, or the result
+ * is not strided. */
+static const char *const refused[] = {
+	"as_strided_", "transpose_", "t_",	"swap",	     "squeeze_", "unsqueeze_", "sparse_",
+	"to_sparse",   "quantize_",  "_make_per", "to_mkldnn", "_foreach_addc", "mkldnn_reorder",
+};
+
+static bool is_not_compared(const struct tensor_schema *s)
 {
 	for (int i = 0; i < s->nargs; i++)
 		if (!strcmp(s->args[i].name, "generator"))
+			return true;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+		if (!strncmp(s->name, refused[i], strlen(refused[i])))
 			return true;
 	return strstr(s->name, "rand") || strstr(s->name, "dropout") || strstr(s->name, "empty") ||
 	       strstr(s->name, "resize");
@@ -98,7 +108,7 @@ static bool can_compare(const struct tensor_schema *s, int nargs, int nrets)
 {
 	return nargs && nargs <= MOST_ARGS && nrets && nrets <= MOST_RETS &&
 	       strstr(s->text, "-> ") && strstr(strstr(s->text, "-> "), "Tensor") && !is_out(s) &&
-	       !is_random(s);
+	       !is_not_compared(s);
 }
 
 /* ---- one call ---- */

@@ -2,6 +2,7 @@
 /* Formulas: scalars, reductions, softmax, lists. */
 #include "autograd/formulas/formulas.h"
 
+#include "family/binary.h"
 #include "family/compare.h"
 #include "family/copy.h"
 #include "family/factory.h"
@@ -171,7 +172,9 @@ tensor *max_backward(tensor *grad, tensor *self, tensor *result)
 	double value = 0;
 
 	/* NaN is the result if any element is NaN, but NaN does not compare equal to itself. */
-	if (dtype_is_float(self->dtype) && tensor_item(result, &value) == 0 && isnan(value))
+	if (self->keys & BATCHED_BIT)
+		where = tensor_logical_or(where, tensor_isnan(self));
+	else if (dtype_is_float(self->dtype) && tensor_item(result, &value) == 0 && isnan(value))
 		where = tensor_isnan(self);
 	mask = tensor_to(where, TENSOR_OPTIONS(.dtype = self->dtype));
 	return tensor_mul(mask, tensor_div(grad, tensor_sum(mask)));

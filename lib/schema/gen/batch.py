@@ -9,7 +9,7 @@ from api import NOTE
 
 CALLS = ('composite', 'each', 'alias', 'explicit')
 # Rules that call the in-place form itself. With the others an in-place form copies the result of the functional one.
-IN_PLACE = ('pointwise', 'dims', 'all', 'indexed', 'fill', 'random', 'loop', 'refuse')
+IN_PLACE = ('pointwise', 'copy', 'dims', 'all', 'indexed', 'fill', 'random', 'loop', 'refuse')
 DIMENSIONS = ('dim', 'dims', 'dim0', 'dim1', 'dim2', 'dimension')
 
 
@@ -21,7 +21,7 @@ def dimensions(op):
 def derived(op):
     """The rule of an entry without the field `batch`."""
     if op.kind in CALLS:
-        return 'decompose'
+        return 'loop' if op.family == 'sparse' else 'decompose'
     for tag in ('pointwise', 'reduction'):
         if tag in op.tags:
             return tag
