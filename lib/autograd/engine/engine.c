@@ -4,6 +4,7 @@
  * runs when a gradient, or the information that there is none, has arrived over every edge that
  * leads to it. A backward runs on the calling thread, which owns the task and its queue.
  */
+#include "autograd/engine/batched.h"
 #include "autograd/engine/run_node.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/view.h"
@@ -249,6 +250,9 @@ TENSOR_EXPORT int tensor_backward_ex(tensor_list outputs, tensor *const *output_
 	};
 	int err;
 
+	if (unlikely(flags & TENSOR_GRADS_BATCHED))
+		return backward_batched(tensor_backward_ex, outputs, output_grads, inputs, grads,
+					flags & ~TENSOR_GRADS_BATCHED);
 	if (flags & ~(TENSOR_RETAIN_GRAPH | TENSOR_CREATE_GRAPH))
 		return tensor_fail(EINVAL, "backward: unknown flags %#x", flags);
 	if (outputs.len < 1 || outputs.len > INT32_MAX || inputs.len > INT32_MAX)
