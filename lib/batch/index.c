@@ -160,6 +160,14 @@ static int part_sizes(const struct batch_call *c, const struct places *p, int64_
 	return n;
 }
 
+/* values without dimensions of size 1 after the batch, so that ndim are left: as NumPy does. */
+static tensor *without_leading(tensor *values, int ndim)
+{
+	while (values && values->ndim > ndim && values->ndim > 1 && values->sizes[1] == 1)
+		values = tensor_select(values, 1, 0);
+	return values;
+}
+
 /* The values in the shape and order of the physical self[at]. */
 static tensor *lay_out_values(struct batch_call *c, const struct places *p)
 {
@@ -169,6 +177,7 @@ static tensor *lay_out_values(struct batch_call *c, const struct places *p)
 	tensor *values = batch_full(c, 3);
 	tensor_ints to;
 
+	values = without_leading(values, ndim);
 	if (!values || ndim < values->ndim || ndim > TENSOR_MAX_DIMS)
 		return values ? tensor_fail_null(EINVAL, "%s: values do not fit",
 						 c->op->schema.name) :

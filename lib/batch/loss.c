@@ -71,8 +71,8 @@ int batch_rule_nll_loss_forward(struct batch_call *c)
 	if (tensor_nll_loss_forward(c->phys[0].t, c->phys[1].t, or_none(arg_physical(c, 2)), REDUCTION_NONE,
 				    arg_int(c, 4), &each, &zero) < 0)
 		return batch_failed();
-	if (reduction == REDUCTION_NONE)
-		return batch_return(c, 0, arg_ndim(c, 0) == 2 ? batch_unfold(c, each) : each) ?:
+	if (reduction == REDUCTION_NONE && arg_ndim(c, 0) == 2)
+		return batch_return(c, 0, batch_unfold(c, each)) ?:
 			       batch_return(c, 1, batch_expand(c, zero));
 	total = sum_rows(c, row_weights(c, c->phys[1].t, arg_int(c, 4)));
 	each = sum_rows(c, each);

@@ -23,13 +23,23 @@ static bool fits(const struct batch_call *c, int t, int64_t ndim)
 	return !arg_tensor(c, t) || arg_ndim(c, t) == ndim;
 }
 
+/* The arguments a and b have the dtype of the input, argument 0. */
+static bool one_dtype(const struct batch_call *c, int a, int b)
+{
+	enum tensor_dtype dtype = c->phys[0].t->dtype;
+
+	return (!arg_tensor(c, a) || c->phys[a].t->dtype == dtype) &&
+	       (!arg_tensor(c, b) || c->phys[b].t->dtype == dtype);
+}
+
 int batch_rule_native_layer_norm(struct batch_call *c)
 {
 	bool own = arg_batched(c, 2) || arg_batched(c, 3);
 	int64_t last = c->args[1].ints.len;
 	tensor *weight, *bias;
 
-	if (last > arg_ndim(c, 0) || !fits(c, 2, last) || !fits(c, 3, last))
+	if (last > arg_ndim(c, 0) || !fits(c, 2, last) || !fits(c, 3, last) ||
+	    (own && !one_dtype(c, 2, 3)))
 		return batch_rule_loop(c);
 	c->phys[0].t = batch_full(c, 0);
 	if (!c->phys[0].t)
@@ -124,7 +134,8 @@ int batch_rule_native_group_norm(struct batch_call *c)
 	tensor *weight = own ? batch_full(c, 1) : NULL, *bias = own ? batch_full(c, 2) : NULL, *t;
 	int err;
 
-	if (arg_ndim(c, 0) < 2 || !fits(c, 1, 1) || !fits(c, 2, 1))
+	if (arg_ndim(c, 0) < 2 || !fits(c, 1, 1) || !fits(c, 2, 1) ||
+	    (own && !one_dtype(c, 1, 2)))
 		return batch_rule_loop(c);
 	c->phys[0].t = batch_fold(batch_full(c, 0));
 	if (!c->phys[0].t)

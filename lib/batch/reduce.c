@@ -46,7 +46,7 @@ static int reduce_all(struct batch_call *c)
 
 	while (i < ARRAY_SIZE(full) && strcmp(full[i].all, c->op->schema.name))
 		i++;
-	if (i == ARRAY_SIZE(full))
+	if (i == ARRAY_SIZE(full) || (full[i].one && !c->args[0].t->numel))
 		return batch_rule_loop(c);
 	args[0] = value_tensor(full[i].one ? batch_flatten(c, c->phys[0].t) : with_dims(c));
 	if (!args[0].t)
@@ -64,6 +64,12 @@ static int reduce_all(struct batch_call *c)
 static bool no_dims(const tensor_value *v)
 {
 	return v->kind == TENSOR_VALUE_INT ? v->i == TENSOR_NONE : v->ints.len <= 0;
+}
+
+/* An empty list is no dimension for these, and all for others. */
+static bool over_no_dims(const struct batch_call *c, int dim)
+{
+	return !strcmp(c->op->schema.name + 3, ".dims") && !c->args[dim].ints.len;
 }
 
 /* keepdim of a reduction of all: [size, 1, 1]. */
@@ -106,6 +112,8 @@ int batch_rule_reduction(struct batch_call *c)
 
 	if (dim < 0)
 		return reduce_all(c);
+	if (over_no_dims(c, dim))
+		return batch_call_physical(c);
 	if (no_dims(&c->args[dim]))
 		return reduce_no_dims(c, dim);
 	return batch_rule_dims(c);

@@ -70,10 +70,11 @@ static bool take_inputs(struct call *c)
 	return c->ninputs > 0;
 }
 
-/* Operators that refuse batched tensors, by the begin of their names: they change the geometry of self, or the result
+/* Operators that cannot be compared, or refuse batched tensors, by the begin of their names: they change the geometry of self, or the result
  * is not strided. */
 static const char *const refused[] = {
-	"as_strided_", "transpose_", "t_",	"swap",	     "squeeze_", "unsqueeze_", "sparse_",
+	"as_strided", /* the offset of a sample is another one */
+	"transpose_", "t_",	"swap",	     "squeeze_", "unsqueeze_", "sparse_",
 	"to_sparse",   "quantize_",  "_make_per", "to_mkldnn", "_foreach_addc", "mkldnn_reorder",
 };
 
@@ -257,10 +258,10 @@ static void compare(struct call *c, unsigned mask)
 		return;
 	compared++;
 	if (tensor_vmap(call_batched, c, (tensor_list){ batch, c->ninputs }, dims, outputs,
-			c->noutputs, NULL, NULL) < 0)
-		report(c, mask, tensor_last_error()->text);
-	else
+			c->noutputs, NULL, NULL) == 0)
 		compare_results(c, mask, outputs, expected);
+	else if (!strstr(tensor_last_error()->text, "at most 16 dimensions"))
+		report(c, mask, tensor_last_error()->text);
 }
 
 static void compare_all(struct call *c)
