@@ -310,6 +310,41 @@ static int random_level(const tensor_op *op, struct batch_level **level)
 	return 0;
 }
 
+static bool any_requires_grad(const tensor_value *args, int nargs)
+{
+	for (int i = 0; i < nargs; i++) {
+		tensor_list one = { &args[i].t, 1 }, list = { 0 };
+
+		if (args[i].kind == TENSOR_VALUE_TENSOR && args[i].t)
+			list = one;
+		else if (args[i].kind == TENSOR_VALUE_TENSOR_LIST)
+			list = args[i].list;
+		for (int64_t k = 0; k < list.len; k++)
+			if (list.data[k]->keys & AUTOGRAD_BIT &&
+			    tensor_autograd_hooks.requires_grad(list.data[k]))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * An operator that is differentiated through those that it calls, but has a rule for samples because
+ * it reads values: the rule would lose the history of the samples.
+ */
+static int check_recorded(const tensor_op *op, const tensor_value *args, int nargs)
+{
+	int (*rule)(struct batch_call *) = op->batch->rule;
+
+	if ((rule != batch_rule_loop && rule != batch_rule_all) || !op->calls ||
+	    op_mask(op) & AUTOGRAD_BIT || !thread()->grad_enabled ||
+	    !any_requires_grad(args, nargs))
+		return 0;
+	return tensor_fail(EOPNOTSUPP,
+			   "%s: has no gradient with respect to batched tensors; detach the arguments, "
+			   "or call it outside of tensor_vmap()",
+			   op->schema.name);
+}
+
 static int batched_call(const tensor_op *op, enum tensor_key key, const tensor_value *args,
 			int nargs, tensor_value *rets, int nrets, void *ctx)
 {
@@ -327,6 +362,8 @@ static int batched_call(const tensor_op *op, enum tensor_key key, const tensor_v
 		return err;
 	if (!level || rule == batch_rule_decompose)
 		return boxed_call_past(op, KEY_BIT(key), args, nargs, rets, nrets);
+	if (check_recorded(op, args, nargs) < 0)
+		return batch_failed();
 	return call_rule(op, level, args, nargs, rets, nrets);
 }
 

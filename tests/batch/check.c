@@ -141,6 +141,57 @@ static int call_with(const struct call *c, tensor *const *inputs, tensor_value *
 	return err;
 }
 
+/* The number of gradients that call_gradients() computes, with those inputs. */
+static bool wants_gradient(const struct call *c, int i)
+{
+	enum tensor_dtype d = tensor_dtype(c->inputs[i]);
+
+	return c->inputs[i] != tensor_none && (d == TENSOR_F32 || d == TENSOR_F64);
+}
+
+/* Sets grads[] to the gradients of the floating inputs from a gradient of cosines. */
+static int call_gradients(const struct call *c, tensor *const *inputs, tensor **grads)
+{
+	tensor *leaves[MOST_INPUTS], *of[MOST_INPUTS], *outputs[MOST_RETS], *u[MOST_RETS];
+	tensor_value rets[MOST_RETS];
+	int n = 0, nout = 0;
+
+	for (int i = 0; i < c->ninputs; i++) {
+		leaves[i] = inputs[i];
+		if (!wants_gradient(c, i))
+			continue;
+		leaves[i] = of[n++] = tensor_detach(inputs[i]);
+		if (tensor_set_requires_grad(leaves[i], true) < 0)
+			return -1;
+	}
+	if (call_with(c, leaves, rets) < 0)
+		return -1;
+	for (int i = 0; i < c->nrets; i++) {
+		tensor *t = rets[i].kind == TENSOR_VALUE_TENSOR ? rets[i].t : NULL;
+
+		if (!tensor_requires_grad(t))
+			continue;
+		u[nout] = tensor_reshape(tensor_cos(tensor_arange(tensor_scalar_int(tensor_numel(t)),
+								  TENSOR_OPTIONS(.dtype = TENSOR_F64))),
+					 tensor_shape(t));
+		u[nout] = tensor_to(u[nout], TENSOR_OPTIONS(.dtype = tensor_dtype(t)));
+		outputs[nout++] = t;
+	}
+	if (!nout || tensor_backward_ex((tensor_list){ outputs, nout }, u, (tensor_list){ of, n }, grads,
+					0) < 0)
+		return -1;
+	for (int i = 0; i < n; i++)
+		grads[i] = grads[i] ? grads[i] : tensor_zeros_like(of[i], (tensor_options){ 0 });
+	return n;
+}
+
+static int call_gradients_batched(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs,
+				  void *ctx)
+{
+	(void)ninputs, (void)noutputs;
+	return call_gradients(ctx, inputs, outputs) < 0 ? -1 : 0;
+}
+
 static int call_batched(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs,
 			void *ctx)
 {
@@ -230,12 +281,10 @@ static void compare_results(const struct call *c, unsigned mask, tensor **output
 	}
 }
 
-static void compare(struct call *c, unsigned mask)
+/* samples[s][i] is argument i of sample s, batch[i] both in one tensor, or what is the same for them. */
+static void make_samples(const struct call *c, unsigned mask, tensor *(*samples)[MOST_INPUTS],
+			 tensor **batch, int64_t *dims)
 {
-	tensor_value expected[SAMPLES][MOST_RETS];
-	tensor *samples[SAMPLES][MOST_INPUTS], *batch[MOST_INPUTS], *outputs[MOST_RETS];
-	int64_t dims[MOST_INPUTS];
-
 	for (int i = 0; i < c->ninputs; i++) {
 		bool batched = mask >> i & 1 && c->inputs[i] != tensor_none;
 
@@ -246,6 +295,15 @@ static void compare(struct call *c, unsigned mask)
 		samples[1][i] = other_sample(c->inputs[i]);
 		batch[i] = tensor_stack(TENSOR_LIST(samples[0][i], samples[1][i]), 0);
 	}
+}
+
+static void compare(struct call *c, unsigned mask)
+{
+	tensor_value expected[SAMPLES][MOST_RETS];
+	tensor *samples[SAMPLES][MOST_INPUTS], *batch[MOST_INPUTS], *outputs[MOST_RETS];
+	int64_t dims[MOST_INPUTS];
+
+	make_samples(c, mask, samples, batch, dims);
 	for (int s = 0; s < SAMPLES; s++)
 		if (call_with(c, samples[s], expected[s]) < 0)
 			return;
@@ -264,6 +322,42 @@ static void compare(struct call *c, unsigned mask)
 		report(c, mask, tensor_last_error()->text);
 }
 
+/* Compares the gradients of a batch with those of its samples. */
+static void compare_gradients(struct call *c, unsigned mask)
+{
+	tensor *expected[SAMPLES][MOST_INPUTS], *samples[SAMPLES][MOST_INPUTS], *batch[MOST_INPUTS],
+		*grads[MOST_INPUTS];
+	int64_t dims[MOST_INPUTS];
+	int n = 0;
+
+	make_samples(c, mask, samples, batch, dims);
+	for (int s = 0; s < SAMPLES; s++) {
+		n = call_gradients(c, samples[s], expected[s]);
+		if (n <= 0)
+			return;
+	}
+	compared++;
+	if (tensor_vmap(call_gradients_batched, c, (tensor_list){ batch, c->ninputs }, dims, grads, n, NULL,
+			NULL) < 0) {
+		if (!strstr(tensor_last_error()->text, "at most 16 dimensions") &&
+		    !strstr(tensor_last_error()->text, "has no gradient with respect to batched"))
+			report(c, mask, tensor_last_error()->text);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+		for (int s = 0; s < SAMPLES; s++)
+			if (!same(tensor_select(grads[i], 0, s), expected[s][i])) {
+				char text[2][600], both[1400];
+
+				tensor_format(tensor_select(grads[i], 0, s), text[0], sizeof(text[0]));
+				tensor_format(expected[s][i], text[1], sizeof(text[1]));
+				snprintf(both, sizeof(both), "gradient %d of sample %d:\n%s\nnot\n%s", i, s,
+					 text[0], text[1]);
+				report(c, mask, both);
+				return;
+			}
+}
+
 static void compare_all(struct call *c)
 {
 	unsigned all = (1u << c->ninputs) - 1;
@@ -272,10 +366,16 @@ static void compare_all(struct call *c)
 		return;
 	all = (1u << c->ninputs) - 1;
 	tensor_scope compare(c, all);
+	if (!is_inplace(tensor_op_schema(c->op)))
+		tensor_enable_grad tensor_scope compare_gradients(c, all);
 	for (int i = 0; c->ninputs > 1 && c->ninputs < 8 && i < c->ninputs; i++)
 		if (c->inputs[i] != tensor_none &&
 		    (i == 0 || !is_inplace(tensor_op_schema(c->op))))
-			tensor_scope compare(c, 1u << i);
+			tensor_scope {
+				compare(c, 1u << i);
+				if (!is_inplace(tensor_op_schema(c->op)))
+					tensor_enable_grad compare_gradients(c, 1u << i);
+			}
 }
 
 /* ---- every call of the program ---- */

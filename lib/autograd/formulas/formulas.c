@@ -9,6 +9,7 @@
 #include "family/index.h"
 #include "family/mm.h"
 #include "family/pointwise.h"
+#include "family/ranges.h"
 #include "family/reduce.h"
 #include "family/ternary.h"
 #include "family/unary.h"
@@ -88,6 +89,8 @@ bool formula_has_zero(tensor *t)
 {
 	bool found = true;
 
+	if (t && t->keys & BATCHED_BIT)
+		return true; /* unknown: the formula for any values */
 	tensor_scope {
 		tensor_no_grad {
 			tensor *any =
@@ -102,6 +105,8 @@ bool formula_has_zero(tensor *t)
 
 tensor *formula_zeros_for(tensor *grad, tensor_ints sizes)
 {
+	if (grad && grad->keys & BATCHED_BIT)
+		return tensor_new_zeros(grad, sizes, (tensor_options){ 0 });
 	return grad ? tensor_zeros(sizes,
 				   TENSOR_OPTIONS(.dtype = grad->dtype, .device = grad->device)) :
 		      NULL;
