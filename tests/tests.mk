@@ -54,6 +54,7 @@ test-shell: all
 	$(Q)tests/run-shell $(B) shell $(call chosen,$(wildcard tests/shell/*.sh))
 
 include tests/reference/reference.mk
+include tests/batch/batch.mk
 
 # Leaks count: what the library keeps on purpose is reachable. Of the kernels only the level that this
 # machine runs is built, all of them take three times as long; SANITIZE_LEVELS="v2 v3 v4" has them.

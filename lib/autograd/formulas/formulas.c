@@ -178,7 +178,8 @@ tensor *max_backward(tensor *grad, tensor *self, tensor *result)
 
 	/* NaN is the result if any element is NaN, but NaN does not compare equal to itself. */
 	if (self->keys & BATCHED_BIT)
-		where = tensor_logical_or(where, tensor_isnan(self));
+		where = tensor_logical_or(where, tensor_logical_and(tensor_isnan(self),
+								    tensor_isnan(result)));
 	else if (dtype_is_float(self->dtype) && tensor_item(result, &value) == 0 && isnan(value))
 		where = tensor_isnan(self);
 	mask = tensor_to(where, TENSOR_OPTIONS(.dtype = self->dtype));
