@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define BATCH 64
+#define BATCH	   64
 #define PARAMETERS 4
 
 static tensor *parameters[PARAMETERS];
@@ -18,7 +18,8 @@ static tensor *loss_of(tensor *x, tensor *target)
 {
 	tensor *h = tensor_relu(tensor_linear(x, parameters[0], parameters[1]));
 
-	return tensor_cross_entropy(tensor_unsqueeze(tensor_linear(h, parameters[2], parameters[3]), 0),
+	return tensor_cross_entropy(tensor_unsqueeze(tensor_linear(h, parameters[2], parameters[3]),
+						     0),
 				    tensor_unsqueeze(target, 0));
 }
 
@@ -27,12 +28,14 @@ static int gradients(tensor *const *in, int nin, tensor **out, int nout, void *c
 	tensor *loss = loss_of(in[0], in[1]);
 
 	(void)nin, (void)nout, (void)ctx;
-	return tensor_backward_ex(TENSOR_LIST(loss), NULL, (tensor_list){ parameters, PARAMETERS }, out, 0);
+	return tensor_backward_ex(TENSOR_LIST(loss), NULL, (tensor_list){ parameters, PARAMETERS },
+				  out, 0);
 }
 
 static int by_vmap(tensor *x, tensor *target, tensor **out)
 {
-	return tensor_vmap(gradients, NULL, TENSOR_LIST(x, target), NULL, out, PARAMETERS, NULL, NULL);
+	return tensor_vmap(gradients, NULL, TENSOR_LIST(x, target), NULL, out, PARAMETERS, NULL,
+			   NULL);
 }
 
 static int by_loop(tensor *x, tensor *target, tensor **out)
@@ -40,7 +43,8 @@ static int by_loop(tensor *x, tensor *target, tensor **out)
 	tensor *of[PARAMETERS][BATCH];
 
 	for (int i = 0; i < BATCH; i++) {
-		tensor *in[] = { tensor_select(x, 0, i), tensor_select(target, 0, i) }, *g[PARAMETERS];
+		tensor *in[] = { tensor_select(x, 0, i), tensor_select(target, 0, i) },
+		       *g[PARAMETERS];
 
 		if (gradients(in, 2, g, PARAMETERS, NULL) < 0)
 			return -1;
@@ -82,16 +86,20 @@ static double measure(int (*fn)(tensor *, tensor *, tensor **), tensor *x, tenso
 
 int main(int argc, char **argv)
 {
-	static const int64_t sizes[PARAMETERS][2] = { { 128, 784 }, { 128, 0 }, { 10, 128 }, { 10, 0 } };
+	static const int64_t sizes[PARAMETERS][2] = {
+		{ 128, 784 }, { 128, 0 }, { 10, 128 }, { 10, 0 }
+	};
 
 	tensor_set_num_threads(argc > 1 ? atoi(argv[1]) : 1);
 	for (int p = 0; p < PARAMETERS; p++) {
-		parameters[p] = tensor_randn((tensor_ints){ sizes[p], sizes[p][1] ? 2 : 1 }, TENSOR_OPTIONS(0));
+		parameters[p] = tensor_randn((tensor_ints){ sizes[p], sizes[p][1] ? 2 : 1 },
+					     TENSOR_OPTIONS(0));
 		tensor_set_requires_grad(parameters[p], true);
 	}
 	tensor_scope {
 		tensor *x = tensor_randn(TENSOR_INTS(BATCH, 784), TENSOR_OPTIONS(0));
-		tensor *target = tensor_randint(10, TENSOR_INTS(BATCH), TENSOR_OPTIONS(.dtype = TENSOR_I64));
+		tensor *target =
+			tensor_randint(10, TENSOR_INTS(BATCH), TENSOR_OPTIONS(.dtype = TENSOR_I64));
 
 		printf("%.3f %.3f\n", measure(by_vmap, x, target), measure(by_loop, x, target));
 	}

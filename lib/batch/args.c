@@ -109,7 +109,8 @@ tensor *batch_numbers(const struct batch_call *c, const tensor *like, int n, int
 
 	for (int i = 1; i < n; i++)
 		sizes[i] = 1;
-	return tensor_view(tensor_mul_scalar(t, tensor_scalar_int(step)), (tensor_ints){ sizes, n });
+	return tensor_view(tensor_mul_scalar(t, tensor_scalar_int(step)),
+			   (tensor_ints){ sizes, n });
 }
 
 int batch_return(struct batch_call *c, int i, tensor *t)

@@ -47,7 +47,8 @@ static inline bool arg_batched(const struct batch_call *c, int i)
 /* True if argument i is a tensor. */
 static inline bool arg_tensor(const struct batch_call *c, int i)
 {
-	return c->args[i].kind == TENSOR_VALUE_TENSOR && c->args[i].t && c->args[i].t != tensor_none;
+	return c->args[i].kind == TENSOR_VALUE_TENSOR && c->args[i].t &&
+	       c->args[i].t != tensor_none;
 }
 
 /* The sample, and the physical tensor; NULL for an absent one. */

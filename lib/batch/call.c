@@ -109,8 +109,8 @@ static void take_apart(struct batch_call *c, tensor **elements)
 		if (v->kind != TENSOR_VALUE_TENSOR_LIST)
 			continue;
 		for (int64_t k = 0; k < v->list.len; k++)
-			elements[k] = physical_of(c, c->args[i].list.data[k], 1ull << i,
-						  &c->batched);
+			elements[k] =
+				physical_of(c, c->args[i].list.data[k], 1ull << i, &c->batched);
 		v->list.data = elements;
 		elements += v->list.len;
 	}
@@ -145,14 +145,13 @@ static int wrap_result(const struct batch_call *c, const tensor_value *physical,
 	if (!t)
 		return batch_failed();
 	if (!t->ndim || t->sizes[0] != c->size)
-		return tensor_fail(EINVAL,
-				   "%s: not possible on a batched tensor: the result %s has no batch",
-				   c->op->schema.name, SHAPE_STR(t));
+		return tensor_fail(
+			EINVAL, "%s: not possible on a batched tensor: the result %s has no batch",
+			c->op->schema.name, SHAPE_STR(t));
 	sample = batched_new(c->level, tensor_get(t));
 	if (!sample)
 		return batch_failed();
-	if (t->base && arg_tensor(c, 0) && arg_batched(c, 0) &&
-	    t->storage == c->args[0].t->storage)
+	if (t->base && arg_tensor(c, 0) && arg_batched(c, 0) && t->storage == c->args[0].t->storage)
 		mark_view(sample, t, c->args[0].t);
 	*ret = value_tensor(sample);
 	return 0;
@@ -206,19 +205,21 @@ static int check_call(const struct batch_call *c)
 	const char *name = c->op->schema.name;
 
 	if (!returns_tensors(c->op))
-		return tensor_fail(EINVAL,
-				   "%s: a batched tensor has a value for each sample, and tensor_vmap() "
-				   "calls its function once for all of them",
-				   name);
+		return tensor_fail(
+			EINVAL,
+			"%s: a batched tensor has a value for each sample, and tensor_vmap() "
+			"calls its function once for all of them",
+			name);
 	if (c->op->variant == VARIANT_OUT)
 		return tensor_fail(EOPNOTSUPP,
 				   "%s: an out form has no batching rule; use the function", name);
 	if (c->op->variant == VARIANT_INPLACE && c->batched && !arg_batched(c, 0))
-		return tensor_fail(EINVAL,
-				   "%s: self %s is the same for all samples and cannot be changed in "
-				   "place by a batched tensor; use the function, or make self by "
-				   "tensor_new_zeros() of a batched one",
-				   name, SHAPE_STR(c->args[0].t));
+		return tensor_fail(
+			EINVAL,
+			"%s: self %s is the same for all samples and cannot be changed in "
+			"place by a batched tensor; use the function, or make self by "
+			"tensor_new_zeros() of a batched one",
+			name, SHAPE_STR(c->args[0].t));
 	return 0;
 }
 
@@ -339,10 +340,11 @@ static int check_recorded(const tensor_op *op, const tensor_value *args, int nar
 	    op_mask(op) & AUTOGRAD_BIT || !thread()->grad_enabled ||
 	    !any_requires_grad(args, nargs))
 		return 0;
-	return tensor_fail(EOPNOTSUPP,
-			   "%s: has no gradient with respect to batched tensors; detach the arguments, "
-			   "or call it outside of tensor_vmap()",
-			   op->schema.name);
+	return tensor_fail(
+		EOPNOTSUPP,
+		"%s: has no gradient with respect to batched tensors; detach the arguments, "
+		"or call it outside of tensor_vmap()",
+		op->schema.name);
 }
 
 static int batched_call(const tensor_op *op, enum tensor_key key, const tensor_value *args,

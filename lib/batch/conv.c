@@ -73,7 +73,8 @@ static tensor *one_weight(struct batch_call *c, const struct conv_args *a)
 	bool own_bias = arg_batched(c, 2);
 	tensor *t = batch_fold(batch_full(c, 0));
 
-	t = tensor_convolution(t, c->phys[1].t, own_bias ? tensor_none : or_none(arg_physical(c, 2)), a->stride,
+	t = tensor_convolution(t, c->phys[1].t,
+			       own_bias ? tensor_none : or_none(arg_physical(c, 2)), a->stride,
 			       a->padding, a->dilation, a->transposed, a->output_padding,
 			       a->groups);
 	return add_bias(batch_unfold(c, t), own_bias ? c->phys[2].t : NULL);
@@ -83,8 +84,8 @@ static tensor *own_weights(struct batch_call *c, const struct conv_args *a)
 {
 	tensor *bias = batch_full(c, 2), *t;
 
-	t = tensor_convolution(to_channels(c, 0), batch_fold(batch_full(c, 1)), tensor_none, a->stride,
-			       a->padding, a->dilation, a->transposed, a->output_padding,
+	t = tensor_convolution(to_channels(c, 0), batch_fold(batch_full(c, 1)), tensor_none,
+			       a->stride, a->padding, a->dilation, a->transposed, a->output_padding,
 			       a->groups * c->size);
 	return add_bias(from_channels(c, t), bias);
 }

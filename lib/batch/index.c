@@ -172,7 +172,7 @@ static tensor *without_leading(tensor *values, int ndim)
 static tensor *lay_out_values(struct batch_call *c, const struct places *p)
 {
 	int64_t sizes[TENSOR_MAX_DIMS + 1] = { c->size }, order[TENSOR_MAX_DIMS + 1],
-				  inverse[TENSOR_MAX_DIMS + 1];
+					inverse[TENSOR_MAX_DIMS + 1];
 	int ndim = 1 + part_sizes(c, p, sizes + 1);
 	tensor *values = batch_full(c, 3);
 	tensor_ints to;
@@ -202,8 +202,7 @@ int batch_rule_index_put(struct batch_call *c)
 	values = lay_out_values(c, &p);
 	if (!values)
 		return batch_failed();
-	return batch_return(c, 0,
-			    tensor_index_put_at(self, p.at, p.dims, values, c->args[4].b));
+	return batch_return(c, 0, tensor_index_put_at(self, p.at, p.dims, values, c->args[4].b));
 }
 
 /* ---- embedding: rows of a table for each sample are rows of one table ---- */
@@ -262,7 +261,7 @@ int batch_rule_masked_fill(struct batch_call *c)
 		if (!t[i])
 			return batch_failed();
 	}
-	return batch_return(c, 0,
-			    tensor_where(t[1], tensor_to(t[2], TENSOR_OPTIONS(.dtype = self->dtype)),
-					 t[0]));
+	return batch_return(
+		c, 0,
+		tensor_where(t[1], tensor_to(t[2], TENSOR_OPTIONS(.dtype = self->dtype)), t[0]));
 }

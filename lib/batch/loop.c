@@ -58,11 +58,11 @@ static int same_shapes(const struct batch_call *c, tensor *const *list)
 {
 	for (int64_t i = 1; i < c->size; i++)
 		if (list[i] && !sizes_equal(list[0], list[i]))
-			return tensor_fail(EINVAL,
-					   "%s: the samples of a batch must have results of one shape, "
-					   "got %s and %s",
-					   c->op->schema.name, SHAPE_STR(list[0]),
-					   SHAPE_STR(list[i]));
+			return tensor_fail(
+				EINVAL,
+				"%s: the samples of a batch must have results of one shape, "
+				"got %s and %s",
+				c->op->schema.name, SHAPE_STR(list[0]), SHAPE_STR(list[i]));
 	return 0;
 }
 

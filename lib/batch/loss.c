@@ -43,7 +43,8 @@ static int fold_rows(struct batch_call *c, int first)
 static tensor *row_weights(const struct batch_call *c, tensor *target, int64_t ignored)
 {
 	enum tensor_dtype dtype = c->phys[0].t->dtype;
-	tensor *weight = arg_physical(c, 2), *mask = tensor_ne_scalar(target, tensor_scalar_int(ignored));
+	tensor *weight = arg_physical(c, 2),
+	       *mask = tensor_ne_scalar(target, tensor_scalar_int(ignored));
 
 	if (!weight)
 		return tensor_to(mask, TENSOR_OPTIONS(.dtype = dtype));
@@ -54,9 +55,10 @@ static tensor *row_weights(const struct batch_call *c, tensor *target, int64_t i
 /* The sum over the rows of each sample. */
 static tensor *sum_rows(const struct batch_call *c, tensor *t)
 {
-	return t && t->numel != c->size ? tensor_sum_dim(batch_flatten(c, t), TENSOR_INTS(1), false) :
-	       t			 ? tensor_reshape(t, TENSOR_INTS(c->size)) :
-					   NULL;
+	return t && t->numel != c->size ?
+		       tensor_sum_dim(batch_flatten(c, t), TENSOR_INTS(1), false) :
+	       t ? tensor_reshape(t, TENSOR_INTS(c->size)) :
+		   NULL;
 }
 
 int batch_rule_nll_loss_forward(struct batch_call *c)
@@ -68,8 +70,8 @@ int batch_rule_nll_loss_forward(struct batch_call *c)
 		return batch_rule_loop(c);
 	if (fold_rows(c, 0) < 0)
 		return batch_failed();
-	if (tensor_nll_loss_forward(c->phys[0].t, c->phys[1].t, or_none(arg_physical(c, 2)), REDUCTION_NONE,
-				    arg_int(c, 4), &each, &zero) < 0)
+	if (tensor_nll_loss_forward(c->phys[0].t, c->phys[1].t, or_none(arg_physical(c, 2)),
+				    REDUCTION_NONE, arg_int(c, 4), &each, &zero) < 0)
 		return batch_failed();
 	if (reduction == REDUCTION_NONE && arg_ndim(c, 0) == 2)
 		return batch_return(c, 0, batch_unfold(c, each)) ?:
@@ -106,7 +108,8 @@ int batch_rule_nll_loss_backward(struct batch_call *c)
 			    TENSOR_OPTIONS(.dtype = self->dtype, .device = self->device));
 	if (fold_rows(c, 1) < 0)
 		return batch_failed();
-	grad = tensor_nll_loss_backward(grad, c->phys[1].t, c->phys[2].t, or_none(arg_physical(c, 3)),
-					REDUCTION_NONE, arg_int(c, 5), zero);
+	grad = tensor_nll_loss_backward(grad, c->phys[1].t, c->phys[2].t,
+					or_none(arg_physical(c, 3)), REDUCTION_NONE, arg_int(c, 5),
+					zero);
 	return batch_return(c, 0, self->ndim == 2 ? batch_unfold(c, grad) : grad);
 }

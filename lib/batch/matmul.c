@@ -95,7 +95,8 @@ static int add_product(struct batch_call *c, tensor *product, int ndim)
 	if (!product)
 		return batch_failed();
 	if (is_zero(beta))
-		return batch_return(c, 0, (c->batched & ~1ull) ? product : batch_expand(c, product));
+		return batch_return(c, 0,
+				    (c->batched & ~1ull) ? product : batch_expand(c, product));
 	if (arg_batched(c, 0))
 		self = batch_pad(self, ndim - arg_ndim(c, 0));
 	if (!is_one(beta))
@@ -114,12 +115,11 @@ int batch_rule_addmm(struct batch_call *c)
 	if (!are_matrices(c, 1, 2, 2) || arg_ndim(c, 0) > 2)
 		return batch_rule_loop(c);
 	if (is_layer(c))
-		return batch_return(c, 0,
-				    batch_unfold(c, tensor_addmm_opt(c->phys[0].t,
-								     batch_fold(c->phys[1].t),
-								     c->phys[2].t,
-								     c->args[3].scalar,
-								     c->args[4].scalar)));
+		return batch_return(
+			c, 0,
+			batch_unfold(c, tensor_addmm_opt(c->phys[0].t, batch_fold(c->phys[1].t),
+							 c->phys[2].t, c->args[3].scalar,
+							 c->args[4].scalar)));
 	return add_product(c, tensor_matmul(c->phys[1].t, c->phys[2].t), 2);
 }
 

@@ -134,8 +134,7 @@ int batch_rule_native_group_norm(struct batch_call *c)
 	tensor *weight = own ? batch_full(c, 1) : NULL, *bias = own ? batch_full(c, 2) : NULL, *t;
 	int err;
 
-	if (arg_ndim(c, 0) < 2 || !fits(c, 1, 1) || !fits(c, 2, 1) ||
-	    (own && !one_dtype(c, 1, 2)))
+	if (arg_ndim(c, 0) < 2 || !fits(c, 1, 1) || !fits(c, 2, 1) || (own && !one_dtype(c, 1, 2)))
 		return batch_rule_loop(c);
 	c->phys[0].t = batch_fold(batch_full(c, 0));
 	if (!c->phys[0].t)

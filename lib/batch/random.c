@@ -33,8 +33,8 @@ static uint64_t positions(const tensor *t)
  */
 static int loop_with_state(struct batch_call *c, int generator)
 {
-	struct tensor_generator_state state = generator_take(c->args[generator].generator,
-							     positions(c->args[0].t));
+	struct tensor_generator_state state =
+		generator_take(c->args[generator].generator, positions(c->args[0].t));
 	tensor_generator *own = tensor_generator_new(0);
 	int err = own ? 0 : batch_failed();
 

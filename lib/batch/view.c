@@ -73,8 +73,7 @@ int batch_rule_as_strided(struct batch_call *c)
 	stride = with_front(c, 2, &c->phys[0].t->strides[0], 1);
 	if (!stride.data)
 		return batch_failed();
-	return batch_return(c, 0,
-			    tensor_as_strided(c->phys[0].t, size, stride, arg_int(c, 3)));
+	return batch_return(c, 0, tensor_as_strided(c->phys[0].t, size, stride, arg_int(c, 3)));
 }
 
 int batch_rule_permute(struct batch_call *c)
@@ -196,14 +195,15 @@ static tensor_options like_options(const struct batch_call *c, int first)
 {
 	const tensor_value *v = c->args + first;
 
-	return (tensor_options){ .dtype = (enum tensor_dtype)v[0].i,
-				 .layout = (enum tensor_layout)v[1].i,
-				 .device = v[2].device,
-				 .shareable = v[3].b,
-				 .memory_format = c->nargs > first + 4 ?
-							  physical_format(
-								  (enum tensor_memory_format)v[4].i) :
-							  TENSOR_MEMORY_FORMAT_NONE };
+	return (tensor_options){
+		.dtype = (enum tensor_dtype)v[0].i,
+		.layout = (enum tensor_layout)v[1].i,
+		.device = v[2].device,
+		.shareable = v[3].b,
+		.memory_format = c->nargs > first + 4 ?
+					 physical_format((enum tensor_memory_format)v[4].i) :
+					 TENSOR_MEMORY_FORMAT_NONE
+	};
 }
 
 int batch_rule_clone(struct batch_call *c)

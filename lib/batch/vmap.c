@@ -79,8 +79,8 @@ static int check_call(const struct vmap *v, tensor **outputs,
 	if (!v->fn || v->noutputs < 1 || !outputs || v->inputs.len < 1 ||
 	    v->inputs.len > INT32_MAX || !v->inputs.data)
 		return tensor_fail(EINVAL, "vmap: a function, inputs and outputs must be given");
-	if (options && (options->chunk_size < 0 ||
-			(unsigned)options->randomness > TENSOR_VMAP_RANDOM_SAME))
+	if (options &&
+	    (options->chunk_size < 0 || (unsigned)options->randomness > TENSOR_VMAP_RANDOM_SAME))
 		return tensor_fail(EINVAL, "vmap: chunk size %lld, randomness %d",
 				   (long long)options->chunk_size, (int)options->randomness);
 	return 0;
@@ -245,8 +245,7 @@ static int run_chunks(const struct vmap *v, int64_t chunk, tensor **outputs)
 	for (; done < nparts && !err; done++) {
 		int64_t first = done * chunk, left = v->size - first;
 
-		err = run_chunk(v, first, left < chunk ? left : chunk,
-				parts + done * v->noutputs);
+		err = run_chunk(v, first, left < chunk ? left : chunk, parts + done * v->noutputs);
 	}
 	if (!err)
 		err = join_outputs(v, parts, nparts, outputs);

@@ -23,7 +23,7 @@ struct batch_level {
 
 struct batched {
 	struct tensor_extension ext;
-	tensor *physical; /* owned */
+	tensor *physical;	   /* owned */
 	struct batch_level *level; /* owned */
 };
 

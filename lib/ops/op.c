@@ -256,6 +256,13 @@ void output_keep_format(struct op_output *o, const tensor *self)
 	o->channels_last = !o->given && memory_channels_last(self);
 }
 
+/* A copy of a batched tensor in row-major order; owned. */
+static __attribute__((cold)) tensor *copy_of_samples(tensor *t, enum tensor_dtype dtype)
+{
+	return call__to_copy(t, TENSOR_OPTIONS(.dtype = dtype,
+					       .memory_format = TENSOR_CONTIGUOUS_FORMAT));
+}
+
 tensor *operand_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last)
 {
 	const tensor_options options = TENSOR_OPTIONS(.dtype = dtype, .device = t->device);
@@ -265,7 +272,7 @@ tensor *operand_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last)
 	if (t->dtype == dtype && !channels_last)
 		return tensor_get(t);
 	if (unlikely(t->keys & BATCHED_BIT))
-		return operand_contiguous_copy(t, options);
+		return copy_of_samples(t, dtype);
 	if (channels_last) {
 		memory_channels_last_strides(t->sizes, t->ndim, strides);
 		result = tensor_new_strided(options, t->sizes, strides, t->ndim);
@@ -327,7 +334,7 @@ static tensor *copy_as(tensor *self, enum tensor_dtype dtype)
 	tensor *t;
 
 	if (unlikely(self->keys & BATCHED_BIT))
-		return operand_contiguous_copy(self, TENSOR_OPTIONS(.dtype = dtype));
+		return copy_of_samples(self, dtype);
 	t = tensor_new(self->device, dtype, self->sizes, self->ndim);
 	if (t && operand_copy(t, self) < 0) {
 		tensor_put(t);

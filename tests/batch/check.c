@@ -39,10 +39,10 @@ static int *times;
 
 static bool usable(tensor *t)
 {
-	return t && (t == tensor_none || (tensor_layout(t) == TENSOR_STRIDED &&
-					  tensor_get_device(t).type == TENSOR_CPU &&
-					  tensor_data(t) && !tensor_is_batched(t) &&
-					  !tensor_tangent(t)));
+	return t &&
+	       (t == tensor_none ||
+		(tensor_layout(t) == TENSOR_STRIDED && tensor_get_device(t).type == TENSOR_CPU &&
+		 tensor_data(t) && !tensor_is_batched(t) && !tensor_tangent(t)));
 }
 
 static bool add_input(struct call *c, tensor *t)
@@ -74,8 +74,8 @@ static bool take_inputs(struct call *c)
  * is not strided. */
 static const char *const refused[] = {
 	"as_strided", /* the offset of a sample is another one */
-	"transpose_", "t_",	"swap",	     "squeeze_", "unsqueeze_", "sparse_",
-	"to_sparse",   "quantize_",  "_make_per", "to_mkldnn", "_foreach_addc", "mkldnn_reorder",
+	"transpose_", "t_",	   "swap",	"squeeze_",  "unsqueeze_",    "sparse_",
+	"to_sparse",  "quantize_", "_make_per", "to_mkldnn", "_foreach_addc", "mkldnn_reorder",
 };
 
 static bool is_not_compared(const struct tensor_schema *s)
@@ -171,22 +171,23 @@ static int call_gradients(const struct call *c, tensor *const *inputs, tensor **
 
 		if (!tensor_requires_grad(t))
 			continue;
-		u[nout] = tensor_reshape(tensor_cos(tensor_arange(tensor_scalar_int(tensor_numel(t)),
-								  TENSOR_OPTIONS(.dtype = TENSOR_F64))),
-					 tensor_shape(t));
+		u[nout] = tensor_reshape(
+			tensor_cos(tensor_arange(tensor_scalar_int(tensor_numel(t)),
+						 TENSOR_OPTIONS(.dtype = TENSOR_F64))),
+			tensor_shape(t));
 		u[nout] = tensor_to(u[nout], TENSOR_OPTIONS(.dtype = tensor_dtype(t)));
 		outputs[nout++] = t;
 	}
-	if (!nout || tensor_backward_ex((tensor_list){ outputs, nout }, u, (tensor_list){ of, n }, grads,
-					0) < 0)
+	if (!nout || tensor_backward_ex((tensor_list){ outputs, nout }, u, (tensor_list){ of, n },
+					grads, 0) < 0)
 		return -1;
 	for (int i = 0; i < n; i++)
 		grads[i] = grads[i] ? grads[i] : tensor_zeros_like(of[i], (tensor_options){ 0 });
 	return n;
 }
 
-static int call_gradients_batched(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs,
-				  void *ctx)
+static int call_gradients_batched(tensor *const *inputs, int ninputs, tensor **outputs,
+				  int noutputs, void *ctx)
 {
 	(void)ninputs, (void)noutputs;
 	return call_gradients(ctx, inputs, outputs) < 0 ? -1 : 0;
@@ -211,7 +212,9 @@ static int call_batched(tensor *const *inputs, int ninputs, tensor **outputs, in
 static bool same(tensor *a, tensor *b)
 {
 	enum tensor_dtype d = tensor_dtype(a), wide;
-	double bound = d == TENSOR_F64 || d == TENSOR_C128 ? 1e-9 : d == TENSOR_F16 || d == TENSOR_BF16 ? 2e-2 : 2e-4;
+	double bound = d == TENSOR_F64 || d == TENSOR_C128 ? 1e-9 :
+		       d == TENSOR_F16 || d == TENSOR_BF16 ? 2e-2 :
+							     2e-4;
 	bool equal = false;
 
 	if (d != tensor_dtype(b) || tensor_dim(a) != tensor_dim(b) ||
@@ -241,7 +244,8 @@ static void report(const struct call *c, unsigned mask, const char *what)
 			snprintf(text, sizeof(text), "%lld", (long long)c->args[i].i);
 		else if (c->args[i].kind == TENSOR_VALUE_INTS)
 			for (int64_t k = 0; k < c->args[i].ints.len && k < 8; k++)
-				snprintf(text + strlen(text), 20, "%lld ", (long long)c->args[i].ints.data[k]);
+				snprintf(text + strlen(text), 20, "%lld ",
+					 (long long)c->args[i].ints.data[k]);
 		fprintf(stderr, "#   %s = %s\n", tensor_op_schema(c->op)->args[i].name, text);
 	}
 	failed++;
@@ -272,8 +276,8 @@ static void compare_results(const struct call *c, unsigned mask, tensor **output
 
 				tensor_format(outputs[n], text[0], sizeof(text[0]));
 				tensor_format(expected[s][i].t, text[1], sizeof(text[1]));
-				snprintf(both, sizeof(both), "result %d of sample %d:\n%s\nnot\n%s", i, s,
-					 text[0], text[1]);
+				snprintf(both, sizeof(both), "result %d of sample %d:\n%s\nnot\n%s",
+					 i, s, text[0], text[1]);
 				report(c, mask, both);
 				return;
 			}
@@ -337,8 +341,8 @@ static void compare_gradients(struct call *c, unsigned mask)
 			return;
 	}
 	compared++;
-	if (tensor_vmap(call_gradients_batched, c, (tensor_list){ batch, c->ninputs }, dims, grads, n, NULL,
-			NULL) < 0) {
+	if (tensor_vmap(call_gradients_batched, c, (tensor_list){ batch, c->ninputs }, dims, grads,
+			n, NULL, NULL) < 0) {
 		if (!strstr(tensor_last_error()->text, "at most 16 dimensions") &&
 		    !strstr(tensor_last_error()->text, "has no gradient with respect to batched"))
 			report(c, mask, tensor_last_error()->text);
@@ -349,10 +353,12 @@ static void compare_gradients(struct call *c, unsigned mask)
 			if (!same(tensor_select(grads[i], 0, s), expected[s][i])) {
 				char text[2][600], both[1400];
 
-				tensor_format(tensor_select(grads[i], 0, s), text[0], sizeof(text[0]));
+				tensor_format(tensor_select(grads[i], 0, s), text[0],
+					      sizeof(text[0]));
 				tensor_format(expected[s][i], text[1], sizeof(text[1]));
-				snprintf(both, sizeof(both), "gradient %d of sample %d:\n%s\nnot\n%s", i, s,
-					 text[0], text[1]);
+				snprintf(both, sizeof(both),
+					 "gradient %d of sample %d:\n%s\nnot\n%s", i, s, text[0],
+					 text[1]);
 				report(c, mask, both);
 				return;
 			}
@@ -365,12 +371,12 @@ static void compare_all(struct call *c)
 	if (!take_inputs(c))
 		return;
 	all = (1u << c->ninputs) - 1;
-	tensor_scope compare(c, all);
+	tensor_scope
+		compare(c, all);
 	if (!is_inplace(tensor_op_schema(c->op)))
 		tensor_enable_grad tensor_scope compare_gradients(c, all);
 	for (int i = 0; c->ninputs > 1 && c->ninputs < 8 && i < c->ninputs; i++)
-		if (c->inputs[i] != tensor_none &&
-		    (i == 0 || !is_inplace(tensor_op_schema(c->op))))
+		if (c->inputs[i] != tensor_none && (i == 0 || !is_inplace(tensor_op_schema(c->op))))
 			tensor_scope {
 				compare(c, 1u << i);
 				if (!is_inplace(tensor_op_schema(c->op)))
@@ -387,7 +393,8 @@ static int position(const tensor_op *op)
 	while (low < high) {
 		int mid = (low + high) / 2;
 
-		if (strcmp(tensor_op_schema(tensor_op_at(mid))->name, tensor_op_schema(op)->name) < 0)
+		if (strcmp(tensor_op_schema(tensor_op_at(mid))->name, tensor_op_schema(op)->name) <
+		    0)
 			low = mid + 1;
 		else
 			high = mid;
@@ -408,7 +415,9 @@ static int observe(const tensor_op *op, enum tensor_key key, const tensor_value 
 		busy = true;
 		error = *tensor_last_error();
 		sets = tensor_set_key_sets((struct tensor_key_sets){ 0, 1u << key });
-		tensor_no_grad tensor_scope compare_all(&c);
+		tensor_no_grad
+			tensor_scope
+				compare_all(&c);
 		tensor_set_key_sets(sets);
 		if (!error.code)
 			tensor_clear_error();

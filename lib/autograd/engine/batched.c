@@ -46,18 +46,20 @@ static int check_batched(tensor_list outputs, tensor *const *output_grads, tenso
 			 tensor **grads)
 {
 	if (inputs.len < 1)
-		return tensor_fail(EINVAL,
-				   "backward: batches of gradients are returned for inputs, and are "
-				   "not accumulated in leaves");
+		return tensor_fail(
+			EINVAL, "backward: batches of gradients are returned for inputs, and are "
+				"not accumulated in leaves");
 	if (inputs.len > INT32_MAX || outputs.len < 1 || outputs.len > INT32_MAX || !output_grads ||
 	    !grads || !outputs.data)
-		return tensor_fail(EINVAL,
-				   "backward: batched gradients need outputs, their gradients and grads");
+		return tensor_fail(
+			EINVAL,
+			"backward: batched gradients need outputs, their gradients and grads");
 	for (int64_t i = 0; i < outputs.len; i++)
 		if (!tensor_given(output_grads[i]) || output_grads[i] == tensor_none)
-			return tensor_fail(EINVAL,
-					   "backward: the batch of gradients of output %lld is missing",
-					   (long long)i);
+			return tensor_fail(
+				EINVAL,
+				"backward: the batch of gradients of output %lld is missing",
+				(long long)i);
 	return 0;
 }
 
@@ -72,8 +74,8 @@ int backward_batched(backward_fn backward, tensor_list outputs, tensor *const *o
 	b.found = calloc(inputs.len, sizeof(*b.found));
 	if (!b.found)
 		return tensor_fail(ENOMEM, "backward: no memory");
-	err = tensor_vmap(backward_sample, &b, (tensor_list){ output_grads, outputs.len }, NULL, grads,
-			  (int)inputs.len, NULL, NULL);
+	err = tensor_vmap(backward_sample, &b, (tensor_list){ output_grads, outputs.len }, NULL,
+			  grads, (int)inputs.len, NULL, NULL);
 	for (int64_t i = 0; i < inputs.len && !err; i++) {
 		if (b.found[i])
 			continue;

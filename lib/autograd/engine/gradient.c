@@ -122,10 +122,11 @@ static tensor *copy_for(const tensor *leaf, tensor *grad)
 /* A leaf outside of tensor_vmap() has one gradient, not one for each sample. */
 static int refuse_samples(const tensor *leaf, tensor *grad)
 {
-	int err = tensor_fail(EINVAL,
-			      "backward: the gradient of the leaf %s differs between the samples of "
-			      "tensor_vmap(); get it from tensor_backward_ex() with inputs",
-			      SHAPE_STR(leaf));
+	int err =
+		tensor_fail(EINVAL,
+			    "backward: the gradient of the leaf %s differs between the samples of "
+			    "tensor_vmap(); get it from tensor_backward_ex() with inputs",
+			    SHAPE_STR(leaf));
 
 	tensor_put(grad);
 	return err;

@@ -96,9 +96,9 @@ static tensor *copy_slices_output(tensor_node *node, tensor *t)
 	int64_t offset;
 
 	if (unlikely(t->keys & BATCHED_BIT))
-		return tensor_fail_null(EOPNOTSUPP,
-					"backward inside tensor_vmap(): an in-place change of a view "
-					"cannot be differentiated twice; use the function");
+		return tensor_fail_null(
+			EOPNOTSUPP, "backward inside tensor_vmap(): an in-place change of a view "
+				    "cannot be differentiated twice; use the function");
 	offset = t->offset - c->view_offset;
 	if (c->view_dtype != c->options.dtype)
 		offset = dtype_is_complex(c->options.dtype) ? offset / 2 : 2 * offset;

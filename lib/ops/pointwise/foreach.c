@@ -55,8 +55,8 @@ static tensor_scalar *scalars_of(const char *op, const tensor *t, int64_t n)
 		return NULL;
 	}
 	if (t->ext)
-		return (void)tensor_fail(EINVAL, "%s: scalars must be a strided tensor of known values",
-					 op),
+		return (void)tensor_fail(
+			       EINVAL, "%s: scalars must be a strided tensor of known values", op),
 		       NULL;
 	list = calloc(n ? n : 1, sizeof(*list));
 	if (!list)

@@ -69,10 +69,11 @@ static void dimensions_of_the_batch_are_chosen(void **state)
 		tensor *x = iota(0, TENSOR_INTS(2, 3)), *y = iota(1, TENSOR_INTS(3)), *out;
 		const int64_t rows[] = { 0, NO_DIM }, columns[] = { -1, 0 }, last[] = { -1 };
 
-		assert_done(tensor_vmap(add_row, NULL, TENSOR_LIST(x, y), rows, &out, 1, NULL, NULL));
-		assert_values(out, 0, 8, 26);
 		assert_done(
-			tensor_vmap(add_row, NULL, TENSOR_LIST(x, y), columns, &out, 1, NULL, NULL));
+			tensor_vmap(add_row, NULL, TENSOR_LIST(x, y), rows, &out, 1, NULL, NULL));
+		assert_values(out, 0, 8, 26);
+		assert_done(tensor_vmap(add_row, NULL, TENSOR_LIST(x, y), columns, &out, 1, NULL,
+					NULL));
 		assert_values(out, 0, 3, 10, 21);
 		assert_done(tensor_vmap(identity, NULL, TENSOR_LIST(x), NULL, &out, 1, last, NULL));
 		assert_shape(out, 3, 2);
@@ -86,7 +87,8 @@ static void output_that_is_the_same_for_all_samples_is_repeated(void **state)
 		tensor *x = iota(0, TENSOR_INTS(3)), *y = iota(5, TENSOR_INTS(2)), *out;
 		const int64_t dims[] = { NO_DIM, 0 };
 
-		assert_done(tensor_vmap(identity, NULL, TENSOR_LIST(y, x), dims, &out, 1, NULL, NULL));
+		assert_done(
+			tensor_vmap(identity, NULL, TENSOR_LIST(y, x), dims, &out, 1, NULL, NULL));
 		assert_shape(out, 3, 2);
 		assert_values(out, 0, 5, 6, 5, 6, 5, 6);
 	}
@@ -98,11 +100,13 @@ static void chunks_give_the_same_result(void **state)
 		tensor *x = iota(0, TENSOR_INTS(7, 3)), *y = iota(1, TENSOR_INTS(3)), *all, *part;
 		const int64_t rows[] = { 0, NO_DIM };
 
-		assert_done(tensor_vmap(add_row, NULL, TENSOR_LIST(x, y), rows, &all, 1, NULL, NULL));
+		assert_done(
+			tensor_vmap(add_row, NULL, TENSOR_LIST(x, y), rows, &all, 1, NULL, NULL));
 		for (int64_t chunk = 1; chunk < 9; chunk++) {
 			const struct tensor_vmap_options o = { .chunk_size = chunk };
 
-			assert_done(tensor_vmap(add_row, NULL, TENSOR_LIST(x, y), rows, &part, 1, NULL, &o));
+			assert_done(tensor_vmap(add_row, NULL, TENSOR_LIST(x, y), rows, &part, 1,
+						NULL, &o));
 			assert_same(all, part);
 		}
 	}
@@ -291,7 +295,8 @@ static void tensor_that_is_kept_is_refused_afterwards(void **state)
 		char text[200];
 
 		ok(map(keep_it, iota(0, TENSOR_INTS(2))));
-		assert_fails(tensor_add(escaped, escaped), EINVAL, "kept after its tensor_vmap() ended");
+		assert_fails(tensor_add(escaped, escaped), EINVAL,
+			     "kept after its tensor_vmap() ended");
 		assert_fails(map(keep_it, escaped), EINVAL, "input 0");
 		assert_true(tensor_format(escaped, text, sizeof(text)) > 0);
 		tensor_release(escaped);
@@ -334,8 +339,8 @@ static void random_numbers_are_chosen(void **state)
 
 			assert_fails(map(fns[i], x), EINVAL, "TENSOR_VMAP_RANDOM_SAME");
 			assert_true(samples_equal(map_random(fns[i], x, TENSOR_VMAP_RANDOM_SAME)));
-			assert_false(samples_equal(
-				map_random(fns[i], x, TENSOR_VMAP_RANDOM_DIFFERENT)));
+			assert_false(
+				samples_equal(map_random(fns[i], x, TENSOR_VMAP_RANDOM_DIFFERENT)));
 		}
 	}
 }
@@ -384,22 +389,28 @@ static void wrong_arguments_are_refused(void **state)
 {
 	tensor_scope {
 		tensor *x = iota(0, TENSOR_INTS(2, 3)), *y = iota(0, TENSOR_INTS(3)), *out = x;
-		tensor *e = ok(tensor_zeros(TENSOR_INTS(0, 2), F32)), *zero = tensor_select(y, 0, 0);
+		tensor *e = ok(tensor_zeros(TENSOR_INTS(0, 2), F32)),
+		       *zero = tensor_select(y, 0, 0);
 		const struct tensor_vmap_options wrong = { .chunk_size = -1 };
 		const int64_t none[] = { NO_DIM }, far[] = { 2 };
 
 #define V(fn, list, dims, n, o) tensor_vmap(fn, NULL, list, dims, &out, n, NULL, o)
 		assert_fails(!V(NULL, TENSOR_LIST(x), NULL, 1, NULL), EINVAL, "a function");
 		assert_fails(!V(identity, TENSOR_LIST(x), NULL, 0, NULL), EINVAL, "outputs");
-		assert_fails(!V(identity, ((tensor_list){ NULL, 1 }), NULL, 1, NULL), EINVAL, "inputs");
+		assert_fails(!V(identity, ((tensor_list){ NULL, 1 }), NULL, 1, NULL), EINVAL,
+			     "inputs");
 		assert_fails(!V(identity, TENSOR_LIST(NULL), NULL, 1, NULL), EINVAL, "NULL");
-		assert_fails(!V(identity, TENSOR_LIST(x), NULL, 1, &wrong), EINVAL, "chunk size -1");
-		assert_fails(!V(identity, TENSOR_LIST(x), none, 1, NULL), EINVAL, "no input has a batch");
+		assert_fails(!V(identity, TENSOR_LIST(x), NULL, 1, &wrong), EINVAL,
+			     "chunk size -1");
+		assert_fails(!V(identity, TENSOR_LIST(x), none, 1, NULL), EINVAL,
+			     "no input has a batch");
 		assert_fails(!V(identity, TENSOR_LIST(tensor_none), NULL, 1, NULL), EINVAL,
 			     "no input has a batch");
 		assert_fails(!V(identity, TENSOR_LIST(x), far, 1, NULL), EINVAL, "no dimension 2");
-		assert_fails(!V(identity, TENSOR_LIST(zero), NULL, 1, NULL), EINVAL, "no dimension 0");
-		assert_fails(!V(identity, TENSOR_LIST(x, y), NULL, 1, NULL), EINVAL, "others have 2");
+		assert_fails(!V(identity, TENSOR_LIST(zero), NULL, 1, NULL), EINVAL,
+			     "no dimension 0");
+		assert_fails(!V(identity, TENSOR_LIST(x, y), NULL, 1, NULL), EINVAL,
+			     "others have 2");
 		assert_fails(!V(identity, TENSOR_LIST(e), NULL, 1, NULL), EINVAL, "no samples");
 		assert_fails(!V(fails, TENSOR_LIST(x), NULL, 1, NULL), EPERM, "failed");
 		assert_fails(!V(sets_nothing, TENSOR_LIST(x), NULL, 1, NULL), EINVAL, "output 0");

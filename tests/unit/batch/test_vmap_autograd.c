@@ -15,12 +15,18 @@ static tensor *numbers(tensor_ints shape, const double *v)
 }
 
 static const double weights[] = { 1, 2, 3, 4 }, rows[] = { 1, -1, 0.5, 2, 0, 1 };
-static const double torch_gradients[] = { 0.10575418556853343,	 -0.10575418556853343,
-					  0.10575418556853343,	 -0.10575418556853343,
-					  0.010746843079656308,	 0.04298737231862523,
-					  7.483502401426802e-05, 0.00029934009605707206,
-					  0.0,			 0.18495608645965972,
-					  0.0,			 0.03469004214168023 };
+static const double torch_gradients[] = { 0.10575418556853343,
+					  -0.10575418556853343,
+					  0.10575418556853343,
+					  -0.10575418556853343,
+					  0.010746843079656308,
+					  0.04298737231862523,
+					  7.483502401426802e-05,
+					  0.00029934009605707206,
+					  0.0,
+					  0.18495608645965972,
+					  0.0,
+					  0.03469004214168023 };
 
 static tensor *weight; /* a leaf without the batch */
 
@@ -50,13 +56,15 @@ static void make_weight(void)
 	weight = leaf(numbers(TENSOR_INTS(2, 2), weights));
 }
 
-#define assert_numbers(t, list) check_values_((t), (list), ARRAY_SIZE(list), 1e-12, __FILE__, __LINE__)
+#define assert_numbers(t, list) \
+	check_values_((t), (list), ARRAY_SIZE(list), 1e-12, __FILE__, __LINE__)
 
 static bool close_to(tensor *a, tensor *b, double bound)
 {
 	bool close = false;
 
-	assert_done(tensor_allclose(ok(tensor_detach(a)), ok(tensor_detach(b)), bound, bound, false, &close));
+	assert_done(tensor_allclose(ok(tensor_detach(a)), ok(tensor_detach(b)), bound, bound, false,
+				    &close));
 	return close;
 }
 
@@ -88,7 +96,8 @@ static void gradients_of_samples_are_not_accumulated_in_a_leaf_outside(void **st
 		tensor *x = numbers(TENSOR_INTS(3, 2), rows), *y;
 
 		make_weight();
-		assert_fails(!tensor_vmap(accumulate, NULL, TENSOR_LIST(x), NULL, &y, 1, NULL, NULL),
+		assert_fails(!tensor_vmap(accumulate, NULL, TENSOR_LIST(x), NULL, &y, 1, NULL,
+					  NULL),
 			     EINVAL, "differs between the samples");
 		assert_null(tensor_grad(weight));
 	}
@@ -133,7 +142,8 @@ static void in_place_change_of_a_view_is_differentiated(void **state)
 	tensor_scope {
 		tensor *g, *x = iota(1, TENSOR_INTS(2, 2));
 
-		assert_done(tensor_vmap(in_place_view, NULL, TENSOR_LIST(x), NULL, &g, 1, NULL, NULL));
+		assert_done(
+			tensor_vmap(in_place_view, NULL, TENSOR_LIST(x), NULL, &g, 1, NULL, NULL));
 		/* y0 = x0 x1, y1 = x1 */
 		assert_values(g, 0, 2, 2, 4, 4);
 	}
@@ -156,8 +166,8 @@ static void gradient_flows_through_vmap(void **state)
 
 			for (int i = 1; i < 3; i++)
 				all = ok(tensor_add(all, loss_of(tensor_select(x, 0, i))));
-			assert_done(tensor_backward_ex(TENSOR_LIST(all), NULL, TENSOR_LIST(weight, x), g,
-						       0));
+			assert_done(tensor_backward_ex(TENSOR_LIST(all), NULL,
+						       TENSOR_LIST(weight, x), g, 0));
 			assert_true(close_to(gw, g[0], 1e-14));
 			assert_true(close_to(gx, g[1], 1e-14));
 		}
@@ -182,7 +192,8 @@ static void gradients_of_samples_are_differentiated_again(void **state)
 			one = tensor_sum(tensor_square(one));
 			all = all ? tensor_add(all, one) : one;
 		}
-		assert_done(tensor_backward_ex(TENSOR_LIST(all), NULL, TENSOR_LIST(weight), &expected, 0));
+		assert_done(tensor_backward_ex(TENSOR_LIST(all), NULL, TENSOR_LIST(weight),
+					       &expected, 0));
 		assert_true(close_to(second, expected, 1e-13));
 	}
 }
@@ -199,7 +210,8 @@ static int sine(tensor *const *in, int n, tensor **out, int nout, void *ctx)
 static int jvp_of_sine(tensor *const *in, int n, tensor **out, int nout, void *ctx)
 {
 	(void)n, (void)nout, (void)ctx;
-	return tensor_jvp(sine, NULL, TENSOR_LIST(in[0]), (tensor *const[]){ in[1] }, out, out + 1, 1);
+	return tensor_jvp(sine, NULL, TENSOR_LIST(in[0]), (tensor *const[]){ in[1] }, out, out + 1,
+			  1);
 }
 
 static int vmap_of_sine(tensor *const *in, int n, tensor **out, int nout, void *ctx)
@@ -211,12 +223,14 @@ static int vmap_of_sine(tensor *const *in, int n, tensor **out, int nout, void *
 static void forward_mode_works_inside_and_around(void **state)
 {
 	tensor_scope {
-		tensor *x = numbers(TENSOR_INTS(3, 2), rows), *t = ok(tensor_cos(x)), *y, *ty, *in[2],
-		       *around[2];
+		tensor *x = numbers(TENSOR_INTS(3, 2), rows), *t = ok(tensor_cos(x)), *y, *ty,
+		       *in[2], *around[2];
 
 		assert_done(tensor_jvp(sine, NULL, TENSOR_LIST(x), &t, &y, &ty, 1));
-		assert_done(tensor_vmap(jvp_of_sine, NULL, TENSOR_LIST(x, t), NULL, in, 2, NULL, NULL));
-		assert_done(tensor_jvp(vmap_of_sine, NULL, TENSOR_LIST(x), &t, around, around + 1, 1));
+		assert_done(
+			tensor_vmap(jvp_of_sine, NULL, TENSOR_LIST(x, t), NULL, in, 2, NULL, NULL));
+		assert_done(
+			tensor_jvp(vmap_of_sine, NULL, TENSOR_LIST(x), &t, around, around + 1, 1));
 		assert_true(close_to(in[0], y, 1e-15));
 		assert_true(close_to(in[1], ty, 1e-15));
 		assert_true(close_to(around[0], y, 1e-15));
@@ -229,8 +243,10 @@ static void forward_mode_works_inside_and_around(void **state)
 static void batch_of_gradients_is_one_backward(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf(numbers(TENSOR_INTS(3, 2), rows)), *other = leaf(iota(0, TENSOR_INTS(2)));
-		tensor *y = ok(tensor_mul(tensor_sin(x), x)), *u = ok(tensor_rand(TENSOR_INTS(4, 3, 2), F64));
+		tensor *x = leaf(numbers(TENSOR_INTS(3, 2), rows)),
+		       *other = leaf(iota(0, TENSOR_INTS(2)));
+		tensor *y = ok(tensor_mul(tensor_sin(x), x)),
+		       *u = ok(tensor_rand(TENSOR_INTS(4, 3, 2), F64));
 		tensor *g[2], *one, *grads[] = { u };
 
 		assert_done(tensor_backward_ex(TENSOR_LIST(y), grads, TENSOR_LIST(x, other), g,
@@ -263,10 +279,10 @@ static int two_outputs(tensor *const *in, int n, tensor **out, int nout, void *c
 	tensor *x = in[0];
 
 	(void)n, (void)nout, (void)ctx;
-	out[0] = tensor_stack(TENSOR_LIST(tensor_mul(tensor_select(x, 0, 0), tensor_select(x, 0, 1)),
-					  tensor_mul(tensor_exp(tensor_select(x, 0, 2)),
-						     tensor_select(x, 0, 0))),
-			      0);
+	out[0] = tensor_stack(
+		TENSOR_LIST(tensor_mul(tensor_select(x, 0, 0), tensor_select(x, 0, 1)),
+			    tensor_mul(tensor_exp(tensor_select(x, 0, 2)), tensor_select(x, 0, 0))),
+		0);
 	return out[0] ? 0 : -1;
 }
 
@@ -281,7 +297,9 @@ static const double point[] = { 0.5, 1, 1.5 };
 
 static void jacobian_is_that_of_pytorch(void **state)
 {
-	static const double torch_jacobian[] = { 1, 0.5, 0, 4.4816890703380645, 0, 2.2408445351690323 };
+	static const double torch_jacobian[] = { 1, 0.5,
+						 0, 4.4816890703380645,
+						 0, 2.2408445351690323 };
 
 	tensor_scope {
 		tensor *x = numbers(TENSOR_INTS(3), point), *j;
@@ -299,11 +317,11 @@ static void jacobian_is_that_of_pytorch(void **state)
 
 static void hessian_is_that_of_pytorch(void **state)
 {
-	static const double torch_hessian[] = {
-		-0.4024121008934277,   0.47297210492336134, 0.052236612519413105,
-		0.4729721049233614,    -0.40241210089342777, 0.01832339151052051,
-		0.052236612519413105, 0.01832339151052051, -0.40241210089342777
-	};
+	static const double torch_hessian[] = { -0.4024121008934277,  0.47297210492336134,
+						0.052236612519413105, 0.4729721049233614,
+						-0.40241210089342777, 0.01832339151052051,
+						0.052236612519413105, 0.01832339151052051,
+						-0.40241210089342777 };
 
 	tensor_scope {
 		tensor *x = numbers(TENSOR_INTS(3), point), *h;
@@ -320,12 +338,18 @@ static void wrong_arguments_are_refused(void **state)
 		tensor *x = numbers(TENSOR_INTS(3), point), *i = iota(0, TENSOR_INTS(2)), *j;
 
 		i = ok(tensor_to(i, I64));
-		assert_fails(!tensor_jacobian(NULL, NULL, TENSOR_LIST(x), 1, &j, 0), EINVAL, "a function");
-		assert_fails(!tensor_jacobian(sine, NULL, TENSOR_LIST(NULL), 1, &j, 0), EINVAL, "NULL");
-		assert_fails(!tensor_jacobian(sine, NULL, TENSOR_LIST(i), 1, &j, 0), EINVAL, "dtype i64");
-		assert_fails(!tensor_jacobian(sine, NULL, TENSOR_LIST(x), 1, &j, 8), EINVAL, "flags");
-		assert_fails(!tensor_hessian(sine, NULL, TENSOR_LIST(x), &j, 0), EINVAL, "one element");
-		assert_fails(!tensor_hessian(sine, NULL, TENSOR_LIST(x), NULL, 0), EINVAL, "results");
+		assert_fails(!tensor_jacobian(NULL, NULL, TENSOR_LIST(x), 1, &j, 0), EINVAL,
+			     "a function");
+		assert_fails(!tensor_jacobian(sine, NULL, TENSOR_LIST(NULL), 1, &j, 0), EINVAL,
+			     "NULL");
+		assert_fails(!tensor_jacobian(sine, NULL, TENSOR_LIST(i), 1, &j, 0), EINVAL,
+			     "dtype i64");
+		assert_fails(!tensor_jacobian(sine, NULL, TENSOR_LIST(x), 1, &j, 8), EINVAL,
+			     "flags");
+		assert_fails(!tensor_hessian(sine, NULL, TENSOR_LIST(x), &j, 0), EINVAL,
+			     "one element");
+		assert_fails(!tensor_hessian(sine, NULL, TENSOR_LIST(x), NULL, 0), EINVAL,
+			     "results");
 	}
 }
 
@@ -338,8 +362,8 @@ static void *gradients_in_a_thread(struct worker *w)
 			tensor *x = tensor_from_data(rows, TENSOR_INTS(3, 2), F64), *g;
 			double value;
 
-			if (!expect(w, !tensor_vmap(gradient, NULL, TENSOR_LIST(x), NULL, &g, 1, NULL,
-						    NULL)))
+			if (!expect(w, !tensor_vmap(gradient, NULL, TENSOR_LIST(x), NULL, &g, 1,
+						    NULL, NULL)))
 				return NULL;
 			tensor_at(g, TENSOR_INTS(2, 0, 1), &value);
 			expect(w, fabs(value - torch_gradients[9]) < 1e-12);
