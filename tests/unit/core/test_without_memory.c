@@ -227,7 +227,8 @@ static tensor *vmap(void)
 {
 	tensor *y;
 
-	return tensor_vmap(row_gradient, NULL, TENSOR_LIST(x), NULL, &y, 1, NULL, NULL) < 0 ? NULL : y;
+	return tensor_vmap(row_gradient, NULL, TENSOR_LIST(x), NULL, &y, 1, NULL, NULL) < 0 ? NULL :
+											      y;
 }
 
 static tensor *vmap_in_chunks(void)
@@ -236,7 +237,8 @@ static tensor *vmap_in_chunks(void)
 	const int64_t last = -1;
 	tensor *y;
 
-	return tensor_vmap(row_gradient, NULL, TENSOR_LIST(x), NULL, &y, 1, &last, &o) < 0 ? NULL : y;
+	return tensor_vmap(row_gradient, NULL, TENSOR_LIST(x), NULL, &y, 1, &last, &o) < 0 ? NULL :
+											     y;
 }
 
 static tensor *hessian(void)
@@ -320,7 +322,8 @@ int main(int argc, char **argv)
 		  hooks },
 		{ "function_of_the_program_without_memory_fails",
 		  operator_without_memory_gives_enomem, NULL, NULL, function_of_the_program },
-		{ "vmap_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL, vmap },
+		{ "vmap_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  vmap },
 		{ "vmap_in_chunks_without_memory_fails", operator_without_memory_gives_enomem, NULL,
 		  NULL, vmap_in_chunks },
 		{ "hessian_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
