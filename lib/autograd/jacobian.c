@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Jacobians and Hessians: one backward of an output for all of its elements, which is a batch of gradients. */
+#include "autograd/graph/callback.h"
 #include "autograd/graph/meta.h"
 
 #include "family/factory.h"
@@ -66,12 +67,13 @@ static int make_leaves(const struct problem *p, tensor **leaves)
 static int evaluate(const char *op, const struct problem *p, tensor *const *leaves,
 		    tensor **outputs)
 {
-	int before = callback_begin(), err;
+	struct callback before = callback_begin();
+	int err;
 
 	for (int i = 0; i < p->noutputs; i++)
 		outputs[i] = NULL;
 	err = p->fn(leaves, (int)p->inputs.len, outputs, p->noutputs, p->ctx);
-	err = callback_end(before, err, "the function failed");
+	err = callback_end(&before, err, "the function failed");
 	for (int i = 0; i < p->noutputs && !err; i++)
 		if (!outputs[i] || outputs[i] == tensor_none)
 			err = tensor_fail(EINVAL, "%s: the function did not set output %d", op, i);

@@ -2,6 +2,7 @@
 /* tensor_vmap(): one call of a function on batched tensors for each chunk of samples. */
 #include "batch/batch.h"
 
+#include "autograd/graph/callback.h"
 #include "core/scope.h"
 
 #include "family/cat.h"
@@ -172,12 +173,13 @@ static int call_level(const struct vmap *v, struct batch_level *level, tensor **
 		      tensor **outputs)
 {
 	struct inside before = inside_enter(level);
-	int code = callback_begin(), err;
+	struct callback code = callback_begin();
+	int err;
 
 	for (int i = 0; i < v->noutputs; i++)
 		outputs[i] = NULL;
 	err = v->fn(batched, (int)v->inputs.len, outputs, v->noutputs, v->ctx);
-	err = callback_end(code, err, "vmap: the function failed");
+	err = callback_end(&code, err, "vmap: the function failed");
 	inside_leave(before);
 	return err ?: take_outputs(level, outputs, v->noutputs);
 }
