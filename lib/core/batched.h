@@ -43,6 +43,17 @@ static inline int batch_depth(const tensor *t)
 	return is_batched(t) ? batched_of(t)->level->depth : 0;
 }
 
+/* True if the tensor whose sample t is requires a gradient. */
+static inline bool batch_has_history(const tensor *t)
+{
+	while (is_batched(t)) {
+		t = batched_of(t)->physical;
+		if (t->keys & AUTOGRAD_BIT && tensor_autograd_hooks.requires_grad(t))
+			return true;
+	}
+	return false;
+}
+
 /* A level inside of parent, which may be NULL; owned. NULL with the error set. */
 struct batch_level *batch_level_new(struct batch_level *parent, int64_t size,
 				    enum tensor_vmap_randomness randomness);

@@ -9,6 +9,8 @@
 #include "autograd.h"
 #include "threads.h"
 
+#include <tensor/function.h>
+
 static tensor *numbers(tensor_ints shape, const double *v)
 {
 	return ok(tensor_from_data(v, shape, F64));
@@ -195,6 +197,55 @@ static void gradients_of_samples_are_differentiated_again(void **state)
 		assert_done(tensor_backward_ex(TENSOR_LIST(all), NULL, TENSOR_LIST(weight),
 					       &expected, 0));
 		assert_true(close_to(second, expected, 1e-13));
+	}
+}
+
+/* ---- functions of the program ---- */
+
+static int double_forward(tensor_function_ctx *f, tensor *const *in, int n, tensor **out, int nout)
+{
+	(void)f, (void)n, (void)nout;
+	out[0] = tensor_mul_scalar(in[0], S(2));
+	return out[0] ? 0 : -1;
+}
+
+static int double_backward(tensor_function_ctx *f, tensor *const *grads, int nout, tensor **out,
+			   int n)
+{
+	(void)f, (void)nout, (void)n;
+	out[0] = tensor_mul_scalar(grads[0], S(2));
+	return out[0] ? 0 : -1;
+}
+
+static const struct tensor_function doubling = { .name = "double",
+						 .forward = double_forward,
+						 .backward = double_backward };
+
+static int gradient_of_function(tensor *const *in, int n, tensor **out, int nout, void *ctx)
+{
+	tensor *x = ctx ? in[0] : tensor_detach(in[0]), *y;
+
+	(void)n, (void)nout;
+	if (!ctx && tensor_set_requires_grad(x, true) < 0)
+		return -1;
+	if (tensor_function_apply(&doubling, NULL, NULL, TENSOR_LIST(x), &y, 1) < 0)
+		return -1;
+	out[0] = y;
+	y = tensor_sum(tensor_mul(y, y));
+	return ctx ? 0 : tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), out, 0);
+}
+
+static void functions_of_the_program_are_differentiated_inside(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(2, 2)), *g;
+
+		assert_done(tensor_vmap(gradient_of_function, NULL, TENSOR_LIST(x), NULL, &g, 1,
+					NULL, NULL));
+		assert_values(g, 0, 8, 16, 24, 32);
+		assert_fails(!tensor_vmap(gradient_of_function, &g, TENSOR_LIST(leaf(x)), NULL, &g,
+					  1, NULL, NULL),
+			     EOPNOTSUPP, "a function of the program does not record");
 	}
 }
 
@@ -403,6 +454,7 @@ int main(void)
 		cmocka_unit_test(in_place_change_of_a_view_is_differentiated),
 		cmocka_unit_test(gradient_flows_through_vmap),
 		cmocka_unit_test(gradients_of_samples_are_differentiated_again),
+		cmocka_unit_test(functions_of_the_program_are_differentiated_inside),
 		cmocka_unit_test(forward_mode_works_inside_and_around),
 		cmocka_unit_test(batch_of_gradients_is_one_backward),
 		cmocka_unit_test(jacobian_is_that_of_pytorch),
