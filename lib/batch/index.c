@@ -49,10 +49,11 @@ int batch_rule_index_select(struct batch_call *c)
 
 struct places {
 	tensor *at;
-	tensor_ints dims;
-	int nindex;    /* dimensions of the indices */
-	int before;    /* dimensions of a sample in front of the indices in the result */
-	bool in_front; /* of the physical result */
+	tensor_ints own;  /* dimensions of a sample */
+	tensor_ints dims; /* of the physical tensor */
+	int nindex;	  /* dimensions of the indices */
+	int before;	  /* dimensions of a sample in front of the indices in the result */
+	bool in_front;	  /* of the physical result */
 };
 
 static bool adjacent(tensor_ints dims)
@@ -81,23 +82,38 @@ static tensor *with_numbers(struct batch_call *c, tensor *at)
 	return list[0] ? tensor_cat((tensor_list){ list, 2 }, 0) : NULL;
 }
 
-/* The physical indices; at and dims are the arguments 1 and 2. */
-static int find_places(struct batch_call *c, struct places *p)
+/* The dimensions of argument 2, wrapped. */
+static int wrap_places(struct batch_call *c, struct places *p)
 {
 	tensor_ints dims = c->args[2].ints;
-	int64_t *to = batch_list(c), n = 0;
-	bool close = adjacent(dims);
+	int64_t *to = batch_list(c);
 
 	if (!to || dims.len < 1 || dims.len >= TENSOR_MAX_DIMS)
 		return tensor_fail(EINVAL, "%s: wrong dims", c->op->schema.name);
+	for (int64_t i = 0; i < dims.len; i++) {
+		to[i] = wrap_dim(c->op->schema.name, dims.data[i], arg_ndim(c, 0));
+		if (to[i] < 0)
+			return batch_failed();
+	}
+	p->own = (tensor_ints){ to, dims.len };
+	return 0;
+}
+
+/* The physical indices; at and dims are the arguments 1 and 2. */
+static int find_places(struct batch_call *c, struct places *p)
+{
+	int64_t *to = batch_list(c), n = 0;
+
 	*p = (struct places){ .at = c->phys[1].t, .nindex = arg_ndim(c, 1) - 1 };
-	p->before = close ? (int)dims.data[0] : 0;
+	if (!to || wrap_places(c, p) < 0 || p->nindex < 0)
+		return tensor_fail(EINVAL, "%s: wrong indices", c->op->schema.name);
+	p->before = adjacent(p->own) ? (int)p->own.data[0] : 0;
 	if (arg_batched(c, 1)) {
 		p->at = with_numbers(c, p->at);
 		to[n++] = 0;
 	}
-	for (int64_t i = 0; i < dims.len; i++)
-		to[n++] = dims.data[i] + 1;
+	for (int64_t i = 0; i < p->own.len; i++)
+		to[n++] = p->own.data[i] + 1;
 	p->dims = (tensor_ints){ to, n };
 	p->in_front = !adjacent(p->dims) || arg_batched(c, 1);
 	return p->at ? 0 : batch_failed();
@@ -142,7 +158,7 @@ int batch_rule_index(struct batch_call *c)
 static int part_sizes(const struct batch_call *c, const struct places *p, int64_t *sizes)
 {
 	const tensor *self = c->args[0].t, *at = c->args[1].t;
-	tensor_ints dims = c->args[2].ints;
+	tensor_ints dims = p->own;
 	int n = 0;
 
 	for (int i = 0; i < p->before; i++)

@@ -252,7 +252,9 @@ static int fold_sizes(struct batch_call *c)
 	to = batch_list(c);
 	if (!to)
 		return batch_failed();
-	for (int64_t k = 0; k < c->phys[i].ints.len && k < TENSOR_MAX_DIMS; k++)
+	if (c->phys[i].ints.len > TENSOR_MAX_DIMS)
+		return tensor_fail(EINVAL, "%s: too many sizes", c->op->schema.name);
+	for (int64_t k = 0; k < c->phys[i].ints.len; k++)
 		to[k] = c->phys[i].ints.data[k] * (k ? 1 : c->size);
 	c->phys[i].ints.data = to;
 	return 0;
