@@ -27,6 +27,16 @@ $(BENCH_MODULE_BIN): $(BENCH_MODULE_SRC) bench/module/module.h include/uapi/linu
 bench-module: guest-deps $(BENCH_MODULE_BIN)
 	$(Q)$(PYTHON) bench/module/run --build $(B) --kernel $(KERNEL) $(BENCH)
 
+# Gradients of samples beside torch.func.
+$(B)/bench/per_sample: bench/per_sample.c $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
+
+.PHONY: bench-per-sample
+bench-per-sample: $(B)/bench/per_sample
+	$(Q)$$(bench/peers python) bench/per_sample.py $<
+
 # Packages for benchmarks; installs only missing ones.
 bench-deps:
 	@packaging/install-deps build bench

@@ -8,14 +8,14 @@ GEN_PY    := $(wildcard lib/schema/gen/*.py)
 GEN_OPS   := $(wildcard lib/schema/ops/*/*.yaml)
 GEN_DERIV := $(wildcard lib/schema/derivatives/*/*.yaml)
 FAMILIES  := $(basename $(notdir $(GEN_OPS)))
-GEN_H     := $(GEN)/include/tensor/ops.h $(GEN)/include/tensor/ops.hpp $(FAMILIES:%=$(GEN)/family/%.h)
-GEN_C     := $(GEN)/ops_registry.c \
+GEN_H     := $(GEN)/include/tensor/ops.h $(GEN)/include/tensor/ops.hpp $(GEN)/batch_rules.h $(FAMILIES:%=$(GEN)/family/%.h)
+GEN_C     := $(GEN)/ops_registry.c $(GEN)/batch_rules.c \
              $(FAMILIES:%=$(GEN)/ops_api_%.c) \
              $(FAMILIES:%=$(GEN)/ops_tables_%.c) \
              $(patsubst %,$(GEN)/autograd_%.c,$(basename $(notdir $(GEN_DERIV))))
 
 # The plugins below lib/kernels have make fragments of their own.
-LIB_DIRS  := base storage storage/provider core sharing io dispatch iter ops ops/* ops/*/* kernels/lapack autograd autograd/*
+LIB_DIRS  := base storage storage/provider core sharing io dispatch iter ops ops/* ops/*/* kernels/lapack batch autograd autograd/*
 LIB_SRC   := $(wildcard $(LIB_DIRS:%=lib/%/*.c)) lib/kernels/cpu/init.c
 CPU_SRC   := $(wildcard lib/kernels/cpu/*/*.c lib/kernels/cpu/*/*/*.c)
 # Fewer make a quicker build for the machine at hand: make LEVELS=v3.

@@ -54,6 +54,7 @@ test-shell: all
 	$(Q)tests/run-shell $(B) shell $(call chosen,$(wildcard tests/shell/*.sh))
 
 include tests/reference/reference.mk
+include tests/batch/batch.mk
 
 # Leaks count: what the library keeps on purpose is reachable. Of the kernels only the level that this
 # machine runs is built, all of them take three times as long; SANITIZE_LEVELS="v2 v3 v4" has them.
@@ -71,7 +72,7 @@ test-sanitize:
 
 # Threads: what several of them share, under ThreadSanitizer. Its memory map wants addresses that are not chosen at random.
 TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
-TSAN_RUN  := test_threads test_autograd_threads test_autograd_devices test_autograd_reentrant \
+TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd_devices test_autograd_reentrant \
 	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_saved \
 	test_autograd_function test_autograd_hazards test_autograd_forward test_channel test_buffer test_buffer_errors test_tensor \
 	test_scope test_dispatch test_random

@@ -28,12 +28,17 @@ int tensor_backward(tensor *output);
 
 #define TENSOR_RETAIN_GRAPH 1u /* keep saved tensors for another backward */
 #define TENSOR_CREATE_GRAPH 2u /* record the backward, so that it can be differentiated */
+/* output_grads and grads have one more dimension, in front: several backwards at once */
+#define TENSOR_GRADS_BATCHED 4u
 
 /*
  * Backward from several outputs. output_grads has a gradient of each output's shape; an entry may
  * be NULL for an output with one element, which is 1. With inputs.len == 0, gradients are
  * accumulated in the leaves. Otherwise grads[i] is set to the gradient of inputs[i], a new tensor,
  * or to NULL if the outputs do not depend on it, and leaves are unchanged. 0 or -errno.
+ *
+ * With TENSOR_GRADS_BATCHED there must be inputs, and a gradient for each output; dimension 0 of
+ * them has one size, that of the returned gradients. The backward runs once, as in tensor_vmap().
  *
  * With TENSOR_CREATE_GRAPH and without inputs, a leaf's gradient has a graph that refers to the
  * leaf: a reference cycle, as in PyTorch, which is not freed when the caller releases both.

@@ -29,6 +29,7 @@ enum tensor_key {
 	TENSOR_KEY_PRIVATE1,
 	TENSOR_KEY_PRIVATE2,
 	TENSOR_KEY_PRIVATE3,
+	TENSOR_KEY_BATCHED, /* tensors with a batch dimension inside tensor_vmap() */
 	TENSOR_KEY_AUTOGRAD,
 	TENSOR_KEY_FORWARD, /* tensors with a tangent, see tensor_make_dual() */
 	TENSOR_KEY_TRACE,   /* above all others: a boxed observer, see tensor_register_fallback() */

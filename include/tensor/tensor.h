@@ -188,4 +188,5 @@ int tensor_get_num_threads(void);
 #endif
 #include <tensor/index.h>
 #include <tensor/autograd.h>
+#include <tensor/vmap.h>
 #endif

@@ -2,6 +2,7 @@
 /* Leaves, gradients, and inspection of the graph (include/tensor/autograd.h). */
 #include "autograd/graph/saved.h"
 #include "autograd/graph/view.h"
+#include "core/batched.h"
 
 #include <stdio.h>
 
@@ -63,6 +64,10 @@ TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
 
 		if (output_check(&like, LAYOUTS_ALL, grad, "set_grad: the gradient must be") < 0)
 			return -EINVAL;
+		if (batch_depth(grad) > batch_depth(t))
+			return tensor_fail(EINVAL,
+					   "set_grad: the gradient differs between the samples of "
+					   "tensor_vmap(), the tensor does not");
 		if (grad == t)
 			return tensor_fail(EINVAL, "set_grad: a tensor cannot be its own gradient");
 	}

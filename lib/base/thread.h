@@ -25,8 +25,9 @@ struct tensor_thread {
 	struct magazine blocks[BLOCK_CLASSES];
 	unsigned held_at; /* index of the oldest entry of held[] */
 	void *held[HELD_TENSORS];
-	const struct traced_op *traced; /* the innermost operator that TENSOR_TRACE records */
-	void *autograd;			/* struct autograd_thread, owned by lib/autograd */
+	const struct traced_op *traced;	 /* the innermost operator that TENSOR_TRACE records */
+	void *autograd;			 /* struct autograd_thread, owned by lib/autograd */
+	struct batch_level *batch_level; /* of the innermost tensor_vmap() */
 	struct tensor_error error;
 };
 

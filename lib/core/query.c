@@ -117,7 +117,10 @@ TENSOR_EXPORT const void *tensor_data(const tensor *t)
 	if (!t || tensor_absent("data", t))
 		return NULL;
 	if (t->device.type == TENSOR_CPU) {
-		if (!t->data && t->ext)
+		if (t->keys & BATCHED_BIT)
+			tensor_fail(EOPNOTSUPP,
+				    "data: a batched tensor has no address inside tensor_vmap()");
+		else if (!t->data && t->ext)
 			tensor_fail(EOPNOTSUPP, "data: a %s tensor has no address, to_dense has",
 				    tensor_layout_name(t->layout));
 		return t->data;

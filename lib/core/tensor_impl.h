@@ -18,7 +18,8 @@
 #define KEY_BIT(key) (1u << (key))
 #define AUTOGRAD_BIT KEY_BIT(TENSOR_KEY_AUTOGRAD)
 #define FORWARD_BIT  KEY_BIT(TENSOR_KEY_FORWARD)
-#define KEYS_BACKEND (AUTOGRAD_BIT - 1)
+#define BATCHED_BIT  KEY_BIT(TENSOR_KEY_BATCHED)
+#define KEYS_BACKEND (AUTOGRAD_BIT - 1) /* the batched key is the backend of tensors without data */
 /* The key of tensor_none, above all others: every operator refuses it. */
 #define KEY_NONE TENSOR_KEY_COUNT
 

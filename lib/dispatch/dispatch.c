@@ -98,7 +98,7 @@ TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
 	static const char *const names[TENSOR_KEY_COUNT] = {
 		"CPU",	      "CUDA",	  "SparseCPU", "SparseCUDA", "QuantizedCPU",
 		"BlockedCPU", "Private0", "Private1",  "Private2",   "Private3",
-		"Autograd",   "Forward",  "Trace",
+		"Batched",    "Autograd", "Forward",   "Trace",
 	};
 
 	return (unsigned)key < TENSOR_KEY_COUNT ? names[key] : "?";

@@ -25,10 +25,21 @@ enum op_variant { VARIANT_FUNCTION, VARIANT_INPLACE, VARIANT_OUT };
 /* Kernels by backend; kernels/abi has the types of the functions. */
 struct tensor_kernel_table {
 	const char *name;
-	tensor_kernel fn[TENSOR_KEY_AUTOGRAD];
+	tensor_kernel fn[TENSOR_KEY_AUTOGRAD]; /* none for TENSOR_KEY_BATCHED */
 };
 
 struct unboxer;
+struct batch_call;
+struct tensor_op;
+
+/* How an operator runs on batched tensors (lib/batch). Generated, one row for each schema. */
+struct batch_row {
+	struct tensor_op *op;
+	int (*rule)(struct batch_call *c);
+	uint32_t dims;		    /* bit i: argument i is a dimension, or a list of them */
+	int rank;		    /* a number that the entry gives the rule */
+	struct tensor_op *function; /* of an in-place form: the functional form, or NULL */
+};
 
 struct tensor_op {
 	uint32_t mask;	 /* keys for which call[] is set */
@@ -42,6 +53,8 @@ struct tensor_op {
 	int (*unbox)(struct unboxer *u);
 	uint32_t builtin; /* keys of the library's own functions, which a backend may replace */
 	struct tensor_schema schema;
+	const struct batch_row *batch;
+	_Atomic uint64_t batch_loops; /* calls that the loop over the samples computed */
 };
 
 /* Generated: all entries, sorted by schema name. */

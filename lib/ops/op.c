@@ -256,6 +256,13 @@ void output_keep_format(struct op_output *o, const tensor *self)
 	o->channels_last = !o->given && memory_channels_last(self);
 }
 
+/* A copy of a batched tensor in row-major order; owned. */
+static __attribute__((cold)) tensor *copy_of_samples(tensor *t, enum tensor_dtype dtype)
+{
+	return call__to_copy(t, TENSOR_OPTIONS(.dtype = dtype,
+					       .memory_format = TENSOR_CONTIGUOUS_FORMAT));
+}
+
 tensor *operand_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last)
 {
 	const tensor_options options = TENSOR_OPTIONS(.dtype = dtype, .device = t->device);
@@ -264,6 +271,8 @@ tensor *operand_lay_out(tensor *t, enum tensor_dtype dtype, bool channels_last)
 
 	if (t->dtype == dtype && !channels_last)
 		return tensor_get(t);
+	if (unlikely(t->keys & BATCHED_BIT))
+		return copy_of_samples(t, dtype);
 	if (channels_last) {
 		memory_channels_last_strides(t->sizes, t->ndim, strides);
 		result = tensor_new_strided(options, t->sizes, strides, t->ndim);
@@ -293,6 +302,17 @@ int output_end(const struct tensor_op *op, struct op_output *o, tensor **out, in
 	return err;
 }
 
+/* A copy where one of the tensors has no address. */
+static __attribute__((cold)) int copy_batched(tensor *dst, const tensor *src)
+{
+	if (!(dst->keys & BATCHED_BIT))
+		return tensor_fail(EINVAL,
+				   "the values of a batched tensor %s are not known inside "
+				   "tensor_vmap()",
+				   SHAPE_STR(src));
+	return call_copy_(dst, (tensor *)src) ? 0 : error_code();
+}
+
 int operand_copy(tensor *dst, const tensor *src)
 {
 	/* Between host and device, the device's kernel copies in both directions. */
@@ -301,8 +321,9 @@ int operand_copy(tensor *dst, const tensor *src)
 	const tensor *ops[] = { dst, src };
 	struct tensor_iter it;
 
-	if (!fn)
-		return error_code();
+	if (unlikely(!fn))
+		return (dst->keys | src->keys) & BATCHED_BIT ? copy_batched(dst, src) :
+							       error_code();
 	iter_build(&it, ops, 2);
 	return fn(&it, dst->dtype, src->dtype);
 }
@@ -310,8 +331,11 @@ int operand_copy(tensor *dst, const tensor *src)
 /* New contiguous tensor of this dtype with self's values. */
 static tensor *copy_as(tensor *self, enum tensor_dtype dtype)
 {
-	tensor *t = tensor_new(self->device, dtype, self->sizes, self->ndim);
+	tensor *t;
 
+	if (unlikely(self->keys & BATCHED_BIT))
+		return copy_of_samples(self, dtype);
+	t = tensor_new(self->device, dtype, self->sizes, self->ndim);
 	if (t && operand_copy(t, self) < 0) {
 		tensor_put(t);
 		return NULL;

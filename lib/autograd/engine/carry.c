@@ -15,7 +15,8 @@ struct carried carry_get(void)
 				 .pack_hooks = at->pack_hooks,
 				 .paused = at->paused,
 				 .running = at->running,
-				 .current = at->current };
+				 .current = at->current,
+				 .batch_level = th->batch_level };
 }
 
 void carry_set(const struct carried *c)
@@ -32,4 +33,5 @@ void carry_set(const struct carried *c)
 	at->paused = c->paused;
 	at->running = c->running;
 	at->current = c->current;
+	th->batch_level = c->batch_level;
 }

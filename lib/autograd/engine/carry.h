@@ -15,6 +15,7 @@ struct carried {
 	struct pack_hooks *pack_hooks, *paused;
 	const struct running *running;
 	struct task *current;
+	struct batch_level *batch_level;
 };
 
 /* The state of the calling thread, which has an autograd state. */

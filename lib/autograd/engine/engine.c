@@ -5,6 +5,7 @@
  * leads to it. A backward runs on the calling thread, which owns the task and its queue; nodes on other devices run on
  * the threads of these devices (devices.c).
  */
+#include "autograd/engine/batched.h"
 #include "autograd/engine/devices.h"
 #include "autograd/engine/run_node.h"
 #include "autograd/engine/share.h"
@@ -259,6 +260,9 @@ TENSOR_EXPORT int tensor_backward_ex(tensor_list outputs, tensor *const *output_
 	};
 	int err;
 
+	if (unlikely(flags & TENSOR_GRADS_BATCHED))
+		return backward_batched(tensor_backward_ex, outputs, output_grads, inputs, grads,
+					flags & ~TENSOR_GRADS_BATCHED);
 	if (flags & ~(TENSOR_RETAIN_GRAPH | TENSOR_CREATE_GRAPH))
 		return tensor_fail(EINVAL, "backward: unknown flags %#x", flags);
 	if (outputs.len < 1 || outputs.len > INT32_MAX || inputs.len > INT32_MAX)

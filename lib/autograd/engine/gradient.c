@@ -7,6 +7,7 @@
  */
 #include "autograd/engine/gradient.h"
 
+#include "core/batched.h"
 #include "iter/iter.h"
 #include "ops/memory_format.h"
 
@@ -118,10 +119,26 @@ static tensor *copy_for(const tensor *leaf, tensor *grad)
 	return copy;
 }
 
+/* A leaf outside of tensor_vmap() has one gradient, not one for each sample. */
+static int refuse_samples(const tensor *leaf, tensor *grad)
+{
+	int err =
+		tensor_fail(EINVAL,
+			    "backward: the gradient of the leaf %s differs between the samples of "
+			    "tensor_vmap(); get it from tensor_backward_ex() with inputs",
+			    SHAPE_STR(leaf));
+
+	tensor_put(grad);
+	return err;
+}
+
 static int accumulate(struct autograd_meta *m, const tensor *leaf, tensor *grad, bool record)
 {
 	tensor *sum;
 
+	if (unlikely(is_batched(grad)) && batch_depth(grad) > batch_depth(leaf))
+		return refuse_samples(leaf, grad);
+	record |= is_batched(grad); /* the sum does not fit into a gradient that is not batched */
 	if (!m->grad) {
 		if (record || !is_unshared(grad) || !same_layout(grad, leaf))
 			grad = copy_for(leaf, grad);
@@ -155,6 +172,7 @@ tensor *gradient_add(tensor *a, tensor *b, bool record)
 {
 	tensor *sum;
 
+	record |= is_batched(a) || is_batched(b); /* one of them may not be batched */
 	if (!record && !is_unshared(a) && is_unshared(b)) {
 		tensor *swap = a;
 

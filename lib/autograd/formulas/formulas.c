@@ -2,12 +2,14 @@
 /* Formulas: scalars, reductions, softmax, lists. */
 #include "autograd/formulas/formulas.h"
 
+#include "family/binary.h"
 #include "family/compare.h"
 #include "family/copy.h"
 #include "family/factory.h"
 #include "family/index.h"
 #include "family/mm.h"
 #include "family/pointwise.h"
+#include "family/ranges.h"
 #include "family/reduce.h"
 #include "family/ternary.h"
 #include "family/unary.h"
@@ -87,6 +89,8 @@ bool formula_has_zero(tensor *t)
 {
 	bool found = true;
 
+	if (t && t->keys & BATCHED_BIT)
+		return true; /* unknown: the formula for any values */
 	tensor_scope {
 		tensor_no_grad {
 			tensor *any =
@@ -101,6 +105,8 @@ bool formula_has_zero(tensor *t)
 
 tensor *formula_zeros_for(tensor *grad, tensor_ints sizes)
 {
+	if (grad && grad->keys & BATCHED_BIT)
+		return tensor_new_zeros(grad, sizes, (tensor_options){ 0 });
 	return grad ? tensor_zeros(sizes,
 				   TENSOR_OPTIONS(.dtype = grad->dtype, .device = grad->device)) :
 		      NULL;
@@ -171,7 +177,10 @@ tensor *max_backward(tensor *grad, tensor *self, tensor *result)
 	double value = 0;
 
 	/* NaN is the result if any element is NaN, but NaN does not compare equal to itself. */
-	if (dtype_is_float(self->dtype) && tensor_item(result, &value) == 0 && isnan(value))
+	if (self->keys & BATCHED_BIT)
+		where = tensor_logical_or(where, tensor_logical_and(tensor_isnan(self),
+								    tensor_isnan(result)));
+	else if (dtype_is_float(self->dtype) && tensor_item(result, &value) == 0 && isnan(value))
 		where = tensor_isnan(self);
 	mask = tensor_to(where, TENSOR_OPTIONS(.dtype = self->dtype));
 	return tensor_mul(mask, tensor_div(grad, tensor_sum(mask)));

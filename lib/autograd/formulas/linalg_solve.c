@@ -194,6 +194,8 @@ static int any_singular(tensor *det)
 						    tensor_scalar_float(100 * epsilon)));
 	bool any;
 
+	if (small && small->keys & BATCHED_BIT)
+		return 1; /* unknown: the formula for any matrix */
 	return tensor_is_nonzero(small, &any) < 0 ? -1 : any;
 }
 

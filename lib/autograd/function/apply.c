@@ -5,6 +5,7 @@
 #include "autograd/graph/callback.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/record.h"
+#include "core/batched.h"
 
 #include "core/scope.h"
 
@@ -401,11 +402,26 @@ static int check_call(const struct tensor_function *f, tensor_list inputs, tenso
 	return 0;
 }
 
+/* forward records nothing, and backward gets the gradients of samples: those of the batch would be lost. */
+static int check_samples(const struct tensor_function *f, tensor_list inputs)
+{
+	for (int64_t i = 0; i < inputs.len && thread()->grad_enabled; i++)
+		if (unlikely(is_batched(inputs.data[i])) && batch_has_history(inputs.data[i]))
+			return tensor_fail(
+				EOPNOTSUPP,
+				"%s: input %lld is a sample of a tensor that requires a "
+				"gradient outside of tensor_vmap(), which a function of the "
+				"program does not record",
+				f->name, (long long)i);
+	return 0;
+}
+
 static int function_call(struct tensor_function_ctx *ctx, tensor_list inputs, tensor **outputs,
 			 int noutputs)
 {
 	struct building building = { .inputs = inputs };
-	int err = check_call(ctx->f, inputs, outputs, noutputs), stale = 0;
+	int err = check_call(ctx->f, inputs, outputs, noutputs) ?: check_samples(ctx->f, inputs),
+	    stale = 0;
 
 	for (int i = 0; !err && i < noutputs; i++)
 		outputs[i] = NULL;

@@ -5,9 +5,11 @@
  */
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/saved.h"
+#include "core/batched.h"
 
 #include "family/copy.h"
 #include "family/factory.h"
+#include "family/ranges.h"
 
 struct copy_slices {
 	tensor_node node;
@@ -28,9 +30,17 @@ static int64_t offset_within(const tensor *t, const tensor *base)
 					       t->offset - base->offset / 2;
 }
 
+/* laid_out() with the samples of like. */
+static tensor *laid_out_like(const struct copy_slices *c, tensor *grad, tensor *like)
+{
+	return tensor_copy_(tensor_new_empty_strided(like, c->sizes, c->strides, c->options), grad);
+}
+
 /* A copy of the base's gradient with the base's strides, in which the view's part can be addressed. */
 static tensor *laid_out(const struct copy_slices *c, tensor *grad)
 {
+	if (unlikely(is_batched(grad)))
+		return laid_out_like(c, grad, grad);
 	return tensor_copy_(tensor_empty_strided(c->sizes, c->strides, c->options), grad);
 }
 
@@ -53,6 +63,13 @@ static int copy_slices_apply(tensor_node *node, tensor *const *grads, tensor **o
 	if (err < 0 || !(need & 1))
 		return err;
 	first = out[0];
+	if (unlikely(first && batch_depth(first) > batch_depth(whole))) {
+		whole = laid_out_like(c, grads[0], first);
+		slice = view_as_dtype(whole, c->view_dtype, c->view_sizes, c->view_strides,
+				      c->view_offset);
+	}
+	if (!slice)
+		return -1;
 	if (first && first != tensor_none)
 		first = tensor_copy_(slice, first);
 	else
@@ -78,6 +95,10 @@ static tensor *copy_slices_output(tensor_node *node, tensor *t)
 	tensor *base, *slice = NULL;
 	int64_t offset;
 
+	if (unlikely(t->keys & BATCHED_BIT))
+		return tensor_fail_null(
+			EOPNOTSUPP, "backward inside tensor_vmap(): an in-place change of a view "
+				    "cannot be differentiated twice; use the function");
 	offset = t->offset - c->view_offset;
 	if (c->view_dtype != c->options.dtype)
 		offset = dtype_is_complex(c->options.dtype) ? offset / 2 : 2 * offset;

@@ -12,6 +12,7 @@
 #include "family/compare.h"
 #include "family/copy.h"
 #include "family/index.h"
+#include "family/move.h"
 #include "family/pointwise.h"
 #include "family/ternary.h"
 #include "family/view.h"
@@ -213,6 +214,33 @@ static int broadcast_indices(const struct indices *x, const char *op, int64_t *s
 	return shape.ndim;
 }
 
+/* Stack the indices, of batched tensors. */
+static int stack_batched(struct indices *x, const int64_t *sizes, int ndim)
+{
+	tensor *list[TENSOR_MAX_DIMS];
+	int n = 0;
+
+	for (; n < x->n; n++) {
+		list[n] = call_expand(x->of[n], (tensor_ints){ sizes, ndim });
+		if (!list[n])
+			break;
+	}
+	if (n == x->n)
+		x->at = call_stack((tensor_list){ list, n }, 0);
+	while (n--)
+		tensor_put(list[n]);
+	return x->at ? 0 : error_code();
+}
+
+static bool any_batched(const struct indices *x)
+{
+	uint32_t keys = 0;
+
+	for (int i = 0; i < x->n; i++)
+		keys |= x->of[i]->keys;
+	return keys & BATCHED_BIT;
+}
+
 /* A single contiguous index tensor needs no copy. */
 static int stack(struct indices *x, const char *op)
 {
@@ -224,6 +252,8 @@ static int stack(struct indices *x, const char *op)
 	if (ndim + 1 > TENSOR_MAX_DIMS)
 		return tensor_fail(EINVAL, "%s: indices of at most %d dimensions", op,
 				   TENSOR_MAX_DIMS - 1);
+	if (unlikely(any_batched(x)))
+		return stack_batched(x, sizes + 1, ndim);
 	sizes[0] = x->n;
 	if (x->n == 1 && x->of[0]->contiguous) {
 		strides[0] = x->of[0]->numel;

@@ -185,7 +185,8 @@ static int within_one(tensor *self)
 	int64_t inside = 1;
 	tensor *t;
 
-	if (!self->numel)
+	/* The values of a batched tensor are not known: outside of the range the result is NaN. */
+	if (!self->numel || self->keys & BATCHED_BIT)
 		return 0;
 	t = tensor_all(
 		tensor_mul(tensor_ge_scalar(self, SCALAR(0)), tensor_le_scalar(self, SCALAR(1))));

@@ -54,6 +54,10 @@ static tensor_scalar *scalars_of(const char *op, const tensor *t, int64_t n)
 			    op, (long long)n, SHAPE_STR(t));
 		return NULL;
 	}
+	if (t->ext)
+		return (void)tensor_fail(
+			       EINVAL, "%s: scalars must be a strided tensor of known values", op),
+		       NULL;
 	list = calloc(n ? n : 1, sizeof(*list));
 	if (!list)
 		return (void)tensor_fail(ENOMEM, "%s: no memory for %lld scalars", op,

@@ -84,6 +84,8 @@ static tensor *filled_from(tensor *t, tensor *self)
 
 tensor *operand_contiguous_copy(tensor *self, tensor_options options)
 {
+	if (unlikely(self->keys & BATCHED_BIT))
+		options.memory_format = TENSOR_CONTIGUOUS_FORMAT;
 	if (self->layout != TENSOR_STRIDED || self->ext)
 		return call__to_copy(self, options);
 	return filled_from(

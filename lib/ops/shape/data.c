@@ -127,6 +127,11 @@ static int item(const tensor *t, tensor_scalar *s)
 	if (t->numel != 1)
 		return tensor_fail(EINVAL, "item: a tensor of one element is needed, got shape %s",
 				   SHAPE_STR(t));
+	if (t->keys & BATCHED_BIT)
+		return tensor_fail(
+			EINVAL,
+			"item: a batched tensor has a value for each sample, and tensor_vmap() "
+			"calls its function once for all of them");
 	if (t->ext)
 		return tensor_fail(EOPNOTSUPP, "item: a strided tensor of plain numbers is needed");
 	if (t->device.type == TENSOR_CPU)

@@ -148,6 +148,7 @@ OPERATOR = {
     'each': CALL,
     'alias': CALL,
     'dispatch': Field(check_map, ('|'.join(KEYS), WORD)),
+    'batch': Field(check_text, r'[a-z_]+( [0-9]+)?'),
     'reads': Field(check_map, (WORD, 'twice')),
     'kernel': FUNCTION,
     'also': Field(check_list, WORD),

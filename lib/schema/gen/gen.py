@@ -15,6 +15,7 @@ except ImportError:
     sys.exit(f'gen.py: {sys.executable} has no PyYAML (Debian: python3-yaml)')
 
 import api
+import batch
 import cpp
 import derivatives
 import examples
@@ -55,6 +56,8 @@ def main():
     write(f'{out}/include/tensor/ops.hpp', cpp.header(ops))
     write(f'{out}/examples.c', examples.source(ops, examples_dir))
     write(f'{out}/ops_registry.c', tables.registry(ops))
+    write(f'{out}/batch_rules.h', batch.header(ops))
+    write(f'{out}/batch_rules.c', batch.source(ops))
     for family in sorted({op.family for op in ops}):
         own = [op for op in ops if op.family == family]
         write(f'{out}/family/{family}.h', api.family_header(family, own, tables.prototypes(own)))

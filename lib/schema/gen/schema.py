@@ -32,6 +32,8 @@ lib/schema/derivatives/GROUP/. The module entries has the table of the fields an
             and serve every variant; beside anything else they are kernel_<name>(), with the C
             type of the public function, and serve the functional form. `same` is the entry's
             own function. An entry without another kind has no function for other keys
+  batch     the rule on tensors of tensor_vmap(): a function batch_rule_NAME() in lib/batch, and a number
+            for it. Default: see the module batch
   reads     {index: twice}: arguments whose elements the operator reads again after it relied on their
             values (positions that are checked, then used). If another process may write to the
             memory, the functions get a private copy (lib/ops/snapshot.h)

@@ -5,6 +5,7 @@ import glob
 import os
 import re
 
+import batch
 import tables
 
 LIB = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..'))
@@ -34,6 +35,9 @@ def check(ops):
     kernels = plain | typed
     pointwise = {name for op in ops if 'pointwise' in op.tags for name in [op.kernel] + op.entry.get('also', [])}
     missing = []
+    rules = set(re.findall(r'\bbatch_rule_(\w+)\(', text('batch')))
+    missing += [f'{op.entry.at("batch")}: {op.name}: no file of lib/batch defines batch_rule_{batch.rule(op)[0]}()'
+                for op in ops if batch.rule(op)[0] not in rules]
     for op in ops:
         macro = 'K' if 'pointwise' in op.tags else 'KERNEL'
         names = {NAME.search(prototype).group(1) for prototype in tables.prototypes([op])}

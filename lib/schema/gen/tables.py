@@ -274,7 +274,7 @@ def registry(ops):
 
 def functions(op):
     """(C expression of a key set, C function) of every function that serves an op."""
-    own = {'view': 'KEYS_STRIDED', 'composite': 'KEYS_STRIDED', 'each': 'KEYS_STRIDED', 'alias': 'KEYS_STRIDED', 'factory': 'KEYS_BACKEND',
+    own = {'view': 'KEYS_STRIDED', 'composite': 'KEYS_STRIDED', 'each': 'KEYS_STRIDED', 'alias': 'KEYS_STRIDED', 'factory': 'KEYS_BACKEND & ~BATCHED_BIT',
            'op': 'KEYS_DENSE', 'explicit': 'KEYS_DENSE', 'dispatch': '0'}[op.kind]
     own_fn = f'dense_{op.id}' if op.kind == 'op' else \
         f'{op.kind}_{op.id}' if op.kind in CALLS else f'{op.kind}_{op.impl}'

@@ -206,6 +206,48 @@ static int run_cube(tensor *const *in, int nin, tensor **out, int nout, void *ct
 	return out[0] ? 0 : -1;
 }
 
+static int sum_of_squares(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	(void)nin, (void)nout, (void)ctx;
+	out[0] = tensor_sum(tensor_mul(in[0], in[0]));
+	return out[0] ? 0 : -1;
+}
+
+/* The gradients of the rows of x, of an operator with a rule and of one with a loop. */
+static int row_gradient(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	tensor *y = tensor_mul(tensor_mul(in[0], x), tensor_bucketize(tensor_detach(in[0]), in[0]));
+
+	(void)nin, (void)nout, (void)ctx;
+	y = tensor_sum(y);
+	return tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), out, 0);
+}
+
+static tensor *vmap(void)
+{
+	tensor *y;
+
+	return tensor_vmap(row_gradient, NULL, TENSOR_LIST(x), NULL, &y, 1, NULL, NULL) < 0 ? NULL :
+											      y;
+}
+
+static tensor *vmap_in_chunks(void)
+{
+	const struct tensor_vmap_options o = { .chunk_size = 2 };
+	const int64_t last = -1;
+	tensor *y;
+
+	return tensor_vmap(row_gradient, NULL, TENSOR_LIST(x), NULL, &y, 1, &last, &o) < 0 ? NULL :
+											     y;
+}
+
+static tensor *hessian(void)
+{
+	tensor *h;
+
+	return tensor_hessian(sum_of_squares, NULL, TENSOR_LIST(x), &h, 0) < 0 ? NULL : h;
+}
+
 static tensor *checkpoint(void)
 {
 	tensor *y;
@@ -280,6 +322,12 @@ int main(int argc, char **argv)
 		  hooks },
 		{ "function_of_the_program_without_memory_fails",
 		  operator_without_memory_gives_enomem, NULL, NULL, function_of_the_program },
+		{ "vmap_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  vmap },
+		{ "vmap_in_chunks_without_memory_fails", operator_without_memory_gives_enomem, NULL,
+		  NULL, vmap_in_chunks },
+		{ "hessian_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  hessian },
 		{ "checkpoint_without_memory_fails", operator_without_memory_gives_enomem, NULL,
 		  NULL, checkpoint },
 		{ "forward_mode_without_memory_fails", operator_without_memory_gives_enomem, NULL,
