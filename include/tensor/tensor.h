@@ -186,4 +186,7 @@ int tensor_get_num_threads(void);
 #endif
 #include <tensor/index.h>
 #include <tensor/autograd.h>
+#ifndef TENSOR_WITHOUT_OPS
+#include <tensor/optim.h>
+#endif
 #endif

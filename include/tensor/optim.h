@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Training steps: optimizers over groups of parameters, learning-rate schedules, clipping of gradients, averages of
+ * parameters. docs/reference/training.md has an introduction.
+ *
+ * An optimizer, an average or a scaler is used by one thread at a time.
+ */
+#ifndef TENSOR_OPTIM_H
+#define TENSOR_OPTIM_H
+
+#include <tensor/io.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- optimizers ---- */
+
+enum tensor_optim_method {
+	TENSOR_OPTIM_NONE = 0,
+	TENSOR_OPTIM_SGD,
+	TENSOR_OPTIM_ADAM,
+	TENSOR_OPTIM_ADAMW,
+	TENSOR_OPTIM_ADAGRAD,
+	TENSOR_OPTIM_RMSPROP,
+	TENSOR_OPTIM_COUNT
+};
+
+/* The number 0 in a field whose 0 means a default that is not 0. */
+#define TENSOR_OPTIM_ZERO (-1.0)
+
+/* A field that is 0 has PyTorch's default, which is 0 where none is given here. Fields that a method does not
+ * read are ignored. */
+typedef struct tensor_optim_options {
+	uint8_t method TENSOR_ZERO_; /* enum tensor_optim_method */
+	bool maximize TENSOR_ZERO_;  /* go up the gradient */
+	bool nesterov TENSOR_ZERO_;  /* SGD; needs momentum and no dampening */
+	bool amsgrad TENSOR_ZERO_;   /* Adam, AdamW */
+	bool centered TENSOR_ZERO_;  /* RMSprop */
+	uint8_t reserved[3] TENSOR_ZERO_;
+	double lr TENSOR_ZERO_;			 /* 0.001; Adagrad, RMSprop: 0.01 */
+	double weight_decay TENSOR_ZERO_;	 /* AdamW: 0.01 */
+	double momentum TENSOR_ZERO_;		 /* SGD, RMSprop */
+	double dampening TENSOR_ZERO_;		 /* SGD */
+	double beta1 TENSOR_ZERO_;		 /* Adam, AdamW: 0.9 */
+	double beta2 TENSOR_ZERO_;		 /* Adam, AdamW: 0.999 */
+	double eps TENSOR_ZERO_;		 /* 1e-8; Adagrad: 1e-10 */
+	double alpha TENSOR_ZERO_;		 /* RMSprop: 0.99 */
+	double lr_decay TENSOR_ZERO_;		 /* Adagrad */
+	double initial_accumulator TENSOR_ZERO_; /* Adagrad */
+} tensor_optim_options;
+
+/* TENSOR_ADAMW(.lr = 3e-4, .weight_decay = 0.1) */
+#define TENSOR_SGD(...)	    TENSOR_OPTIM_OPTIONS_(TENSOR_OPTIM_SGD, __VA_ARGS__)
+#define TENSOR_ADAM(...)    TENSOR_OPTIM_OPTIONS_(TENSOR_OPTIM_ADAM, __VA_ARGS__)
+#define TENSOR_ADAMW(...)   TENSOR_OPTIM_OPTIONS_(TENSOR_OPTIM_ADAMW, __VA_ARGS__)
+#define TENSOR_ADAGRAD(...) TENSOR_OPTIM_OPTIONS_(TENSOR_OPTIM_ADAGRAD, __VA_ARGS__)
+#define TENSOR_RMSPROP(...) TENSOR_OPTIM_OPTIONS_(TENSOR_OPTIM_RMSPROP, __VA_ARGS__)
+#ifdef __cplusplus
+#define TENSOR_OPTIM_OPTIONS_(METHOD, ...) (tensor_optim_options{ .method = METHOD, __VA_ARGS__ })
+#else
+#define TENSOR_OPTIM_OPTIONS_(METHOD, ...) ((tensor_optim_options){ .method = METHOD, __VA_ARGS__ })
+#endif
+
+typedef struct tensor_optim tensor_optim;
+
+/*
+ * An optimizer of these parameters, which are group 0. It keeps a reference to each: leaves of a floating or complex
+ * dtype, each at most once in all groups. Owned by the caller; NULL with the error set: EINVAL for a parameter that is
+ * no leaf, not strided, not writable, of another dtype, or given twice, and for options out of range.
+ */
+tensor_optim *tensor_optim_new(tensor_list_arg params, tensor_optim_options options);
+void tensor_optim_free(tensor_optim *o); /* NULL is ignored */
+/* Add a group with options of its own, of the same method. Returns its number, or -errno. */
+int tensor_optim_add_group(tensor_optim *o, tensor_list_arg params, tensor_optim_options options);
+
+/*
+ * Change every parameter that has a gradient, with one call of a fused operator for each group. Nothing is recorded.
+ * 0 or -errno: EOPNOTSUPP for a sparse gradient, ENOMEM; groups before the failing one are then changed. State is
+ * allocated in the first step of a parameter.
+ */
+int tensor_optim_step(tensor_optim *o);
+/* Remove the gradients of all parameters. 0 or -errno. */
+int tensor_optim_zero_grad(tensor_optim *o);
+
+/* Number of groups, and of the parameters of one; -1 for NULL or a group that does not exist. */
+int tensor_optim_groups(const tensor_optim *o);
+int64_t tensor_optim_group_size(const tensor_optim *o, int group);
+/* Parameter i of a group, borrowed; NULL if there is none. */
+tensor *tensor_optim_param(const tensor_optim *o, int group, int64_t i);
+/* The learning rate of a group; NaN with the error set for a group that does not exist. */
+double tensor_optim_lr(const tensor_optim *o, int group);
+/* Set the learning rate of a group, or of all for group -1; lr >= 0. 0 or -errno. */
+int tensor_optim_set_lr(tensor_optim *o, int group, double lr);
+/* The options of a group, with defaults filled in; 0 as a number is TENSOR_OPTIM_ZERO where that is not the default.
+ * 0 or -errno. */
+int tensor_optim_get_options(const tensor_optim *o, int group, tensor_optim_options *options);
+/* Replace them; the method stays. 0 or -errno. */
+int tensor_optim_set_options(tensor_optim *o, int group, tensor_optim_options options);
+
+/*
+ * State: tensors called "GROUP.PARAMETER.KEY" ("0.3.exp_avg"), with the keys of PyTorch: step (0-d f32), momentum_buffer;
+ * step, exp_avg, exp_avg_sq, max_exp_avg_sq; step, sum; square_avg, grad_avg, momentum_buffer. A parameter that was in no
+ * step has none. The tensors have the shape, dtype and device of the parameter.
+ */
+int64_t tensor_optim_state_count(const tensor_optim *o); /* 0 for NULL */
+/* State tensor i, borrowed until the next call for this optimizer, as is its name. 0 or -errno. */
+int tensor_optim_state_at(tensor_optim *o, int64_t i, struct tensor_named *state);
+/* A state tensor by its key, borrowed; NULL without an error if the parameter has none. */
+tensor *tensor_optim_state(const tensor_optim *o, int group, int64_t i, const char *key);
+/*
+ * Replace the whole state by copies of these tensors. Every tensor must be one of the optimizer's with its shape and
+ * dtype, and a parameter that has one must have all of its method. After a failure nothing is changed. 0 or -errno.
+ */
+int tensor_optim_load_state(tensor_optim *o, const struct tensor_named *state, int64_t n);
+
+/*
+ * Save state and options to a safetensors file, and load them: training goes on bit for bit as without it. Loading
+ * needs the same method, number of groups and shapes of parameters; after a failure nothing is changed. The parameters
+ * themselves are not in the file. 0 or -errno: EINVAL for a file of another optimizer, EBADMSG, or that of a system call.
+ */
+int tensor_optim_save(tensor_optim *o, const char *path);
+int tensor_optim_load(tensor_optim *o, const char *path);
+
+/* ---- learning-rate schedules ---- */
+
+enum tensor_schedule_kind {
+	TENSOR_SCHEDULE_CONSTANT = 0,
+	TENSOR_SCHEDULE_STEP,	     /* times gamma after every `steps` steps */
+	TENSOR_SCHEDULE_MULTI_STEP,  /* times gamma at each of `milestones` */
+	TENSOR_SCHEDULE_EXPONENTIAL, /* times gamma in each step */
+	TENSOR_SCHEDULE_LINEAR, /* from start_factor to end_factor in `steps` steps, then constant */
+	TENSOR_SCHEDULE_COSINE,	   /* down to min_lr in `steps` steps, and up again after that */
+	TENSOR_SCHEDULE_ONE_CYCLE, /* up to the group's rate and down, in `steps` steps */
+	TENSOR_SCHEDULE_COUNT
+};
+
+/*
+ * A learning rate as a function of the number of steps taken: there is no state besides that number. A field that is
+ * 0 has PyTorch's default; TENSOR_OPTIM_ZERO is the number 0.
+ */
+typedef struct tensor_schedule {
+	uint8_t kind TENSOR_ZERO_;     /* enum tensor_schedule_kind */
+	bool linear TENSOR_ZERO_;      /* one-cycle: straight lines, not cosines */
+	bool three_phase TENSOR_ZERO_; /* one-cycle: symmetric, then down to the end */
+	uint8_t reserved[5] TENSOR_ZERO_;
+	/* Before `kind` begins: `warmup` steps in a straight line from warmup_factor (1/3) times the group's rate. */
+	int64_t warmup TENSOR_ZERO_;
+	double warmup_factor TENSOR_ZERO_;
+	int64_t steps TENSOR_ZERO_; /* needed, but for constant, multi-step and exponential */
+	tensor_ints milestones
+		TENSOR_ZERO_;		  /* ascending; borrowed as long as the schedule is used */
+	double gamma TENSOR_ZERO_;	  /* 0.1; needed for exponential */
+	double start_factor TENSOR_ZERO_; /* linear: 1/3 */
+	double end_factor TENSOR_ZERO_;	  /* linear: 1 */
+	double min_lr TENSOR_ZERO_;	  /* cosine */
+	double pct_start TENSOR_ZERO_;	  /* one-cycle: the part of the steps that goes up, 0.3 */
+	double div_factor
+		TENSOR_ZERO_; /* one-cycle: begins at the group's rate divided by this, 25 */
+	double final_div_factor
+		TENSOR_ZERO_; /* one-cycle: ends at the first rate divided by this, 1e4 */
+} tensor_schedule;
+
+/* The learning rate after `step` >= 0 steps, for a group whose rate is lr. NaN with the error set: EINVAL for fields out
+ * of range, or a step after the end of a one-cycle schedule. */
+double tensor_schedule_lr(const tensor_schedule *s, double lr, int64_t step);
+/* Set the rate of each group: call it with 0 before the first step, and with the number of steps after each. A
+ * group's own rate is that of the options it was made with, which the optimizer's file contains. 0 or -errno. */
+int tensor_schedule_apply(const tensor_schedule *s, tensor_optim *o, int64_t step);
+
+/* Lower the rate when a measure stops improving. The first six fields are options, 0 for PyTorch's defaults; the
+ * others are the state, zero at first: a copy of the struct is a complete save. */
+typedef struct tensor_plateau {
+	double factor TENSOR_ZERO_; /* 0.1 */
+	double threshold
+		TENSOR_ZERO_; /* 1e-4; an improvement is at least this part of the best value */
+	double min_lr TENSOR_ZERO_;
+	int64_t patience TENSOR_ZERO_; /* 10; -1: none */
+	int64_t cooldown TENSOR_ZERO_; /* epochs after a change that count no bad ones */
+	bool maximize TENSOR_ZERO_,
+		absolute TENSOR_ZERO_; /* absolute: the threshold is a difference */
+	bool begun TENSOR_ZERO_;
+	uint8_t reserved[5] TENSOR_ZERO_;
+	double best TENSOR_ZERO_;
+	int64_t bad TENSOR_ZERO_, cooling TENSOR_ZERO_;
+} tensor_plateau;
+
+/* Record the measure of an epoch. Returns 1 if the rates were lowered, 0 if not, or -errno. */
+int tensor_plateau_step(tensor_plateau *p, tensor_optim *o, double measure);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
