@@ -188,6 +188,64 @@ typedef struct tensor_plateau {
 /* Record the measure of an epoch. Returns 1 if the rates were lowered, 0 if not, or -errno. */
 int tensor_plateau_step(tensor_plateau *p, tensor_optim *o, double measure);
 
+/* ---- gradients of a list of parameters ---- */
+
+/*
+ * Multiply the gradients by max_norm / (norm + 1e-6) if that is less than 1, where the norm is that of all elements
+ * together, of order norm_type: 1, 2, infinity or another number above 0. Parameters without a gradient are skipped.
+ * *norm is the norm before; NULL to ignore it. With error_if_nonfinite, a norm that is not finite is EDOM and
+ * nothing is changed. 0 or -errno.
+ */
+int tensor_clip_grad_norm_(tensor_list_arg params, double max_norm, double norm_type,
+			   bool error_if_nonfinite, double *norm);
+/* Clamp each element of the gradients to -limit and limit >= 0. 0 or -errno. */
+int tensor_clip_grad_value_(tensor_list_arg params, double limit);
+
+/* ---- averages of parameters ---- */
+
+typedef struct tensor_ema tensor_ema;
+
+/*
+ * An exponential moving average, which begins as a copy of the parameters: each update sets it to decay * average +
+ * (1 - decay) * parameter; 0 <= decay < 1. Keeps a reference to each parameter. Owned by the caller; NULL with the
+ * error set.
+ */
+tensor_ema *tensor_ema_new(tensor_list_arg params, double decay);
+void tensor_ema_free(tensor_ema *e); /* NULL is ignored; swap the parameters back before */
+/* 0 or -errno: EBUSY while swapped. */
+int tensor_ema_update(tensor_ema *e);
+/* Exchange the values of parameters and averages: once to evaluate with the averages, and again to go on. 0 or -errno. */
+int tensor_ema_swap(tensor_ema *e);
+bool tensor_ema_is_swapped(const tensor_ema *e);
+/* The i-th average, borrowed, to save it or to load it by tensor_copy_(); NULL if there is none. */
+tensor *tensor_ema_average(const tensor_ema *e, int64_t i);
+
+/* ---- scale of gradients ---- */
+
+/*
+ * Gradients in f16 underflow. The loss is multiplied by a scale, and the gradients divided by it before the step; a
+ * step whose gradients are not finite is left out and lowers the scale.
+ */
+typedef struct tensor_grad_scaler {
+	double growth TENSOR_ZERO_, backoff TENSOR_ZERO_; /* factors: 2, 0.5 */
+	int64_t interval TENSOR_ZERO_; /* steps with finite gradients before the scale grows: 2000 */
+	double scale TENSOR_ZERO_;     /* the first scale: 65536 */
+	/* State, zero at first: a copy of the struct is a complete save. */
+	int32_t finite_steps TENSOR_ZERO_;
+	bool unscaled TENSOR_ZERO_, found_inf TENSOR_ZERO_;
+	uint8_t reserved[2] TENSOR_ZERO_;
+} tensor_grad_scaler;
+
+/* loss * scale, a recorded result; NULL with the error set. */
+tensor *tensor_grad_scaler_scale(tensor_grad_scaler *s, tensor *loss);
+/* Divide the gradients of all parameters by the scale, at most once before a step: to clip them, for example. 0 or
+ * -errno. */
+int tensor_grad_scaler_unscale(tensor_grad_scaler *s, tensor_optim *o);
+/* Unscale unless that was done, and step if all gradients are finite. Returns 1 if it stepped, 0 if not, or -errno. */
+int tensor_grad_scaler_step(tensor_grad_scaler *s, tensor_optim *o);
+/* Set the scale for the next step. 0 or -errno. */
+int tensor_grad_scaler_update(tensor_grad_scaler *s);
+
 #ifdef __cplusplus
 }
 #endif

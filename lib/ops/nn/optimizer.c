@@ -4,8 +4,8 @@
  * parameters. Steps are not recorded, so a parameter that requires a gradient is an error outside
  * tensor_no_grad. Complex parameters are stepped as pairs of real numbers.
  */
-#include "iter/iter.h"
 #include "kernels/abi/optimizer.h"
+#include "ops/nn/items.h"
 #include "ops/op.h"
 
 #include "family/copy.h"
@@ -95,23 +95,6 @@ static int check_tensor(const struct step_call *c, const tensor *t, const tensor
 	return written ? check_writable(c->op, t) : 0;
 }
 
-/* True if t has its elements at the places of p's, without gaps. */
-static bool dense_alike(const tensor *t, const tensor *p)
-{
-	int64_t reach = 1;
-
-	if (t->contiguous && p->contiguous)
-		return true;
-	for (int i = 0; i < t->ndim; i++) {
-		if (t->sizes[i] <= 1)
-			continue;
-		if (t->strides[i] != p->strides[i] || t->strides[i] < 0)
-			return false;
-		reach += (t->sizes[i] - 1) * t->strides[i];
-	}
-	return reach == t->numel && !tensor_overlaps_itself(t);
-}
-
 /* Collect and check the tensors of parameter i, and prepare what the kernel gets. */
 static int gather(const struct step_call *c, int64_t i, struct step_tensors *p,
 		  struct optimizer_item *item)
@@ -137,7 +120,7 @@ static int gather(const struct step_call *c, int64_t i, struct step_tensors *p,
 			return error_code();
 	}
 	item->dtype = dtype_real(p->t[0]->dtype);
-	item->n = p->t[0]->numel << dtype_is_complex(p->t[0]->dtype);
+	item->n = real_numel(p->t[0]);
 	item->param = p->dense[0]->data;
 	item->grad = p->dense[1]->data;
 	for (int k = 0; k < OPTIMIZER_STATES; k++)

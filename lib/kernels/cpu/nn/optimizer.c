@@ -4,14 +4,12 @@
  * chunks have the same number of elements however these are distributed over the parameters. f16 and bf16
  * are computed in f32 and rounded at the end of a block.
  */
-#include "kernels/abi/optimizer.h"
-#include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/nn/items.h"
 
 #include "iter/parallel.h"
 
 #include <math.h>
 
-#define BLOCK 256 /* elements */
 #define GRAIN (1 << 14)
 
 #define T	   float
@@ -25,29 +23,6 @@
 #define SQRT	   sqrt
 #define LOOP(name) name##_f64
 #include "kernels/cpu/nn/optimizer_loops.h"
-
-/* Converts n elements from index i on to f32. Returns to, or NULL if `from` is NULL. */
-static float *load_f32(float *to, const void *from, enum tensor_dtype dtype, int64_t i, int64_t n)
-{
-	int64_t size = dtype_sizes[dtype];
-
-	if (!from)
-		return NULL;
-	from = (const char *)from + i * size;
-	CPU_NAME(convert)(to, TENSOR_F32, sizeof(*to), from, dtype, size, n);
-	return to;
-}
-
-/* Converts n elements back, unless `to` is NULL. */
-static void store_f32(void *to, const float *from, enum tensor_dtype dtype, int64_t i, int64_t n)
-{
-	int64_t size = dtype_sizes[dtype];
-
-	if (!to)
-		return;
-	to = (char *)to + i * size;
-	CPU_NAME(convert)(to, dtype, size, from, TENSOR_F32, sizeof(*from), n);
-}
 
 static void range_reduced_float(const struct optimizer_step *s, const struct optimizer_item *p,
 				int64_t begin, int64_t end)
@@ -76,32 +51,12 @@ struct step_list {
 	int64_t nitems;
 };
 
-/* The item that has element `at` of all items together. */
-static int64_t item_of(const struct step_list *l, int64_t at)
-{
-	int64_t low = 0, high = l->nitems - 1;
-
-	while (low < high) {
-		int64_t middle = (low + high + 1) / 2;
-
-		if (l->items[middle].begin <= at)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	return low;
-}
-
 /* Elements begin to end of all items together. */
 static void step_range(int64_t begin, int64_t end, void *ctx)
 {
 	const struct step_list *l = ctx;
 
-	for (int64_t i = item_of(l, begin); i < l->nitems && l->items[i].begin < end; i++) {
-		const struct optimizer_item *item = &l->items[i];
-		int64_t from = begin > item->begin ? begin - item->begin : 0;
-		int64_t to = end - item->begin < item->n ? end - item->begin : item->n;
-
+	FOR_ITEMS(l->items, l->nitems, begin, end, item, from, to) {
 		if (item->dtype == TENSOR_F32)
 			range_f32(l->step, item, from, to);
 		else if (item->dtype == TENSOR_F64)
@@ -116,7 +71,7 @@ static int cpu_optimizer(const struct optimizer_step *s, const struct optimizer_
 {
 	struct step_list l = { s, items, nitems };
 
-	parallel_for(0, items[nitems - 1].begin + items[nitems - 1].n, GRAIN, step_range, &l);
+	parallel_for(0, items_end(items, nitems), GRAIN, step_range, &l);
 	return 0;
 }
 
