@@ -220,6 +220,38 @@ bool tensor_ema_is_swapped(const tensor_ema *e);
 /* The i-th average, borrowed, to save it or to load it by tensor_copy_(); NULL if there is none. */
 tensor *tensor_ema_average(const tensor_ema *e, int64_t i);
 
+/* ---- mixed precision ---- */
+
+/*
+ * tensor_autocast(TENSOR_BF16) { ... }: operators inside convert their floating tensors on the CPU before they compute,
+ * f64 excepted: matrix products, convolutions, linear and attention to bf16 (or f16), and operators that need the
+ * range or the precision, such as losses, to f32; cat, stack and index_copy to the wider dtype of their tensors. The tags
+ * autocast_lower, autocast_f32 and autocast_promote of a schema name them; all other operators are unchanged, as are
+ * in-place operators and those called by a converted one. Conversions are recorded, so gradients have the dtype of the
+ * leaf. The conversion of a leaf that requires a gradient is kept until the outermost scope ends, or until the leaf
+ * is changed. Scopes nest; TENSOR_DTYPE_NONE turns conversion off inside. Call backward outside of the scope. The body
+ * does not run after a failure: EINVAL for another dtype, ENOMEM.
+ */
+#define tensor_autocast(dtype) \
+	TENSOR_AUTOCAST_(TENSOR_PASTE_(tensor_autocast_guard_, __COUNTER__), dtype)
+#define TENSOR_AUTOCAST_(guard, dtype) TENSOR_AUTOCAST__(guard, dtype)
+#define TENSOR_AUTOCAST__(guard, dtype)                                                      \
+	for (struct tensor_autocast_guard guard                                              \
+	     __attribute__((cleanup(tensor_autocast_leave))) = tensor_autocast_enter(dtype), \
+	     *guard##_once = guard.entered ? &guard : NULL;                                  \
+	     guard##_once; guard##_once = NULL)
+
+struct tensor_autocast_guard {
+	bool entered; /* false after a failure */
+	bool active;  /* the state before */
+	uint8_t dtype;
+};
+/* For bindings: C code uses tensor_autocast. Guards are left by the same thread in reverse order. */
+struct tensor_autocast_guard tensor_autocast_enter(enum tensor_dtype dtype);
+void tensor_autocast_leave(struct tensor_autocast_guard *guard);
+/* The dtype of the innermost scope of this thread, TENSOR_DTYPE_NONE without one. */
+enum tensor_dtype tensor_autocast_dtype(void);
+
 /* ---- scale of gradients ---- */
 
 /*
