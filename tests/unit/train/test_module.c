@@ -113,8 +113,8 @@ static void a_parameter_requires_a_gradient_in_every_mode(void **state)
 	tensor_no_grad
 		ok(tensor_module_parameter(m, "a", TENSOR_INTS(2), ones, NULL));
 	tensor_inference_mode ok(tensor_module_parameter(m, "b", TENSOR_INTS(2), ones, NULL));
-	for (const char *name = "a\0b"; *name; name += 2) {
-		tensor *t = tensor_module_get(m, name);
+	for (int i = 0; i < 2; i++) {
+		tensor *t = tensor_module_get(m, i ? "b" : "a");
 
 		assert_true(tensor_requires_grad(t) && tensor_is_leaf(t) &&
 			    !tensor_is_inference(t));
@@ -149,6 +149,7 @@ static tensor *broken(tensor *t, void *ctx)
 
 static void wrong_names_fail(void **state)
 {
+	static const char *const empty[] = { "", ".", ".a", "a.", "a..b" };
 	tensor_module *m = tensor_module_new(F64);
 	const struct tensor_named *named;
 	char path[1200];
@@ -159,8 +160,8 @@ static void wrong_names_fail(void **state)
 	assert_non_null(tensor_module_child(m, "c"));
 	assert_fails(tensor_module_child(m, NULL), EINVAL, "NULL");
 	assert_fails(tensor_module_child(NULL, "a"), EINVAL, "NULL");
-	for (const char *bad = "\0.\0.a\0a.\0a..b\0\0"; bad[0] || bad[1]; bad += strlen(bad) + 1)
-		assert_fails(tensor_module_child(m, bad), EINVAL, "empty name");
+	for (size_t i = 0; i < ARRAY_SIZE(empty); i++)
+		assert_fails(tensor_module_child(m, empty[i]), EINVAL, "empty name");
 	assert_fails(tensor_module_child(m, "a\xff"), EINVAL, "UTF-8");
 	assert_fails(tensor_module_child(m, "p"), EEXIST, "'p' is a parameter");
 	assert_fails(tensor_module_child(m, "b.x"), EEXIST, "'b' is a buffer");
