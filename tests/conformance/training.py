@@ -161,7 +161,7 @@ def text_batch(step, dtype, size=16, length=32):
 
 PROGRAMS = {
     "lenet": (LeNet, digit_batch(64, 1536, False), F.cross_entropy,
-              lambda p: torch.optim.Adam(p, lr=0.003)),
+              lambda p: torch.optim.Adam(p, lr=0.002)),
     "lstm": (Adder, adding_batch, F.mse_loss, lambda p: torch.optim.Adam(p, lr=0.01)),
     "resnet": (ResNet18, digit_batch(8, 512, True), F.cross_entropy,
                lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-4)),
@@ -194,7 +194,7 @@ def difference(build, name, dtype, steps):
     torch.set_default_dtype(dtype)
     model = make()
     with tempfile.TemporaryDirectory() as folder:
-        save(f"{folder}/x.safetensors", model.state_dict())
+        save(f"{folder}/x.safetensors", {**model.state_dict(), "step": torch.tensor(0)})
         ours = losses_of_program(f"{build}/examples/{name}", f"{folder}/x", dtype, steps)
     theirs = losses_of_torch(model, batch, loss, optim(model.parameters()), dtype, steps)
     assert len(ours) == len(theirs) == steps and not any(map(math.isnan, ours))
