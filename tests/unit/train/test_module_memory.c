@@ -125,7 +125,8 @@ static void module_without_memory_fails(void **state)
 			}
 			tensor_scope {
 				if (m) /* it can be used again */
-					ok(tensor_module_parameter(m, "z", TENSOR_INTS(2), NULL, NULL));
+					ok(tensor_module_parameter(m, "z", TENSOR_INTS(2), NULL,
+								   NULL));
 			}
 			tensor_module_free(m);
 			tensor_set_grad(x, NULL);
