@@ -23,7 +23,8 @@
  * Threads. Several threads may call layers, tensor_module_child(), tensor_module_parameter(),
  * tensor_module_buffer() and tensor_module_get() on one tree, also if these make parameters: each
  * name is made once. In training, batch_norm and instance_norm with statistics change their buffers without a lock.
- * All other functions need that no other thread uses the tree.
+ * All other functions need that no other thread uses the tree. A child of a fork may call layers that
+ * were called before.
  *
  * Errors. As everywhere: NULL or -errno, with the thread's error record. A layer given NULL returns
  * NULL and keeps the first error.
@@ -110,7 +111,7 @@ int tensor_module_zero_grad(tensor_module *m);
 
 /*
  * Convert parameters and floating buffers of m and below to another dtype, and all to another device;
- * zero options stay as they are. Of the root, also those that are made later. The tensors are
+ * zero options stay as they are. Of the root, also those that are made later. Tensors that change are
  * replaced, so an optimiser is made after it. On failure nothing is changed.
  */
 int tensor_module_to(tensor_module *m, tensor_options options);

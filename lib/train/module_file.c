@@ -28,8 +28,10 @@ struct state_file {
 	unsigned flags;
 };
 
+/* Not as tensors of inference mode, which could not become parameters. */
 static int read_tensors(struct state_file *f, tensor_archive *archive)
 {
+	struct tensor_grad_guard mode = tensor_inference_enter(false);
 	struct tensor_scope_guard scope = tensor_scope_enter();
 
 	for (int64_t i = 0; i < f->n; i++) {
@@ -40,6 +42,7 @@ static int read_tensors(struct state_file *f, tensor_archive *archive)
 		f->t[i] = tensor_get(t);
 	}
 	tensor_scope_leave(&scope);
+	tensor_grad_leave(&mode);
 	return f->n && !f->t[f->n - 1] ? -thread()->error.code : 0;
 }
 

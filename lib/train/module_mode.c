@@ -53,6 +53,13 @@ TENSOR_EXPORT int tensor_module_zero_grad(tensor_module *m)
 
 /* ---- dtype and device ---- */
 
+static bool changes(const tensor *t, tensor_options o)
+{
+	return (o.dtype && o.dtype != t->dtype) || o.shareable ||
+	       (o.device.type &&
+		(o.device.type != t->device.type || o.device.index != t->device.index));
+}
+
 /* The tensor of a node, with its gradient, as the options say. Owned; NULL with the error set. */
 static tensor *converted(const struct module_node *node, tensor_options options)
 {
@@ -61,6 +68,8 @@ static tensor *converted(const struct module_node *node, tensor_options options)
 
 	if (!dtype_trainable(node->t->dtype))
 		options.dtype = TENSOR_DTYPE_NONE;
+	if (!changes(node->t, options))
+		return tensor_get(node->t);
 	t = scope_leave_with(&scope, tensor_to(tensor_detach(node->t), options));
 	scope = tensor_scope_enter();
 	if (t && tensor_requires_grad(node->t) &&
@@ -110,7 +119,7 @@ static int convert_all(tensor_module *m, tensor_options options)
 
 TENSOR_EXPORT int tensor_module_to(tensor_module *m, tensor_options options)
 {
-	struct tensor_grad_guard grad;
+	struct tensor_grad_guard mode, grad;
 	int err;
 
 	if (!m)
@@ -120,9 +129,12 @@ TENSOR_EXPORT int tensor_module_to(tensor_module *m, tensor_options options)
 		return tensor_fail(EINVAL, "module_to: parameters are floating or complex");
 	if (options.layout > TENSOR_STRIDED)
 		return tensor_fail(EINVAL, "module_to: parameters are strided");
+	/* Tensors of inference mode could not require a gradient. */
+	mode = tensor_inference_enter(false);
 	grad = tensor_grad_enter(false);
 	err = convert_all(m, options);
 	tensor_grad_leave(&grad);
+	tensor_grad_leave(&mode);
 	if (err < 0 || m->self)
 		return err;
 	m->tree->options.dtype = options.dtype ? options.dtype : m->tree->options.dtype;

@@ -104,7 +104,7 @@ tensor_module *module_next(const tensor_module *top, const tensor_module *m);
 
 /* The path of a node relative to top, or to the root if top is NULL, into buf; returns buf. */
 const char *module_path(const tensor_module *top, const struct module_node *node, char *buf);
-#define NODE_PATH(node) module_path(NULL, node, (char[TENSOR_MODULE_PATH + 1]){ 0 })
+#define NODE_PATH(node) SHORT_PATH(module_path(NULL, node, (char[TENSOR_MODULE_PATH + 1]){ 0 }))
 #define MODULE_PATH(m)	((m)->self ? NODE_PATH((m)->self) : "")
 /* Bytes of that path. */
 size_t module_path_length(const tensor_module *top, const struct module_node *node);

@@ -367,6 +367,10 @@ static void conversion_replaces_all_tensors_or_none(void **state)
 	tensor_scope {
 		ok(net(m, input()));
 		assert_done(tensor_backward(tensor_sum(net(m, input()))));
+		tensor *weight = tensor_module_get(m, "out.weight");
+
+		assert_done(tensor_module_to(m, F64));
+		assert_ptr_equal(tensor_module_get(m, "out.weight"), weight);
 		assert_done(tensor_module_to(m, F32));
 		assert_int_equal(tensor_dtype(tensor_module_get(m, "out.weight")), TENSOR_F32);
 		assert_int_equal(tensor_dtype(tensor_grad(tensor_module_get(m, "out.weight"))),
@@ -529,6 +533,21 @@ static int save_named(const char *name, tensor *t)
 	return tensor_save_safetensors(path, &(struct tensor_named){ name, t }, 1, NULL, 0);
 }
 
+/* The end of an error text is not cut off by a long path. */
+static void long_paths_leave_room_in_error_texts(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+	char name[TENSOR_MODULE_PATH + 1];
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	ok(tensor_module_parameter(m, name, TENSOR_INTS(2), NULL, NULL));
+	assert_fails(tensor_module_parameter(m, name, TENSOR_INTS(3), NULL, NULL), EINVAL,
+		     "must be [3], the module has [2]");
+	tensor_module_free(m);
+}
+
 static void wrong_files_change_nothing(void **state)
 {
 	tensor_module *m = trained(1), *copy = trained(1), *fresh = tensor_module_new(F64);
@@ -569,6 +588,26 @@ static void wrong_files_change_nothing(void **state)
 	tensor_module_free(m);
 	tensor_module_free(copy);
 	tensor_module_free(fresh);
+}
+
+static void a_file_may_be_loaded_in_inference_mode(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		assert_done(save_named("l.weight", tensor_ones(TENSOR_INTS(2, 4), F64)));
+		tensor_inference_mode
+		{
+			assert_done(tensor_module_load(m, path, 0));
+			ok(tensor_module_linear(m, "l", input(), 2, .no_bias = true));
+			assert_done(tensor_module_to(m, F32));
+		}
+		assert_true(tensor_requires_grad(tensor_module_get(m, "l.weight")));
+		assert_done(tensor_backward(tensor_sum(ok(tensor_module_linear(
+			m, "l", tensor_to(input(), F32), 2, .no_bias = true)))));
+	}
+	tensor_module_free(m);
 }
 
 static void a_cast_is_requested(void **state)
@@ -644,7 +683,9 @@ int main(void)
 		T(shared_memory_is_that_of_a_child_process),
 		T(a_file_restores_the_state_before_or_after_the_first_call),
 		T(names_without_a_counterpart_are_reported),
+		T(long_paths_leave_room_in_error_texts),
 		T(wrong_files_change_nothing),
+		T(a_file_may_be_loaded_in_inference_mode),
 		T(a_cast_is_requested),
 		T(parts_of_a_model_may_be_in_several_files),
 		T(a_file_may_have_one_name_of_a_tied_parameter),
