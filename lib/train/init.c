@@ -201,6 +201,13 @@ TENSOR_EXPORT tensor *tensor_init_kaiming_normal(tensor *t, double a, enum tenso
 
 /* ---- matrices ---- */
 
+static tensor *eye(tensor *t)
+{
+	tensor *diagonal = tensor_diagonal(tensor_zero_(t), 0, 0, 1);
+
+	return tensor_fill_(diagonal, tensor_scalar_int(1)) ? t : NULL;
+}
+
 TENSOR_EXPORT tensor *tensor_init_eye(tensor *t)
 {
 	tensor *done = NULL;
@@ -211,11 +218,8 @@ TENSOR_EXPORT tensor *tensor_init_eye(tensor *t)
 		return tensor_fail_null(EINVAL, "init_eye: t must have 2 dimensions, got %s",
 					SHAPE_STR(t));
 	tensor_no_grad
-		tensor_scope {
-			if (tensor_zero_(t) &&
-			    tensor_fill_(tensor_diagonal(t, 0, 0, 1), tensor_scalar_int(1)))
-				done = t;
-		}
+		tensor_scope
+			done = eye(t);
 	return done;
 }
 

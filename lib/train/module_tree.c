@@ -241,6 +241,7 @@ TENSOR_EXPORT tensor_module *tensor_module_new(tensor_options options)
 {
 	tensor_module *m = calloc(1, sizeof(*m));
 	struct module_tree *tree = calloc(1, sizeof(*tree));
+	struct node_table *table;
 
 	if (!options.dtype)
 		options.dtype = TENSOR_F32;
@@ -249,10 +250,12 @@ TENSOR_EXPORT tensor_module *tensor_module_new(tensor_options options)
 		tensor_fail(EINVAL, "module_new: parameters are strided, floating or complex");
 		goto failed;
 	}
-	if (!m || !tree || !(tree->table = table_new(FIRST_SLOTS, NULL))) {
+	table = m && tree ? table_new(FIRST_SLOTS, NULL) : NULL;
+	if (!table) {
 		tensor_fail(ENOMEM, "module_new: no memory");
 		goto failed;
 	}
+	atomic_init(&tree->table, table);
 	pthread_mutex_init(&tree->lock, NULL);
 	tree->options = options;
 	m->tree = tree;
@@ -271,30 +274,30 @@ static void free_module(tensor_module *m)
 	free(m);
 }
 
-/* Children are freed when the walk is past them: a module's nodes are needed to find the next one. */
+/* The module whose nodes are freed next: a child comes before the rest of its parent. */
+static tensor_module *free_first_node(tensor_module *m)
+{
+	struct module_node *node = m->first;
+	tensor_module *up = m->self ? m->self->parent : NULL, *child = node ? node->child : NULL;
+
+	if (!node) {
+		free_module(m);
+		return up;
+	}
+	if (child) {
+		node->child = NULL;
+		return child;
+	}
+	m->first = node->next;
+	tensor_put(node->t);
+	free(node);
+	return m;
+}
+
 static void free_nodes(tensor_module *root)
 {
-	tensor_module *m = root;
-
-	while (m) {
-		struct module_node *node = m->first;
-		tensor_module *up;
-
-		if (!node) {
-			up = m->self ? m->self->parent : NULL;
-			free_module(m);
-			m = up;
-			continue;
-		}
-		if (node->child) {
-			m = node->child;
-			node->child = NULL;
-			continue;
-		}
-		m->first = node->next;
-		tensor_put(node->t);
-		free(node);
-	}
+	while (root)
+		root = free_first_node(root);
 }
 
 TENSOR_EXPORT void tensor_module_free(tensor_module *m)

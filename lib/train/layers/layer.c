@@ -6,6 +6,12 @@
 
 /* ---- options ---- */
 
+/* NaN stands for a default. */
+static bool same_number(double a, double b)
+{
+	return a == b || (isnan(a) && isnan(b));
+}
+
 static int differs(const tensor_module *layer, const struct layer_key *now)
 {
 	const struct layer_key *first = &layer->key;
@@ -15,7 +21,7 @@ static int differs(const tensor_module *layer, const struct layer_key *now)
 		return tensor_fail(EINVAL, "%s: '%s' is a layer of %s", type->op,
 				   MODULE_PATH(layer), first->type->op);
 	for (int k = 0; k < LAYER_FLOATS && type->d[k]; k++)
-		if (memcmp(&first->d[k], &now->d[k], sizeof(double)))
+		if (!same_number(first->d[k], now->d[k]))
 			return tensor_fail(EINVAL, "%s: '%s' was made with %s %g, not %g", type->op,
 					   MODULE_PATH(layer), type->d[k], first->d[k], now->d[k]);
 	for (int k = 0; k < LAYER_INTS && type->i[k]; k++)
