@@ -54,6 +54,45 @@ static void threads_make_each_name_once(void **state)
 	tensor_module_free(model);
 }
 
+/* All threads initialise the same parameter at the same time; one of the tensors is kept. */
+static pthread_barrier_t all_initialise;
+
+static tensor *wait_for_all(tensor *t, void *ctx)
+{
+	(void)ctx;
+	pthread_barrier_wait(&all_initialise);
+	return tensor_fill_(t, 1);
+}
+
+static void *make(void *unused)
+{
+	(void)unused;
+	return tensor_module_parameter(model, "w", TENSOR_INTS(3), wait_for_all, NULL);
+}
+
+static void one_of_several_initial_values_is_kept(void **state)
+{
+	struct tensor_live_counts before, after;
+	pthread_t thread[THREADS];
+	void *t;
+
+	(void)state;
+	model = tensor_module_new(F32);
+	pthread_barrier_init(&all_initialise, NULL, THREADS);
+	tensor_live_counts(&before);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, make, NULL), 0);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], &t);
+		assert_non_null(t);
+		assert_ptr_equal(t, tensor_module_get(model, "w"));
+	}
+	tensor_live_counts(&after);
+	assert_int_equal(after.tensors, before.tensors + 1);
+	pthread_barrier_destroy(&all_initialise);
+	tensor_module_free(model);
+}
+
 /* A file's tensor is used once, whichever thread is first. */
 static void *first_use(void *arg)
 {
@@ -93,6 +132,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_make_each_name_once),
+		cmocka_unit_test(one_of_several_initial_values_is_kept),
 		cmocka_unit_test(threads_use_a_loaded_tensor_once),
 	};
 
