@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 
 				training_step(&t,
 					      tensor_loss_cross_entropy(resnet18(t.model, x), y),
-					      TENSOR_SGD(.lr = 0.01, .momentum = 0.9,
+					      TENSOR_SGD(.lr = 5e-5, .momentum = 0.9,
 							 .weight_decay = 1e-4));
 			}
 	}
