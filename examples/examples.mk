@@ -25,6 +25,19 @@ $(B)/bin/digits-%: $(DIGITS_DIR)/%.c $(DIGITS_DIR)/common.c $(DIGITS_DIR)/common
 
 ALL += $(DIGITS)
 
+# Training programs, which share a file for their arguments, steps and checkpoints.
+TRAINING_COMMON := $(addprefix examples/training/,common.c digits.c)
+TRAINING := $(patsubst examples/training/%.c,$(B)/examples/%,$(filter-out $(TRAINING_COMMON),$(wildcard examples/training/*.c)))
+
+$(TRAINING): $(B)/examples/%: examples/training/%.c $(TRAINING_COMMON) examples/training/common.h \
+		$(wildcard include/tensor/*.h) $(GEN)/include/tensor/ops.h | $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -o $@ $< $(TRAINING_COMMON) \
+		-L$(B) -ltensor -Wl,-rpath,'$$ORIGIN/..' -lm -pthread
+
+ALL += $(TRAINING)
+
 .PHONY: demo demo-vm demo-deps demo-programs
 demo-deps:
 	@packaging/install-deps build

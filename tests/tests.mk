@@ -7,7 +7,7 @@ UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 UNIT_BIN := $(patsubst %.c,$(B)/tests/%,$(notdir $(UNIT_SRC)))
 
 define unit_rule
-$(B)/tests/$(basename $(notdir $(1))): $(1) $(wildcard tests/unit/*.h) $(LIB_SO) $(B)/libtensor.so
+$(B)/tests/$(basename $(notdir $(1))): $(1) $(wildcard tests/unit/*.h tests/unit/train/*.h) $(LIB_SO) $(B)/libtensor.so
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)
 	$$(Q)$$(CC) $$(CPPFLAGS_ALL) -I. -Itests/unit -std=gnu11 $$(CFLAGS) $$(WARN) $$(SANITIZE) -o $$@ $$< $$(TEST_LINK) -L$$(B) -ltensor \
@@ -15,7 +15,8 @@ $(B)/tests/$(basename $(notdir $(1))): $(1) $(wildcard tests/unit/*.h) $(LIB_SO)
 endef
 $(foreach s,$(UNIT_SRC),$(eval $(call unit_rule,$(s))))
 
-$(B)/tests/test_without_memory $(B)/tests/test_autograd_devices_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
+$(B)/tests/test_without_memory $(B)/tests/test_train_without_memory $(B)/tests/test_module_memory \
+	$(B)/tests/test_autograd_devices_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
 
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'
@@ -75,7 +76,7 @@ TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
 TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd_devices test_autograd_reentrant \
 	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_saved \
 	test_autograd_function test_autograd_hazards test_autograd_forward test_channel test_buffer test_buffer_errors test_tensor \
-	test_scope test_dispatch test_random
+	test_scope test_dispatch test_random test_module_threads
 
 .PHONY: test-tsan
 test-tsan:

@@ -32,7 +32,8 @@ enum tensor_key {
 	TENSOR_KEY_BATCHED, /* tensors with a batch dimension inside tensor_vmap() */
 	TENSOR_KEY_AUTOGRAD,
 	TENSOR_KEY_FORWARD, /* tensors with a tangent, see tensor_make_dual() */
-	TENSOR_KEY_TRACE,   /* above all others: a boxed observer, see tensor_register_fallback() */
+	TENSOR_KEY_AUTOCAST, /* included by tensor_autocast(); on operators that convert their arguments */
+	TENSOR_KEY_TRACE, /* above all others: a boxed observer, see tensor_register_fallback() */
 	TENSOR_KEY_COUNT
 };
 

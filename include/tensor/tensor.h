@@ -189,4 +189,10 @@ int tensor_get_num_threads(void);
 #include <tensor/index.h>
 #include <tensor/autograd.h>
 #include <tensor/vmap.h>
+#ifndef TENSOR_WITHOUT_OPS
+#include <tensor/init.h>
+#include <tensor/layers.h>
+#include <tensor/loss.h>
+#include <tensor/optim.h>
+#endif
 #endif

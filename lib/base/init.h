@@ -4,8 +4,8 @@
  * handlers, and fork() runs the prepare handlers in reverse order of registration. The order here
  * is therefore the lock order from the inside out: a lock with a higher number is taken first.
  */
-#ifndef TENSOR_INIT_H
-#define TENSOR_INIT_H
+#ifndef TENSOR_BASE_INIT_H
+#define TENSOR_BASE_INIT_H
 
 #define INIT_TABLES	   101 /* generated: entries of the dispatcher */
 #define INIT_KERNELS	   102 /* kernel tables of the CPU and of LAPACK */

@@ -4,7 +4,7 @@
  * operators by name. Written at load or when a backend is set up, while other threads may call
  * operators.
  */
-#include "dispatch/dispatch.h"
+#include "dispatch/fallback.h"
 
 #include "core/debug.h"
 
@@ -98,7 +98,7 @@ TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
 	static const char *const names[TENSOR_KEY_COUNT] = {
 		"CPU",	      "CUDA",	  "SparseCPU", "SparseCUDA", "QuantizedCPU",
 		"BlockedCPU", "Private0", "Private1",  "Private2",   "Private3",
-		"Batched",    "Autograd", "Forward",   "Trace",
+		"Batched",    "Autograd", "Forward",   "Autocast",   "Trace",
 	};
 
 	return (unsigned)key < TENSOR_KEY_COUNT ? names[key] : "?";
@@ -252,7 +252,8 @@ TENSOR_EXPORT int tensor_register_kernel(const char *name, enum tensor_key key, 
 	return err;
 }
 
-TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx)
+int dispatch_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx,
+			       bool (*chosen)(const struct tensor_op *op))
 {
 	struct fallback *f;
 
@@ -267,11 +268,16 @@ TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback 
 	for (int i = 0; i < tensor_ops_count; i++) {
 		struct tensor_op *op = tensor_ops[i];
 
-		if (!op->call[key])
+		if (!op->call[key] && (!chosen || chosen(op)))
 			set_function(op, key, op->box);
 	}
 	pthread_mutex_unlock(&lock);
 	return 0;
+}
+
+TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx)
+{
+	return dispatch_register_fallback(key, fn, ctx, NULL);
 }
 
 static int compare_tables(const void *name, const void *kernels)

@@ -20,6 +20,11 @@ conformance-programs: $(LIB_SO) $(B)/libtensor.so
 	$(Q)"$$(bench/peers python)" -W ignore -B tests/conformance/programs.py --lib $(LIB_SO) --programs $(PROGRAMS) --seed $(SEED) \
 		--json $(B)/conformance/programs.json
 
+# The losses of examples/training in 50 steps, beside PyTorch's with the same weights and batches.
+.PHONY: conformance-training
+conformance-training: $(addprefix $(B)/examples/,lenet lstm resnet gpt)
+	$(Q)"$$(bench/peers python)" -W ignore -B tests/conformance/training.py $(B)
+
 .PHONY: conformance-page
 conformance-page:
 	$(Q)$(PYTHON) -B tests/conformance/page.py $(B)/conformance/report.json \

@@ -1,26 +1,44 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Optimizer steps on lists of parameters: checks, then the kernel for each parameter. Steps are not
- * recorded, so a parameter that requires a gradient is an error outside tensor_no_grad. */
-#include "iter/iter.h"
+/*
+ * Optimizer steps on lists of parameters: all arguments are checked, then one call of the kernel steps all
+ * parameters. Steps are not recorded, so a parameter that requires a gradient is an error outside
+ * tensor_no_grad. Complex parameters are stepped as pairs of real numbers.
+ */
 #include "kernels/abi/optimizer.h"
+#include "ops/nn/items.h"
 #include "ops/op.h"
 
 #include "family/copy.h"
 #include "family/optimizer.h"
 
+#include <stdlib.h>
+
+#define TENSORS \
+	(2 +    \
+	 OPTIMIZER_STATES) /* of a parameter: itself, gradient, states; NULL for no such state */
+
 struct step_call {
 	const struct tensor_op *op;
 	tensor_list param, grad, state[OPTIMIZER_STATES], steps;
-	int nstates;
-	tensor *lr; /* replaces s.lr unless NULL */
+	bool has[OPTIMIZER_STATES]; /* the states that the method reads */
+	tensor *lr;		    /* replaces s.lr unless NULL */
 	tensor *grad_scale, *found_inf;
 	struct optimizer_step s;
+};
+
+/* The tensors of one parameter, as given and as the kernel gets them, which is owned. */
+struct step_tensors {
+	tensor *t[TENSORS], *dense[TENSORS];
 };
 
 static int scalar_of(tensor *t, double *value)
 {
 	tensor_scalar v;
 
+	if (likely(t->dtype == TENSOR_F32 && t->numel == 1 && t->keys == KEY_BIT(TENSOR_KEY_CPU))) {
+		*value = *(const float *)t->data;
+		return 0;
+	}
 	if (call__local_scalar_dense(t, &v) < 0)
 		return error_code();
 	*value = scalar_double(v);
@@ -39,18 +57,25 @@ static int check_lists(const struct step_call *c)
 {
 	if (check_length(c, "gradients", c->grad) < 0)
 		return error_code();
-	for (int k = 0; k < c->nstates; k++)
-		if (check_length(c, "state", c->state[k]) < 0)
+	for (int k = 0; k < OPTIMIZER_STATES; k++)
+		if (c->has[k] && check_length(c, "state", c->state[k]) < 0)
 			return error_code();
-	return c->s.method == OPTIMIZER_SGD ? 0 : check_length(c, "steps", c->steps);
+	if (c->s.method == OPTIMIZER_SGD || c->s.method == OPTIMIZER_RMSPROP)
+		return 0;
+	return check_length(c, "steps", c->steps);
 }
 
-/* Check a tensor t that the step of parameter p writes. */
-static int check_tensor(const struct step_call *c, const tensor *t, const tensor *p)
+/* Check tensor k of the step of parameter p. */
+static int check_tensor(const struct step_call *c, const tensor *t, const tensor *p, int k)
 {
 	const char *name = c->op->schema.name;
+	bool written = k != 1 || c->s.scale != 1;
 
-	if (t->dtype != p->dtype || !dtype_is_float(t->dtype))
+	if (t->ext)
+		return tensor_fail(EINVAL, "%s: %s is %s; all tensors must be strided", name,
+				   k == 1 ? "a gradient" : "a tensor",
+				   tensor_layout_name(t->layout));
+	if (t->dtype != p->dtype || !(dtype_is_float(t->dtype) || dtype_is_complex(t->dtype)))
 		return tensor_fail(
 			EINVAL,
 			"%s: parameters, gradients and states must have one floating dtype, got "
@@ -59,82 +84,112 @@ static int check_tensor(const struct step_call *c, const tensor *t, const tensor
 	if (!sizes_equal(t, p))
 		return tensor_fail(EINVAL, "%s: a tensor of shape %s for a parameter of shape %s",
 				   name, SHAPE_STR(t), SHAPE_STR(p));
-	if (t->ext || tensor_overlaps_itself(t))
-		return tensor_fail(
-			EINVAL, "%s: a tensor's elements share memory, or are not strided", name);
+	if (written && tensor_overlaps_itself(t))
+		return tensor_fail(EINVAL, "%s: a tensor's elements share memory", name);
 	if (operand_is_recorded(t))
 		return tensor_fail(EINVAL,
 				   "%s: a tensor requires a gradient; call it under tensor_no_grad",
 				   name);
-	return operand_check_device(name, t, p) < 0 ? error_code() : check_writable(c->op, t);
+	if (operand_check_device(name, t, c->param.data[0]) < 0)
+		return error_code();
+	return written ? check_writable(c->op, t) : 0;
 }
 
-/* Collect the tensors of parameter i: parameter, gradient, states. */
-static int gather(const struct step_call *c, int64_t i, tensor **t)
+/* Collect and check the tensors of parameter i, and prepare what the kernel gets. */
+static int gather(const struct step_call *c, int64_t i, struct step_tensors *p,
+		  struct optimizer_item *item)
 {
-	int n = 2 + c->nstates;
+	bool alike = true;
 
-	t[0] = c->param.data[i];
-	t[1] = c->grad.data[i];
-	for (int k = 0; k < c->nstates; k++)
-		t[2 + k] = c->state[k].data[i];
-	for (int k = 0; k < n; k++)
-		if (check_tensor(c, t[k], t[0]) < 0)
+	p->t[0] = c->param.data[i];
+	p->t[1] = c->grad.data[i];
+	for (int k = 0; k < OPTIMIZER_STATES; k++)
+		p->t[2 + k] = c->has[k] ? c->state[k].data[i] : NULL;
+	for (int k = 0; k < TENSORS; k++) {
+		if (!p->t[k])
+			continue;
+		if (check_tensor(c, p->t[k], p->t[0], k) < 0)
 			return error_code();
-	return n;
+		alike = alike && dense_alike(p->t[k], p->t[0]);
+	}
+	for (int k = 0; k < TENSORS; k++) {
+		if (!p->t[k])
+			continue;
+		p->dense[k] = alike ? tensor_get(p->t[k]) : operand_contiguous(p->t[k]);
+		if (!p->dense[k])
+			return error_code();
+	}
+	item->dtype = dtype_real(p->t[0]->dtype);
+	item->n = real_numel(p->t[0]);
+	item->param = p->dense[0]->data;
+	item->grad = p->dense[1]->data;
+	for (int k = 0; k < OPTIMIZER_STATES; k++)
+		item->state[k] = p->dense[2 + k] ? p->dense[2 + k]->data : NULL;
+	return c->steps.len ? scalar_of(c->steps.data[i], &item->step) : 0;
 }
 
-/* Run the kernel on the tensors, or on dense copies that are copied back. */
-static int step_one(struct step_call *c, tensor **t, int n)
+/* After the step: copy what was copied for it back, and count the changes. */
+static int finish(const struct step_call *c, struct step_tensors *p)
 {
-	optimizer_kernel fn = (optimizer_kernel)op_kernel(c->op, &kernels_optimizer, t[0]);
-	tensor *dense[2 + OPTIMIZER_STATES] = { NULL };
-	int err = fn ? 0 : error_code();
+	for (int k = 0; k < TENSORS; k++) {
+		if (!p->t[k] || (k == 1 && c->s.scale == 1))
+			continue;
+		if (p->dense[k] != p->t[k] && operand_copy(p->t[k], p->dense[k]) < 0)
+			return error_code();
+		tensor_bump_version(p->t[k]);
+	}
+	return 0;
+}
 
-	for (int k = 0; k < n && !err; k++) {
-		dense[k] = operand_contiguous(t[k]);
-		err = dense[k] ? 0 : error_code();
+static int step_tensors(const struct step_call *c, struct step_tensors *p,
+			struct optimizer_item *items)
+{
+	optimizer_kernel fn =
+		(optimizer_kernel)op_kernel(c->op, &kernels_optimizer, c->param.data[0]);
+	int64_t n = 0, begin = 0, all = c->param.len;
+
+	if (!fn)
+		return error_code();
+	for (int64_t i = 0; i < all; i++) {
+		if (gather(c, i, &p[i], &items[n]) < 0)
+			return error_code();
+		items[n].begin = begin;
+		begin += items[n].n;
+		n += items[n].n > 0;
 	}
-	if (!err) {
-		c->s.dtype = t[0]->dtype;
-		c->s.n = t[0]->numel;
-		c->s.param = dense[0]->data;
-		c->s.grad = dense[1]->data;
-		for (int k = 2; k < n; k++)
-			c->s.state[k - 2] = dense[k]->data;
-		err = fn(&c->s);
-	}
-	for (int k = 0; k < n; k++) {
-		if (!err && dense[k] != t[k])
-			err = operand_copy(t[k], dense[k]);
-		if (!err)
-			tensor_bump_version(t[k]);
-		tensor_put(dense[k]);
-	}
-	return err;
+	if (n && fn(&c->s, items, n) < 0)
+		return error_code();
+	for (int64_t i = 0; i < all; i++)
+		if (finish(c, &p[i]) < 0)
+			return error_code();
+	return 0;
 }
 
 static int step_all(struct step_call *c)
 {
+	struct step_tensors *p;
+	struct optimizer_item *items;
 	double found = 0;
+	int err;
 
 	c->s.scale = 1;
 	if (check_lists(c) < 0 || (c->lr && scalar_of(c->lr, &c->s.lr) < 0) ||
 	    (c->grad_scale && scalar_of(c->grad_scale, &c->s.scale) < 0) ||
 	    (c->found_inf && scalar_of(c->found_inf, &found) < 0))
 		return error_code();
-	if (found == 1)
+	if (found == 1 || !c->param.len)
 		return 0;
-	for (int64_t i = 0; i < c->param.len; i++) {
-		tensor *t[2 + OPTIMIZER_STATES];
-		int n = gather(c, i, t);
-
-		if (n < 0 || (c->steps.len && scalar_of(c->steps.data[i], &c->s.step) < 0))
-			return error_code();
-		if (t[0]->numel && step_one(c, t, n) < 0)
-			return error_code();
-	}
-	return 0;
+	p = calloc(c->param.len, sizeof(*p) + sizeof(*items));
+	if (!p)
+		return tensor_fail(ENOMEM, "%s: no memory for %lld parameters", c->op->schema.name,
+				   (long long)c->param.len);
+	items = (struct optimizer_item *)(p + c->param.len);
+	err = step_tensors(c, p, items);
+	for (int64_t i = 0; i < c->param.len; i++)
+		for (int k = 0; k < TENSORS; k++)
+			tensor_put(p[i].dense[k]);
+	free(p);
+	return err;
 }
 
 /* ---- Adam ---- */
@@ -152,7 +207,7 @@ static int step_adam(const struct tensor_op *op, struct adam_lists l, struct opt
 			       .grad = l.grads,
 			       .steps = l.state_steps,
 			       .state = { l.exp_avgs, l.exp_avg_sqs, l.max_exp_avg_sqs },
-			       .nstates = 2 + amsgrad,
+			       .has = { true, true, amsgrad },
 			       .lr = lr,
 			       .grad_scale = grad_scale,
 			       .found_inf = found_inf,
@@ -196,14 +251,14 @@ static int step_sgd(const struct tensor_op *op, tensor_list self, tensor_list gr
 			       .param = self,
 			       .grad = grads,
 			       .state = { buffers },
-			       .nstates = s.momentum != 0,
+			       .has = { s.momentum != 0 },
 			       .lr = lr,
 			       .grad_scale = grad_scale,
 			       .found_inf = found_inf,
 			       .s = s };
 
 	c.s.method = OPTIMIZER_SGD;
-	if (!c.nstates && buffers.len)
+	if (!c.has[0] && buffers.len)
 		return tensor_fail(EINVAL, "%s: momentum is 0 and momentum_buffer_list not empty",
 				   op->schema.name);
 	return step_all(&c);
@@ -236,7 +291,7 @@ static int step_adagrad(const struct tensor_op *op, tensor_list self, tensor_lis
 			       .param = self,
 			       .grad = grads,
 			       .state = { sums },
-			       .nstates = 1,
+			       .has = { true },
 			       .steps = steps,
 			       .lr = lr,
 			       .grad_scale = grad_scale,
@@ -263,3 +318,28 @@ static int step_adagrad(const struct tensor_op *op, tensor_list self, tensor_lis
 	}
 ADAGRAD(composite_fused_adagrad_, entry__fused_adagrad_, double, lr, NULL)
 ADAGRAD(composite_fused_adagrad_tensor_lr_, entry__fused_adagrad__tensor_lr, tensor *, 0, lr)
+
+/* ---- RMSprop ---- */
+
+int composite_fused_rmsprop_(tensor_list self, tensor_list grads, tensor_list square_avgs,
+			     tensor_list grad_avgs, tensor_list momentum_buffer_list, double lr,
+			     double alpha, double eps, double weight_decay, double momentum,
+			     bool centered, bool maximize, tensor *grad_scale, tensor *found_inf)
+{
+	struct step_call c = { .op = &entry__fused_rmsprop_,
+			       .param = self,
+			       .grad = grads,
+			       .state = { square_avgs, grad_avgs, momentum_buffer_list },
+			       .has = { true, centered, momentum != 0 },
+			       .grad_scale = grad_scale,
+			       .found_inf = found_inf };
+
+	c.s = (struct optimizer_step){ .method = OPTIMIZER_RMSPROP,
+				       .lr = lr,
+				       .alpha = alpha,
+				       .eps = eps,
+				       .weight_decay = weight_decay,
+				       .momentum = momentum,
+				       .maximize = maximize };
+	return step_all(&c);
+}

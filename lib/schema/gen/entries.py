@@ -153,7 +153,7 @@ OPERATOR = {
     'kernel': FUNCTION,
     'also': Field(check_list, WORD),
     'dtype': Field(check_choice, tuple(reference.RULES)),
-    'tags': Field(check_list, ('pointwise', 'reduction')),
+    'tags': Field(check_list, ('pointwise', 'reduction', 'autocast_lower', 'autocast_f32', 'autocast_promote')),
     **{field: Field(check_prose) for field in reference.FIELDS},
     'for': Field(check_list, r'[A-Za-z0-9_]+'),
 }

@@ -40,7 +40,8 @@ lib/schema/derivatives/GROUP/. The module entries has the table of the fields an
   kernel    name of the kernel table that backends fill. Default: the base name.
   also      names of further kernel tables that the operator's function uses
   dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
-  tags      pointwise, reduction, ...; variants and views get their tags automatically
+  tags      pointwise, reduction; autocast_lower, autocast_f32, autocast_promote: what the functional form does in
+            tensor_autocast (lib/train/autocast.c); variants and views get their tags automatically
   doc       what the operator computes: a sentence or two, or a formula. The reference (make reference)
             shows it with the next four; lib/schema/gen/reference.py derives missing ones from the
             schema. An operator without a sentence and shapes is an error

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A step of Adam, of SGD with momentum and of Adagrad: each block of the parameter, its gradient
- * and its state is read and written once. f16 and bf16 are computed in f32 and rounded at the end
- * of a block.
+ * A step of Adam, SGD with momentum, Adagrad and RMSprop over a list of parameters: one parallel region, whose
+ * chunks have the same number of elements however these are distributed over the parameters. f16 and bf16
+ * are computed in f32 and rounded at the end of a block.
  */
-#include "kernels/abi/optimizer.h"
-#include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/nn/items.h"
 
 #include "iter/parallel.h"
 
 #include <math.h>
 
-#define BLOCK 256 /* elements */
+#define GRAIN (1 << 14)
 
 #define T	   float
 #define SQRT	   sqrtf
@@ -25,57 +24,54 @@
 #define LOOP(name) name##_f64
 #include "kernels/cpu/nn/optimizer_loops.h"
 
-/* Converts n elements from index i on to f32. Returns to, or NULL if `from` is NULL. */
-static float *load_f32(float *to, const void *from, enum tensor_dtype dtype, int64_t i, int64_t n)
+static void range_reduced_float(const struct optimizer_step *s, const struct optimizer_item *p,
+				int64_t begin, int64_t end)
 {
-	int64_t size = dtype_sizes[dtype];
-
-	if (!from)
-		return NULL;
-	from = (const char *)from + i * size;
-	CPU_NAME(convert)(to, TENSOR_F32, sizeof(*to), from, dtype, size, n);
-	return to;
-}
-
-/* Converts n elements back, unless `to` is NULL. */
-static void store_f32(void *to, const float *from, enum tensor_dtype dtype, int64_t i, int64_t n)
-{
-	int64_t size = dtype_sizes[dtype];
-
-	if (!to)
-		return;
-	to = (char *)to + i * size;
-	CPU_NAME(convert)(to, dtype, size, from, TENSOR_F32, sizeof(*from), n);
-}
-
-static void range_reduced_float(int64_t begin, int64_t end, void *ctx)
-{
-	const struct optimizer_step *s = ctx;
 	float param[BLOCK], grad[BLOCK], states[OPTIMIZER_STATES][BLOCK], *state[OPTIMIZER_STATES];
 
 	for (int64_t i = begin; i < end; i += BLOCK) {
 		int64_t n = end - i < BLOCK ? end - i : BLOCK;
 
-		load_f32(param, s->param, s->dtype, i, n);
-		load_f32(grad, s->grad, s->dtype, i, n);
+		load_f32(param, p->param, p->dtype, i, n);
+		load_f32(grad, p->grad, p->dtype, i, n);
 		for (int k = 0; k < OPTIMIZER_STATES; k++)
-			state[k] = load_f32(states[k], s->state[k], s->dtype, i, n);
-		block_f32(s, param, grad, state, n);
-		store_f32(s->param, param, s->dtype, i, n);
+			state[k] = load_f32(states[k], p->state[k], p->dtype, i, n);
+		block_f32(s, p->step, param, grad, state, n);
+		store_f32(p->param, param, p->dtype, i, n);
 		if (s->scale != 1)
-			store_f32(s->grad, grad, s->dtype, i, n);
+			store_f32(p->grad, grad, p->dtype, i, n);
 		for (int k = 0; k < OPTIMIZER_STATES; k++)
-			store_f32(s->state[k], state[k], s->dtype, i, n);
+			store_f32(p->state[k], state[k], p->dtype, i, n);
 	}
 }
 
-static int cpu_optimizer(const struct optimizer_step *s)
-{
-	parallel_fn fn = s->dtype == TENSOR_F64 ? range_f64 :
-			 s->dtype == TENSOR_F32 ? range_f32 :
-						  range_reduced_float;
+struct step_list {
+	const struct optimizer_step *step;
+	const struct optimizer_item *items;
+	int64_t nitems;
+};
 
-	parallel_for(0, s->n, 1 << 14, fn, (void *)s);
+/* Elements begin to end of all items together. */
+static void step_range(int64_t begin, int64_t end, void *ctx)
+{
+	const struct step_list *l = ctx;
+
+	FOR_ITEMS(l->items, l->nitems, begin, end, item, from, to) {
+		if (item->dtype == TENSOR_F32)
+			range_f32(l->step, item, from, to);
+		else if (item->dtype == TENSOR_F64)
+			range_f64(l->step, item, from, to);
+		else
+			range_reduced_float(l->step, item, from, to);
+	}
+}
+
+static int cpu_optimizer(const struct optimizer_step *s, const struct optimizer_item *items,
+			 int64_t nitems)
+{
+	struct step_list l = { s, items, nitems };
+
+	parallel_for(0, items_end(items, nitems), GRAIN, step_range, &l);
 	return 0;
 }
 

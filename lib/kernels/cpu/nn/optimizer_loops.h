@@ -1,109 +1,182 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A step for a block of a parameter of type T (no include guard). The includer defines T, SQRT and
- * LOOP(name). g is a copy of the gradient with the sign of maximize and with the weight decay; the
- * tensor of the gradient does not change, except by s->scale.
+ * A step for n elements of a parameter of type T (no include guard): each is read and written once.
+ * The includer defines T, SQRT and LOOP(name). The tensor of the gradient changes by s->scale alone.
  */
 
-static void LOOP(gradient)(const struct optimizer_step *s, T *g, T *grad, T *param, int64_t n)
-{
-	T scale = (T)s->scale, decay = (T)s->weight_decay, shrink = (T)(s->lr * s->weight_decay);
+/* What the loops of all methods need, in type T. */
+struct LOOP(rates) {
+	T sign, decay, keep, lr, eps;
+};
 
-	if (s->scale != 1)
-		IVDEP for (int64_t i = 0; i < n; i++) grad[i] /= scale;
-	IVDEP for (int64_t i = 0; i < n; i++) g[i] = s->maximize ? -grad[i] : grad[i];
-	if (s->weight_decay == 0)
-		return;
-	if (s->decoupled)
-		IVDEP for (int64_t i = 0; i < n; i++) param[i] -= shrink * param[i];
-	else
-		IVDEP for (int64_t i = 0; i < n; i++) g[i] += decay * param[i];
+static struct LOOP(rates) LOOP(rates_of)(const struct optimizer_step *s)
+{
+	return (struct LOOP(rates)){ .sign = s->maximize ? -1 : 1,
+				     .decay = s->decoupled ? 0 : (T)s->weight_decay,
+				     .keep = s->decoupled ? (T)(1 - s->lr * s->weight_decay) : 1,
+				     .lr = (T)s->lr,
+				     .eps = (T)s->eps };
 }
 
-static void LOOP(adam)(const struct optimizer_step *s, const T *g, T *param, T *const *state,
-		       int64_t n)
-{
-	T *mean = state[0], *square = state[1], *greatest = state[2];
-	T size = (T)(s->lr / (1 - pow(s->beta1, s->step)));
-	T root = (T)sqrt(1 - pow(s->beta2, s->step));
-	T beta2 = (T)s->beta2, one1 = (T)(1 - s->beta1), one2 = (T)(1 - s->beta2), eps = (T)s->eps;
+/* The gradient of element i with its sign and weight decay. The condition is the same in all iterations; it keeps
+ * an infinite parameter from making the gradient NaN. */
+#define GRADIENT(r) \
+	((r).decay != 0 ? (r).sign * grad[i] + (r).decay * param[i] : (r).sign * grad[i])
 
-	IVDEP for (int64_t i = 0; i < n; i++)
-	{
-		mean[i] += one1 * (g[i] - mean[i]);
-		square[i] = beta2 * square[i] + one2 * g[i] * g[i];
-	}
+static void LOOP(unscale)(const struct optimizer_step *s, T *grad, int64_t n)
+{
+	T scale = (T)s->scale;
+
+	IVDEP for (int64_t i = 0; i < n; i++) grad[i] /= scale;
+}
+
+static void LOOP(adam)(const struct optimizer_step *s, double step, const T *grad, T *param,
+		       T *const *state, int64_t n)
+{
+	const struct LOOP(rates) r = LOOP(rates_of)(s);
+	T *mean = state[0], *square = state[1], *greatest = state[2];
+	T size = (T)(s->lr / (1 - pow(s->beta1, step)));
+	T root = (T)(1 / sqrt(1 - pow(s->beta2, step)));
+	T beta2 = (T)s->beta2, one1 = (T)(1 - s->beta1), one2 = (T)(1 - s->beta2);
+
 	if (greatest) {
 		IVDEP for (int64_t i = 0; i < n; i++)
 		{
-			bool keep = greatest[i] > square[i] || greatest[i] != greatest[i];
+			T g = GRADIENT(r), m = mean[i] + one1 * (g - mean[i]);
+			T v = beta2 * square[i] + one2 * g * g, top = greatest[i];
 
-			greatest[i] = keep ? greatest[i] : square[i];
+			top = top > v || top != top ? top : v;
+			mean[i] = m;
+			square[i] = v;
+			greatest[i] = top;
+			param[i] = param[i] * r.keep - size * m / (SQRT(top) * root + r.eps);
 		}
-		square = greatest;
+		return;
 	}
 	IVDEP for (int64_t i = 0; i < n; i++)
 	{
-		param[i] -= size * mean[i] / (SQRT(square[i]) / root + eps);
+		T g = GRADIENT(r), m = mean[i] + one1 * (g - mean[i]);
+		T v = beta2 * square[i] + one2 * g * g;
+
+		mean[i] = m;
+		square[i] = v;
+		param[i] = param[i] * r.keep - size * m / (SQRT(v) * root + r.eps);
 	}
 }
 
-static void LOOP(sgd)(const struct optimizer_step *s, T *g, T *param, T *const *state, int64_t n)
+static void LOOP(sgd)(const struct optimizer_step *s, const T *grad, T *param, T *const *state,
+		      int64_t n)
 {
-	T *buffer = state[0], momentum = (T)s->momentum, part = (T)(1 - s->dampening),
-	  lr = (T)s->lr;
+	const struct LOOP(rates) r = LOOP(rates_of)(s);
+	T *buffer = state[0], momentum = (T)s->momentum, part = (T)(1 - s->dampening);
 
-	if (buffer) {
+	if (!buffer) {
+		IVDEP for (int64_t i = 0; i < n; i++) param[i] -= r.lr * GRADIENT(r);
+	} else if (s->first) {
+		T first = r.lr * (1 + (s->nesterov ? momentum : 0));
+
 		IVDEP for (int64_t i = 0; i < n; i++)
 		{
-			buffer[i] = s->first ? g[i] : momentum * buffer[i] + part * g[i];
-			g[i] = s->nesterov ? g[i] + momentum * buffer[i] : buffer[i];
+			T g = GRADIENT(r);
+
+			buffer[i] = g;
+			param[i] -= first * g;
+		}
+	} else {
+		bool nesterov = s->nesterov;
+
+		IVDEP for (int64_t i = 0; i < n; i++)
+		{
+			T g = GRADIENT(r), b = momentum * buffer[i] + part * g;
+
+			buffer[i] = b;
+			param[i] -= r.lr * (nesterov ? g + momentum * b : b);
 		}
 	}
-	IVDEP for (int64_t i = 0; i < n; i++) param[i] -= lr * g[i];
 }
 
-static void LOOP(adagrad)(const struct optimizer_step *s, const T *g, T *param, T *const *state,
-			  int64_t n)
+static void LOOP(adagrad)(const struct optimizer_step *s, double step, const T *grad, T *param,
+			  T *const *state, int64_t n)
 {
-	T *sum = state[0], lr = (T)(s->lr / (1 + (s->step - 1) * s->lr_decay)), eps = (T)s->eps;
+	const struct LOOP(rates) r = LOOP(rates_of)(s);
+	T *sum = state[0], lr = (T)(s->lr / (1 + (step - 1) * s->lr_decay));
 
 	IVDEP for (int64_t i = 0; i < n; i++)
 	{
-		sum[i] += g[i] * g[i];
-		param[i] -= lr * g[i] / (SQRT(sum[i]) + eps);
+		T g = GRADIENT(r), v = sum[i] + g * g;
+
+		sum[i] = v;
+		param[i] -= lr * g / (SQRT(v) + r.eps);
 	}
 }
 
-static void LOOP(block)(const struct optimizer_step *s, T *param, T *grad, T *const *state,
-			int64_t n)
+static void LOOP(rmsprop)(const struct optimizer_step *s, const T *grad, T *param, T *const *state,
+			  int64_t n)
 {
-	T g[BLOCK];
+	const struct LOOP(rates) r = LOOP(rates_of)(s);
+	T *square = state[0], *mean = state[1], *buffer = state[2];
+	T alpha = (T)s->alpha, part = (T)(1 - s->alpha), momentum = (T)s->momentum;
 
-	LOOP(gradient)(s, g, grad, param, n);
+	for (int64_t begin = 0; begin < n; begin += BLOCK) {
+		int64_t end = n - begin < BLOCK ? n : begin + BLOCK;
+		T d[BLOCK], variance[BLOCK];
+
+		IVDEP for (int64_t i = begin; i < end; i++)
+		{
+			T g = GRADIENT(r), v = alpha * square[i] + part * g * g;
+
+			d[i - begin] = g;
+			square[i] = variance[i - begin] = v;
+		}
+		if (mean)
+			IVDEP for (int64_t i = begin; i < end; i++)
+			{
+				T m = mean[i] + part * (d[i - begin] - mean[i]);
+
+				mean[i] = m;
+				variance[i - begin] -= m * m;
+			}
+		IVDEP for (int64_t i = 0; i < end - begin; i++) d[i] /= SQRT(variance[i]) + r.eps;
+		if (buffer)
+			IVDEP for (int64_t i = begin; i < end; i++)
+			{
+				buffer[i] = momentum * buffer[i] + d[i - begin];
+				d[i - begin] = buffer[i];
+			}
+		IVDEP for (int64_t i = begin; i < end; i++) param[i] -= r.lr * d[i - begin];
+	}
+}
+#undef GRADIENT
+
+static void LOOP(block)(const struct optimizer_step *s, double step, T *param, T *grad,
+			T *const *state, int64_t n)
+{
+	if (s->scale != 1)
+		LOOP(unscale)(s, grad, n);
 	switch (s->method) {
 	case OPTIMIZER_ADAM:
-		LOOP(adam)(s, g, param, state, n);
+		LOOP(adam)(s, step, grad, param, state, n);
 		break;
 	case OPTIMIZER_SGD:
-		LOOP(sgd)(s, g, param, state, n);
+		LOOP(sgd)(s, grad, param, state, n);
 		break;
 	case OPTIMIZER_ADAGRAD:
-		LOOP(adagrad)(s, g, param, state, n);
+		LOOP(adagrad)(s, step, grad, param, state, n);
+		break;
+	case OPTIMIZER_RMSPROP:
+		LOOP(rmsprop)(s, grad, param, state, n);
 		break;
 	}
 }
 
-/* Elements begin to end of tensors of this dtype. */
-static void LOOP(range)(int64_t begin, int64_t end, void *ctx)
+/* Elements begin to end of a parameter of this dtype. */
+static void LOOP(range)(const struct optimizer_step *s, const struct optimizer_item *item,
+			int64_t begin, int64_t end)
 {
-	const struct optimizer_step *s = ctx;
+	T *state[OPTIMIZER_STATES], *param = (T *)item->param + begin,
+				    *grad = (T *)item->grad + begin;
 
-	for (int64_t i = begin; i < end; i += BLOCK) {
-		T *state[OPTIMIZER_STATES], *param = (T *)s->param + i, *grad = (T *)s->grad + i;
-
-		for (int k = 0; k < OPTIMIZER_STATES; k++)
-			state[k] = s->state[k] ? (T *)s->state[k] + i : NULL;
-		LOOP(block)(s, param, grad, state, end - i < BLOCK ? end - i : BLOCK);
-	}
+	for (int k = 0; k < OPTIMIZER_STATES; k++)
+		state[k] = item->state[k] ? (T *)item->state[k] + begin : NULL;
+	LOOP(block)(s, item->step, param, grad, state, end - begin);
 }

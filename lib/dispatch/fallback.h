@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Fallbacks for some of the operators. */
+#ifndef TENSOR_FALLBACK_H
+#define TENSOR_FALLBACK_H
+
+#include "dispatch/dispatch.h"
+
+/* As tensor_register_fallback(), for the operators that `chosen` accepts; NULL: all. 0 or -errno. */
+int dispatch_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx,
+			       bool (*chosen)(const struct tensor_op *op));
+
+#endif

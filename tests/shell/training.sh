@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# The training programs: they learn, and training that is saved and continued has the bits of training in one go.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/shell/check.bash
+build=$(realpath "$1")
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+programs="lenet lstm gpt"
+text=/usr/share/common-licenses/GPL-3
+
+available() { [ "$1" != gpt ] || [ -r "$text" ]; }
+
+every_program_learns() {
+	local p
+	for p in $programs resnet; do
+		available "$p" || continue
+		timeout 300 "$build/examples/$p" >"$tmp/$p.out" || { tail -3 "$tmp/$p.out"; return 1; }
+	done
+}
+
+# $1 program, $2 dtype
+resumes() {
+	timeout 100 "$build/examples/$1" 20 "$tmp/$1-one" "$2" | grep '^[0-9]' >"$tmp/one.out" || return 1
+	timeout 100 "$build/examples/$1" 7 "$tmp/$1-two" "$2" | grep '^[0-9]' >"$tmp/two.out" || return 1
+	timeout 100 "$build/examples/$1" 20 "$tmp/$1-two" "$2" | grep '^[0-9]' >>"$tmp/two.out" || return 1
+	[ "$(wc -l <"$tmp/one.out")" = 20 ] && cmp "$tmp/one.out" "$tmp/two.out" &&
+		cmp "$tmp/$1-one.safetensors" "$tmp/$1-two.safetensors" &&
+		cmp "$tmp/$1-one.optim.safetensors" "$tmp/$1-two.optim.safetensors"
+}
+
+resumed_training_has_the_same_bits() {
+	local p
+	for p in $programs; do
+		available "$p" || continue
+		resumes "$p" f32 || { echo "$p"; return 1; }
+	done
+}
+
+a_damaged_checkpoint_is_reported() {
+	echo damaged >"$tmp/bad.safetensors"
+	! "$build/examples/lenet" 3 "$tmp/bad" >/dev/null 2>"$tmp/err" && grep -q "not a safetensors file" "$tmp/err"
+}
+
+every_program_is_short() {
+	local source
+	for source in examples/training/*.c; do
+		[ "$(wc -l <"$source")" -le 80 ] || { echo "$source"; return 1; }
+	done
+}
+
+check_all every_program_learns resumed_training_has_the_same_bits a_damaged_checkpoint_is_reported every_program_is_short

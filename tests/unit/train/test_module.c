@@ -1,0 +1,695 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Modules: names, lists, modes, files, sharing, and wrong use of all of them. */
+#include "train/filled.h"
+#include "files.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct tensor_live_counts before;
+
+static int count_live(void **state)
+{
+	(void)state;
+	tensor_live_counts(&before);
+	return 0;
+}
+
+static int nothing_is_left(void **state)
+{
+	struct tensor_live_counts after;
+
+	(void)state;
+	tensor_live_counts(&after);
+	return after.tensors != before.tensors || after.storages != before.storages;
+}
+
+static tensor *ones(tensor *t, void *ctx)
+{
+	(void)ctx;
+	return tensor_fill_(t, 1);
+}
+
+/* A model with a child in a child, a buffer, and dropout. */
+static tensor *net(tensor_module *m, tensor *x)
+{
+	tensor_module *block = tensor_module_child(m, "layer1.0");
+
+	x = tensor_relu(tensor_module_linear(block, "fc", x, 5));
+	x = tensor_module_batch_norm(block, "bn", x);
+	return tensor_module_linear(m, "out", x, 2);
+}
+
+static tensor *input(void)
+{
+	return filled(TENSOR_INTS(3, 4), 0);
+}
+
+/* ---- names ---- */
+
+static void names_and_order_are_those_of_a_state_dict(void **state)
+{
+	static const char *const names[] = {
+		"scale",
+		"layer1.0.fc.weight",
+		"layer1.0.fc.bias",
+		"layer1.0.bn.weight",
+		"layer1.0.bn.bias",
+		"layer1.0.bn.running_mean",
+		"layer1.0.bn.running_var",
+		"layer1.0.bn.num_batches_tracked",
+		"out.weight",
+		"out.bias",
+	};
+	tensor_module *m = tensor_module_new(F64);
+	const struct tensor_named *named;
+	tensor_list list;
+
+	(void)state;
+	tensor_scope {
+		ok(net(m, input()));
+		ok(tensor_module_parameter(m, "scale", TENSOR_INTS(2), NULL, NULL));
+	}
+	assert_int_equal(tensor_module_named(m, TENSOR_MODULE_PARAMETERS | TENSOR_MODULE_BUFFERS,
+					     &named),
+			 10);
+	for (int i = 0; i < 10; i++)
+		assert_string_equal(named[i].name, names[i]);
+	assert_int_equal(tensor_module_named(m, TENSOR_MODULE_BUFFERS, &named), 3);
+	assert_int_equal(tensor_module_named(tensor_module_child(m, "layer1"),
+					     TENSOR_MODULE_PARAMETERS, &named),
+			 4);
+	assert_string_equal(named[3].name, "0.bn.bias");
+	list = tensor_module_parameters(m);
+	assert_int_equal(list.len, 7);
+	assert_ptr_equal(list.data[0], tensor_module_get(m, "scale"));
+	assert_int_equal(tensor_module_numel(m), 2 + 20 + 5 + 5 + 5 + 10 + 2);
+	tensor_module_free(m);
+}
+
+static void a_name_is_made_once_and_kept_out_of_scopes(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+	tensor *first, *again;
+
+	(void)state;
+	tensor_scope
+		first = ok(tensor_module_parameter(m, "a.b", TENSOR_INTS(2, 3), ones, NULL));
+	tensor_scope
+		again = ok(tensor_module_parameter(m, "a.b", TENSOR_INTS(2, 3), NULL, NULL));
+	assert_ptr_equal(first, again);
+	assert_values(first, 0, 1, 1, 1, 1, 1, 1);
+	assert_ptr_equal(tensor_module_get(m, "a.b"), first);
+	assert_ptr_equal(tensor_module_get(tensor_module_child(m, "a"), "b"), first);
+	tensor_module_free(m);
+}
+
+static void a_parameter_requires_a_gradient_in_every_mode(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	(void)state;
+	tensor_no_grad
+		ok(tensor_module_parameter(m, "a", TENSOR_INTS(2), ones, NULL));
+	tensor_inference_mode ok(tensor_module_parameter(m, "b", TENSOR_INTS(2), ones, NULL));
+	for (int i = 0; i < 2; i++) {
+		tensor *t = tensor_module_get(m, i ? "b" : "a");
+
+		assert_true(tensor_requires_grad(t) && tensor_is_leaf(t) &&
+			    !tensor_is_inference(t));
+	}
+	assert_false(tensor_requires_grad(
+		ok(tensor_module_buffer(m, "c", TENSOR_INTS(2), TENSOR_I64, NULL, NULL))));
+	tensor_module_free(m);
+}
+
+static void options_of_the_tree_are_those_of_its_tensors(void **state)
+{
+	tensor_module *m = tensor_module_new(SHAREABLE(TENSOR_BF16));
+	tensor *t = ok(tensor_module_parameter(m, "a", TENSOR_INTS(2), ones, NULL));
+	struct tensor_buffer_info info = { .size = sizeof(info) };
+
+	(void)state;
+	assert_int_equal(tensor_dtype(t), TENSOR_BF16);
+	assert_done(tensor_buffer_info(t, &info));
+	tensor_module_free(m);
+	assert_fails(tensor_module_new(I64), EINVAL, "floating");
+	assert_fails(tensor_module_new(TENSOR_OPTIONS(.layout = TENSOR_SPARSE_COO)), EINVAL,
+		     "strided");
+	assert_fails(tensor_module_new(OF(200)), EINVAL, "floating");
+}
+
+static tensor *broken(tensor *t, void *ctx)
+{
+	(void)t;
+	(void)ctx;
+	return NULL;
+}
+
+static void wrong_names_fail(void **state)
+{
+	static const char *const empty[] = { "", ".", ".a", "a.", "a..b" };
+	tensor_module *m = tensor_module_new(F64);
+	const struct tensor_named *named;
+	char path[1200];
+
+	(void)state;
+	ok(tensor_module_parameter(m, "p", TENSOR_INTS(2), NULL, NULL));
+	ok(tensor_module_buffer(m, "b", TENSOR_INTS(2), 0, NULL, NULL));
+	assert_non_null(tensor_module_child(m, "c"));
+	assert_fails(tensor_module_child(m, NULL), EINVAL, "NULL");
+	assert_fails(tensor_module_child(NULL, "a"), EINVAL, "NULL");
+	for (size_t i = 0; i < ARRAY_SIZE(empty); i++)
+		assert_fails(tensor_module_child(m, empty[i]), EINVAL, "empty name");
+	assert_fails(tensor_module_child(m, "a\xff"), EINVAL, "UTF-8");
+	assert_fails(tensor_module_child(m, "p"), EEXIST, "'p' is a parameter");
+	assert_fails(tensor_module_child(m, "b.x"), EEXIST, "'b' is a buffer");
+	assert_fails(tensor_module_buffer(m, "p", TENSOR_INTS(2), 0, NULL, NULL), EEXIST,
+		     "'p' is a parameter");
+	assert_fails(tensor_module_parameter(m, "c", TENSOR_INTS(2), NULL, NULL), EEXIST,
+		     "'c' is a child");
+	assert_fails(tensor_module_parameter(m, "p", TENSOR_INTS(3), NULL, NULL), EINVAL,
+		     "'p' must be [3], the module has [2]");
+	assert_fails(tensor_module_parameter(m, "q", TENSOR_INTS(-3), NULL, NULL), EINVAL, "");
+	assert_fails(tensor_module_parameter(m, "q", (tensor_ints){ NULL, 3 }, NULL, NULL), EINVAL,
+		     "sizes");
+	assert_fails(tensor_module_parameter(m, "q", (tensor_ints){ NULL, 17 }, NULL, NULL), EINVAL,
+		     "sizes");
+	assert_fails(tensor_module_parameter(m, "q", TENSOR_INTS(3), broken, NULL), EINVAL,
+		     "initialiser");
+	assert_fails(tensor_module_parameter(NULL, "q", TENSOR_INTS(3), NULL, NULL), EINVAL, "");
+	assert_fails(tensor_module_get(m, "q"), ENOENT, "'q'");
+	assert_fails(tensor_module_get(m, "c"), ENOENT, "'c'");
+	assert_fails(tensor_module_get(m, ""), ENOENT, "");
+	assert_fails(tensor_module_get(m, NULL), EINVAL, "");
+	assert_fails(tensor_module_get(NULL, "a"), EINVAL, "");
+	memset(path, 'x', sizeof(path));
+	for (size_t i = 1; i < sizeof(path); i += 2)
+		path[i] = '.';
+	path[sizeof(path) - 1] = '\0';
+	assert_fails(tensor_module_child(m, path), ENAMETOOLONG, "512");
+	assert_int_equal(tensor_module_named(m, TENSOR_MODULE_PARAMETERS, &named), 1);
+	assert_fails(tensor_module_named(m, 0, &named), EINVAL, "0x0");
+	assert_fails(tensor_module_named(m, 4, &named), EINVAL, "0x4");
+	assert_fails(tensor_module_named(m, 1, NULL), EINVAL, "NULL");
+	assert_fails(tensor_module_named(NULL, 1, &named), EINVAL, "NULL");
+	assert_int_equal(tensor_module_parameters(NULL).len, 0);
+	tensor_module_free(tensor_module_child(m, "c"));
+	assert_contains(tensor_last_error()->text, "'c' is a child, which its tree frees");
+	tensor_module_free(m);
+	tensor_module_free(NULL);
+}
+
+/* A hundred thousand names cost linear time, and the longest path no recursion. */
+static void large_trees_work(void **state)
+{
+	tensor_module *m = tensor_module_new(F32), *c = m;
+	double start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+	char name[32];
+
+	(void)state;
+	for (int i = 0; i < 100000; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		assert_non_null(tensor_module_child(m, name));
+	}
+	for (int i = 0; i < 256; i++)
+		assert_non_null(c = tensor_module_child(c, "x"));
+	assert_fails(tensor_module_child(c, "x"), ENAMETOOLONG, "");
+	ok(tensor_module_parameter(tensor_module_child(m, "p99999"), "w", TENSOR_INTS(1), NULL,
+				   NULL));
+	assert_int_equal(tensor_module_numel(m), 1);
+	tensor_module_free(m);
+	assert_true(seconds_of(CLOCK_PROCESS_CPUTIME_ID) - start < 5);
+}
+
+/* ---- layers ---- */
+
+static void another_call_of_a_layer_must_have_the_same_options(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		tensor *x = input(), *image = filled(TENSOR_INTS(1, 2, 5, 5), 0);
+
+		ok(tensor_module_linear(m, "l", x, 5));
+		assert_fails(tensor_module_linear(m, "l", x, 6), EINVAL,
+			     "'l' was made with out 5, not 6");
+		assert_fails(tensor_module_linear(m, "l", tensor_t(x), 5), EINVAL,
+			     "'l' was made with in 4, not 3");
+		assert_fails(tensor_module_linear(m, "l", x, 5, .no_bias = true), EINVAL, "bias");
+		assert_fails(tensor_module_layer_norm(m, "l", x), EINVAL,
+			     "'l' is a layer of module_linear");
+		ok(tensor_module_conv2d(m, "c", image, 3, 3));
+		assert_fails(tensor_module_conv2d(m, "c", image, 3, 3, .stride = 2), EINVAL,
+			     "stride[0] 1, not 2");
+		assert_fails(tensor_module_conv2d(m, "c", image, 3, 0,
+						  .kernels = TENSOR_INTS(3, 4)),
+			     EINVAL, "kernel[1] 3, not 4");
+		ok(tensor_module_layer_norm(m, "n", x));
+		assert_fails(tensor_module_layer_norm(m, "n", x, .eps = 1e-6), EINVAL,
+			     "eps 1e-05, not 1e-06");
+		assert_int_equal(tensor_module_numel(m), 25 + 57 + 8);
+	}
+	tensor_module_free(m);
+}
+
+static void hostile_arguments_of_layers_fail(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+	struct tensor_rnn_state half = { NULL, NULL };
+	tensor *none = NULL;
+
+	(void)state;
+	tensor_scope {
+		tensor *x = input(), *x3 = filled(TENSOR_INTS(2, 3, 4), 0),
+		       *scalar = tensor_select(tensor_select(x, 0, 0), 0, 0);
+
+		assert_fails(tensor_module_linear(NULL, "a", x, 2), EINVAL, "NULL");
+		assert_fails(tensor_module_linear(m, NULL, x, 2), EINVAL, "NULL");
+		assert_fails(tensor_module_linear(m, "a", NULL, 2), EINVAL, "NULL");
+		assert_fails(tensor_module_linear(m, "a", tensor_none, 2), EINVAL, "");
+		assert_fails(tensor_module_linear(m, "a", scalar, 2), EINVAL, "dimensions");
+		assert_fails(tensor_module_linear(m, "a", x, -1), EINVAL, "at least 0");
+		assert_fails(tensor_module_linear(m, "a", x, INT64_MAX), EOVERFLOW, "");
+		assert_fails(tensor_module_linear(m, "", x, 2), EINVAL, "empty");
+		assert_fails(tensor_module_embedding(m, "a", x, -1, 2), EINVAL, "num");
+		assert_fails(tensor_module_embedding(m, "a", x, 3, 2, .padding = true,
+						     .padding_idx = 3),
+			     EINVAL, "no row");
+		assert_fails(tensor_module_conv2d(m, "a", x, 2, 3), EINVAL, "3 or 4 dimensions");
+		assert_fails(tensor_module_conv2d(m, "a", x3, 2, 0), EINVAL, "kernel");
+		assert_fails(tensor_module_conv2d(m, "a", x3, 0, 3), EINVAL, "out");
+		assert_fails(tensor_module_conv2d(m, "a", x3, 2, 2, .groups = 3), EINVAL, "groups");
+		assert_fails(tensor_module_conv2d(m, "a", x3, 2, 2, .groups = -1), EINVAL,
+			     "groups");
+		assert_fails(tensor_module_conv2d(m, "a", x3, 2, 2, .stride = -1), EINVAL,
+			     "stride");
+		assert_fails(tensor_module_conv2d(m, "a", x3, 2, 2, .strides = TENSOR_INTS(1)),
+			     EINVAL, "strides has 1 numbers");
+		assert_fails(tensor_module_batch_norm(m, "a", scalar), EINVAL, "[n, c");
+		assert_fails(tensor_module_instance_norm(m, "a", x), EINVAL, "[n, c");
+		assert_fails(tensor_module_group_norm(m, "a", x, 0), EINVAL, "0 groups");
+		assert_fails(tensor_module_group_norm(m, "a", x, 3), EINVAL, "3 groups");
+		assert_fails(tensor_module_layer_norm(m, "a", x, .dims = 3), EINVAL, ".dims is 3");
+		assert_fails(tensor_module_layer_norm(m, "a", x, .dims = -1), EINVAL,
+			     ".dims is -1");
+		assert_fails(tensor_module_lstm(m, "a", scalar, 3), EINVAL, "2 or 3");
+		assert_fails(tensor_module_lstm(m, "a", x3, 0), EINVAL, "hidden");
+		assert_fails(tensor_module_lstm(m, "a", x3, 3, .layers = INT64_MAX), EINVAL, "");
+		assert_fails(tensor_module_lstm(m, "a", x3, 3, .dropout = NAN), EINVAL, "dropout");
+		half.h = x3;
+		assert_fails(tensor_module_lstm(m, "a", x3, 3, .state = &half), EINVAL, "only one");
+		assert_null(half.h);
+		half.h = x3;
+		half.c = x3;
+		assert_fails(tensor_module_lstm(m, "wrong", x3, 3, .state = &half), EINVAL, "");
+		assert_null(half.h);
+		assert_null(half.c);
+		assert_fails(tensor_module_multi_head_attention(m, "a", x, x, x, 3), EINVAL,
+			     "3 heads");
+		assert_fails(tensor_module_multi_head_attention(m, "a", x, x, x3, 2), EINVAL,
+			     "2 or 3");
+		assert_fails(tensor_module_multi_head_attention(m, "a", x, NULL, x, 2), EINVAL, "");
+		assert_null(tensor_module_multi_head_attention(m, "b", x, x, x, 2, .mask = &none));
+		assert_null(tensor_module_multi_head_attention(m, "b", x, x, x, 2,
+							       .key_padding = &none));
+		assert_fails(tensor_module_multi_head_attention(m, "b", x, x, x, 2,
+								.key_padding = &x),
+			     EINVAL, "key_padding");
+		assert_fails(tensor_module_transformer_block(m, "t", x3, 2, .activation = 9),
+			     EINVAL, "activation 9");
+		assert_fails(tensor_module_transformer_block(m, "t", scalar, 2), EINVAL, "");
+		/* A call that failed does not determine the options. */
+		ok(tensor_module_linear(m, "a", x, 2));
+		assert_fails(tensor_module_linear(m, "c", tensor_to(x, F32), 2), EINVAL, "");
+	}
+	tensor_module_free(m);
+}
+
+/* ---- modes ---- */
+
+static void modes_apply_to_all_below_and_later(void **state)
+{
+	tensor_module *m = tensor_module_new(F64), *child = tensor_module_child(m, "layer1.0");
+
+	(void)state;
+	tensor_scope {
+		tensor *y = ok(net(m, input()));
+
+		assert_done(tensor_backward(tensor_sum(y)));
+		assert_non_null(tensor_grad(tensor_module_get(m, "out.weight")));
+		assert_done(tensor_module_zero_grad(m));
+		assert_null(tensor_grad(tensor_module_get(m, "out.weight")));
+		assert_done(tensor_module_set_requires_grad(child, false));
+		assert_false(tensor_requires_grad(tensor_module_get(m, "layer1.0.fc.weight")));
+		assert_true(tensor_requires_grad(tensor_module_get(m, "out.weight")));
+		assert_false(tensor_requires_grad(
+			ok(tensor_module_parameter(child, "new.w", TENSOR_INTS(1), NULL, NULL))));
+		assert_true(tensor_module_is_training(child));
+		assert_done(tensor_module_train(m, false));
+		assert_false(tensor_module_is_training(child));
+		assert_false(tensor_module_is_training(tensor_module_child(child, "later")));
+		assert_false(tensor_module_is_training(NULL));
+	}
+	assert_fails(tensor_module_train(NULL, true), EINVAL, "NULL");
+	assert_fails(tensor_module_zero_grad(NULL), EINVAL, "NULL");
+	assert_fails(tensor_module_set_requires_grad(NULL, true), EINVAL, "NULL");
+	tensor_module_free(m);
+}
+
+static void conversion_replaces_all_tensors_or_none(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		ok(net(m, input()));
+		assert_done(tensor_backward(tensor_sum(net(m, input()))));
+		tensor *weight = tensor_module_get(m, "out.weight");
+
+		assert_done(tensor_module_to(m, F64));
+		assert_ptr_equal(tensor_module_get(m, "out.weight"), weight);
+		assert_done(tensor_module_to(m, F32));
+		assert_int_equal(tensor_dtype(tensor_module_get(m, "out.weight")), TENSOR_F32);
+		assert_int_equal(tensor_dtype(tensor_grad(tensor_module_get(m, "out.weight"))),
+				 TENSOR_F32);
+		assert_true(tensor_requires_grad(tensor_module_get(m, "out.weight")));
+		assert_int_equal(
+			tensor_dtype(tensor_module_get(m, "layer1.0.bn.num_batches_tracked")),
+			TENSOR_I64);
+		ok(net(m, tensor_to(input(), F32)));
+		assert_int_equal(tensor_dtype(ok(tensor_module_parameter(m, "new", TENSOR_INTS(1),
+									 NULL, NULL))),
+				 TENSOR_F32);
+		assert_fails(tensor_module_to(m, I64), EINVAL, "floating");
+		assert_fails(tensor_module_to(m, OF(99)), EINVAL, "floating");
+		assert_fails(tensor_module_to(NULL, F32), EINVAL, "NULL");
+		assert_fails(tensor_module_to(m, TENSOR_OPTIONS(.device = { TENSOR_PRIVATE, 77 })),
+			     ENODEV, "");
+		assert_int_equal(tensor_dtype(tensor_module_get(m, "out.weight")), TENSOR_F32);
+	}
+	tensor_module_free(m);
+}
+
+static void tied_parameters_are_one_tensor(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+	const struct tensor_named *named;
+
+	(void)state;
+	tensor_scope {
+		tensor *ids = tensor_zeros(TENSOR_INTS(3), I64);
+		tensor *x = tensor_module_embedding(m, "emb", ids, 7, 4);
+
+		assert_done(tensor_module_tie(m, "head.weight", "emb.weight"));
+		assert_done(tensor_module_tie(m, "third", "head.weight"));
+		assert_done(tensor_backward(
+			tensor_sum(tensor_module_linear(m, "head", x, 7, .no_bias = true))));
+		assert_ptr_equal(tensor_module_get(m, "head.weight"),
+				 tensor_module_get(m, "emb.weight"));
+		assert_ptr_equal(tensor_module_get(m, "third"), tensor_module_get(m, "emb.weight"));
+		assert_int_equal(tensor_module_numel(m), 28);
+		assert_int_equal(tensor_module_parameters(m).len, 1);
+		assert_int_equal(tensor_module_parameters(tensor_module_child(m, "head")).len, 1);
+		assert_int_equal(tensor_module_named(m, 1, &named), 3);
+		assert_done(tensor_module_to(m, F32));
+		assert_int_equal(tensor_dtype(tensor_module_get(m, "head.weight")), TENSOR_F32);
+		assert_fails(tensor_module_tie(m, "head.weight", "emb.weight"), EEXIST,
+			     "'head.weight' is a parameter");
+		assert_fails(tensor_module_tie(m, "a", "nothing"), ENOENT, "nothing");
+		assert_fails(tensor_module_tie(m, NULL, "emb.weight"), EINVAL, "");
+		assert_fails(tensor_module_tie(m, "a", NULL), ENOENT, "");
+		assert_fails(tensor_module_tie(NULL, "a", "b"), EINVAL, "");
+	}
+	tensor_module_free(m);
+}
+
+/* A forked process adds to a shared parameter. */
+static void shared_memory_is_that_of_a_child_process(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+	int status = 1;
+	pid_t pid;
+
+	(void)state;
+	tensor_scope
+		ok(tensor_module_parameter(m, "w", TENSOR_INTS(2), ones, NULL));
+	if (tensor_module_share_memory(m) < 0)
+		skip();
+	pid = fork();
+	if (!pid) {
+		tensor *t = tensor_module_get(m, "w");
+		double *v = tensor_mutable_data(t);
+
+		v[1] = 5;
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_values(tensor_module_get(m, "w"), 0, 1, 5);
+	assert_fails(tensor_module_share_memory(NULL), EINVAL, "NULL");
+	tensor_module_free(m);
+}
+
+/* ---- files ---- */
+
+static const char path[] = "module.safetensors";
+
+static tensor_module *trained(int seed)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	tensor_manual_seed(seed);
+	tensor_scope
+		ok(net(m, input()));
+	return m;
+}
+
+static void assert_equal_state(tensor_module *a, tensor_module *b)
+{
+	const struct tensor_named *x, *y;
+	int64_t n = tensor_module_named(a, 3, &x);
+
+	assert_int_equal(tensor_module_named(b, 3, &y), n);
+	for (int64_t i = 0; i < n; i++) {
+		assert_string_equal(x[i].name, y[i].name);
+		assert_same(x[i].t, y[i].t);
+	}
+}
+
+static void a_file_restores_the_state_before_or_after_the_first_call(void **state)
+{
+	tensor_module *m = trained(1), *after = trained(2), *first = tensor_module_new(F64);
+	const struct tensor_named *names;
+	tensor *weight = tensor_module_get(after, "out.weight");
+
+	(void)state;
+	assert_done(tensor_module_save(m, path));
+	assert_done(tensor_module_load(after, path, TENSOR_LOAD_STRICT));
+	assert_ptr_equal(tensor_module_get(after, "out.weight"), weight);
+	assert_equal_state(m, after);
+	assert_done(tensor_module_check_loaded(after));
+
+	assert_done(tensor_module_load(first, path, 0));
+	assert_int_equal(tensor_module_unexpected(first, &names), 9);
+	assert_fails(tensor_module_check_loaded(first), ENOENT,
+		     "9 names of the file were not used");
+	tensor_module_train(first, false);
+	tensor_scope
+		ok(net(first, input()));
+	assert_done(tensor_module_check_loaded(first));
+	assert_equal_state(m, first);
+	tensor_module_free(m);
+	tensor_module_free(after);
+	tensor_module_free(first);
+}
+
+static void names_without_a_counterpart_are_reported(void **state)
+{
+	tensor_module *m = trained(1), *other = tensor_module_new(F64);
+	const struct tensor_named *names;
+
+	(void)state;
+	tensor_scope {
+		ok(tensor_module_linear(other, "out", filled(TENSOR_INTS(1, 5), 0), 2));
+		ok(tensor_module_parameter(other, "extra", TENSOR_INTS(1), NULL, NULL));
+	}
+	assert_done(tensor_module_save(m, path));
+	assert_fails(tensor_module_load(other, path, TENSOR_LOAD_STRICT), ENOENT, "has no");
+	assert_fails(tensor_module_check_loaded(other), ENOENT,
+		     "3 names were not in it (extra, ...)");
+	assert_done(tensor_module_load(other, path, 0));
+	assert_int_equal(tensor_module_missing(other, &names), 1);
+	assert_string_equal(names[0].name, "extra");
+	assert_int_equal(tensor_module_unexpected(other, &names), 7);
+	assert_same(tensor_module_get(other, "out.weight"), tensor_module_get(m, "out.weight"));
+	tensor_module_free(m);
+	tensor_module_free(other);
+}
+
+static int save_named(const char *name, tensor *t)
+{
+	return tensor_save_safetensors(path, &(struct tensor_named){ name, t }, 1, NULL, 0);
+}
+
+/* The end of an error text is not cut off by a long path. */
+static void long_paths_leave_room_in_error_texts(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+	char name[TENSOR_MODULE_PATH + 1];
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	ok(tensor_module_parameter(m, name, TENSOR_INTS(2), NULL, NULL));
+	assert_fails(tensor_module_parameter(m, name, TENSOR_INTS(3), NULL, NULL), EINVAL,
+		     "must be [3], the module has [2]");
+	tensor_module_free(m);
+}
+
+static void wrong_files_change_nothing(void **state)
+{
+	tensor_module *m = trained(1), *copy = trained(1), *fresh = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		tensor *t = tensor_ones(TENSOR_INTS(2, 6), F64);
+
+		assert_done(save_named("out.weight", t));
+		assert_fails(tensor_module_load(m, path, 0), EINVAL,
+			     "'out.weight' is [2, 5], the file has [2, 6]");
+		assert_done(save_named("out.weight", tensor_ones(TENSOR_INTS(2, 5), F32)));
+		assert_fails(tensor_module_load(m, path, 0), EINVAL, "is f64, the file has f32");
+		assert_done(save_named("out", t));
+		assert_fails(tensor_module_load(m, path, 0), EINVAL, "'out' is a child");
+		assert_done(save_named("out.weight.x", t));
+		assert_fails(tensor_module_load(m, path, 0), EEXIST, "'out.weight' is a parameter");
+		assert_done(save_named("a..b", t));
+		assert_fails(tensor_module_load(m, path, 0), EINVAL, "empty name");
+		assert_fails(tensor_module_load(m, "/nonexistent/x", 0), ENOENT, "");
+		assert_fails(tensor_module_load(m, NULL, 0), EINVAL, "");
+		assert_fails(tensor_module_load(m, path, 8), EINVAL, "0x8");
+		assert_fails(tensor_module_load(NULL, path, 0), EINVAL, "NULL");
+		assert_fails(tensor_module_save(NULL, path), EINVAL, "NULL");
+		assert_fails(tensor_module_save(m, "/nonexistent/x"), ENOENT, "");
+		/* "a" and "a.b" cannot both be names of one tree. */
+		assert_done(tensor_save_safetensors(
+			path, (struct tensor_named[]){ { "a", t }, { "a.b", t } }, 2, NULL, 0));
+		assert_fails(tensor_module_load(fresh, path, 0), EINVAL, "'a' is a child");
+		assert_equal_state(m, copy);
+		/* Before the first call: found at the first call. */
+		assert_done(save_named("l.weight", t));
+		assert_done(tensor_module_load(fresh, path, 0));
+		assert_fails(tensor_module_linear(fresh, "l", t, 3), EINVAL,
+			     "'l.weight' must be [3, 6], the file has [2, 6]");
+		ok(tensor_module_linear(fresh, "l", t, 2));
+	}
+	tensor_module_free(m);
+	tensor_module_free(copy);
+	tensor_module_free(fresh);
+}
+
+static void a_file_may_be_loaded_in_inference_mode(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		assert_done(save_named("l.weight", tensor_ones(TENSOR_INTS(2, 4), F64)));
+		tensor_inference_mode
+		{
+			assert_done(tensor_module_load(m, path, 0));
+			ok(tensor_module_linear(m, "l", input(), 2, .no_bias = true));
+			assert_done(tensor_module_to(m, F32));
+		}
+		assert_true(tensor_requires_grad(tensor_module_get(m, "l.weight")));
+		assert_done(tensor_backward(tensor_sum(ok(tensor_module_linear(
+			m, "l", tensor_to(input(), F32), 2, .no_bias = true)))));
+	}
+	tensor_module_free(m);
+}
+
+static void a_cast_is_requested(void **state)
+{
+	tensor_module *m = trained(1), *fresh = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		assert_done(save_named("out.weight", tensor_ones(TENSOR_INTS(2, 5), F32)));
+		assert_done(tensor_module_load(m, path, TENSOR_LOAD_CAST));
+		assert_values(tensor_sum(tensor_module_get(m, "out.weight")), 0, 10);
+		assert_int_equal(tensor_dtype(tensor_module_get(m, "out.weight")), TENSOR_F64);
+		assert_done(tensor_module_load(fresh, path, TENSOR_LOAD_CAST));
+		ok(tensor_module_linear(fresh, "out", filled(TENSOR_INTS(1, 5), 0), 2));
+		assert_values(tensor_sum(tensor_module_get(fresh, "out.weight")), 0, 10);
+		assert_true(tensor_requires_grad(tensor_module_get(fresh, "out.weight")));
+	}
+	tensor_module_free(m);
+	tensor_module_free(fresh);
+}
+
+static void parts_of_a_model_may_be_in_several_files(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		assert_done(save_named("out.weight", tensor_ones(TENSOR_INTS(2, 5), F64)));
+		assert_done(tensor_module_load(m, path, 0));
+		assert_done(save_named("out.bias", tensor_ones(TENSOR_INTS(2), F64)));
+		assert_done(tensor_module_load(m, path, 0));
+		assert_values(
+			ok(tensor_module_linear(m, "out", tensor_ones(TENSOR_INTS(5), F64), 2)), 0,
+			6, 6);
+		assert_done(tensor_module_check_loaded(m));
+	}
+	tensor_module_free(m);
+}
+
+/* Either name of a tied parameter is enough. */
+static void a_file_may_have_one_name_of_a_tied_parameter(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		ok(tensor_module_parameter(m, "a", TENSOR_INTS(2), NULL, NULL));
+		assert_done(tensor_module_tie(m, "b", "a"));
+		assert_done(save_named("b", tensor_ones(TENSOR_INTS(2), F64)));
+		assert_done(tensor_module_load(m, path, TENSOR_LOAD_STRICT));
+		assert_values(tensor_module_get(m, "a"), 0, 1, 1);
+		assert_done(tensor_module_check_loaded(m));
+	}
+	tensor_module_free(m);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, count_live, nothing_is_left)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(names_and_order_are_those_of_a_state_dict),
+		T(a_name_is_made_once_and_kept_out_of_scopes),
+		T(a_parameter_requires_a_gradient_in_every_mode),
+		T(options_of_the_tree_are_those_of_its_tensors),
+		T(wrong_names_fail),
+		T(large_trees_work),
+		T(another_call_of_a_layer_must_have_the_same_options),
+		T(hostile_arguments_of_layers_fail),
+		T(modes_apply_to_all_below_and_later),
+		T(conversion_replaces_all_tensors_or_none),
+		T(tied_parameters_are_one_tensor),
+		T(shared_memory_is_that_of_a_child_process),
+		T(a_file_restores_the_state_before_or_after_the_first_call),
+		T(names_without_a_counterpart_are_reported),
+		T(long_paths_leave_room_in_error_texts),
+		T(wrong_files_change_nothing),
+		T(a_file_may_be_loaded_in_inference_mode),
+		T(a_cast_is_requested),
+		T(parts_of_a_model_may_be_in_several_files),
+		T(a_file_may_have_one_name_of_a_tied_parameter),
+	};
+
+	return cmocka_run_group_tests_name("module", tests, make_folder, remove_folder);
+}
