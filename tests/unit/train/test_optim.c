@@ -400,6 +400,55 @@ static void state_is_enumerated_and_replaced(void **state)
 	}
 }
 
+/* 90,000 state tensors: enumerating, saving and loading take time that is linear in their number. */
+static void many_parameters_are_saved_and_loaded(void **state)
+{
+	enum { MANY = 30000 };
+	tensor **p = malloc(MANY * sizeof(*p));
+
+	tensor_scope {
+		tensor *grad = ok(tensor_ones(TENSOR_SHAPE(1), F32));
+		struct tensor_named last;
+		tensor_optim *o;
+
+		for (int i = 0; i < MANY; i++) {
+			p[i] = leaf(ok(tensor_ones(TENSOR_SHAPE(1), F32)));
+			assert_done(tensor_set_grad(p[i], grad));
+		}
+		o = tensor_optim_new((tensor_list){ p, MANY }, TENSOR_ADAM());
+		assert_done(tensor_optim_step(o));
+		assert_int_equal(tensor_optim_state_count(o), 3 * MANY);
+		assert_done(tensor_optim_save(o, "many.safetensors"));
+		assert_done(tensor_optim_load(o, "many.safetensors"));
+		assert_done(tensor_optim_state_at(o, 3 * MANY - 1, &last));
+		assert_string_equal(last.name, "0.29999.step");
+		assert_done(tensor_optim_state_at(o, 0, &last));
+		assert_string_equal(last.name, "0.0.exp_avg");
+		assert_fails(tensor_optim_state_at(o, 3 * MANY, &last), ERANGE, "no state");
+		assert_fails(tensor_optim_state_at(o, -1, &last), ERANGE, "no state");
+		tensor_optim_free(o);
+	}
+	free(p);
+}
+
+static void no_parameters_are_no_error(void **state)
+{
+	tensor_optim *o = tensor_optim_new((tensor_list){ NULL, 0 }, TENSOR_ADAM());
+	tensor_ema *e = tensor_ema_new((tensor_list){ NULL, 0 }, 0.9);
+
+	assert_non_null(o);
+	assert_non_null(e);
+	assert_done(tensor_optim_step(o));
+	assert_done(tensor_optim_zero_grad(o));
+	assert_done(tensor_optim_save(o, "none.safetensors"));
+	assert_done(tensor_optim_load(o, "none.safetensors"));
+	assert_done(tensor_ema_update(e));
+	assert_done(tensor_ema_swap(e));
+	assert_done(tensor_clip_grad_value_((tensor_list){ NULL, 0 }, 1));
+	tensor_optim_free(o);
+	tensor_ema_free(e);
+}
+
 static void files_of_other_optimizers_are_refused(void **state)
 {
 	const char *path = "other.safetensors";
@@ -515,6 +564,8 @@ int main(void)
 		cmocka_unit_test(complex_parameters_are_pairs_of_reals),
 		cmocka_unit_test(threads_give_the_same_bits),
 		cmocka_unit_test(state_is_enumerated_and_replaced),
+		cmocka_unit_test(many_parameters_are_saved_and_loaded),
+		cmocka_unit_test(no_parameters_are_no_error),
 		cmocka_unit_test(files_of_other_optimizers_are_refused),
 		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(sparse_gradients_are_refused),
