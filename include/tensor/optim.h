@@ -192,7 +192,8 @@ int tensor_plateau_step(tensor_plateau *p, tensor_optim *o, double measure);
 
 /*
  * Multiply the gradients by max_norm / (norm + 1e-6) if that is less than 1, where the norm is that of all elements
- * together, of order norm_type: 1, 2, infinity or another number above 0. Parameters without a gradient are skipped.
+ * together, of order norm_type: 1, 2, infinity or another number above 0. Parameters without a gradient are skipped;
+ * each is given once.
  * *norm is the norm before; NULL to ignore it. With error_if_nonfinite, a norm that is not finite is EDOM and
  * nothing is changed. 0 or -errno.
  */

@@ -87,6 +87,8 @@ TENSOR_EXPORT int tensor_ema_update(tensor_ema *e)
 	if (e->swapped)
 		return tensor_fail(EBUSY,
 				   "ema_update: the parameters have the values of the averages");
+	if (!e->n)
+		return 0;
 	guard = tensor_grad_enter(false);
 	err = call__list_lerp_((tensor_list){ e->t + e->n, e->n }, (tensor_list){ e->t, e->n },
 			       1 - e->decay);

@@ -28,7 +28,8 @@ static int check_unique(const char *caller, tensor_optim *o, tensor_list params)
 	sorted = malloc((size_t)(all + 1) * sizeof(*sorted));
 	if (!sorted)
 		return tensor_fail(ENOMEM, "%s: no memory", caller);
-	memcpy(sorted, params.data, (size_t)n * sizeof(*sorted));
+	if (n)
+		memcpy(sorted, params.data, (size_t)n * sizeof(*sorted));
 	for (int i = 0; i < o->ngroups; i++)
 		for (int64_t k = 0; k < o->groups[i].n; k++)
 			sorted[n++] = o->groups[i].params[k].t;

@@ -22,13 +22,21 @@ struct optim_group {
 	int64_t n;
 };
 
+/* State tensor i, so that the next one is found without a search. Invalid after a change of the state. */
+struct optim_cursor {
+	bool valid;
+	int group, slot;
+	int64_t i, param;
+};
+
 struct tensor_optim {
 	struct optim_group *groups;
 	int ngroups;
 	int64_t most; /* parameters of the largest group */
 	/* Space for the lists of one call: parameters, gradients, states; OPTIM_LISTS * most. */
 	tensor **lists;
-	char name[64]; /* of tensor_optim_state_at() */
+	struct optim_cursor cursor; /* of tensor_optim_state_at() */
+	char name[64];		    /* of tensor_optim_state_at() */
 };
 
 #define OPTIM_LISTS (2 + OPTIM_KEYS)

@@ -131,6 +131,7 @@ TENSOR_EXPORT int tensor_optim_set_options(tensor_optim *o, int group, tensor_op
 				tensor_put(g->params[i].state[k]);
 				g->params[i].state[k] = NULL;
 			}
+	o->cursor.valid = false;
 	g->options = options;
 	return 0;
 }

@@ -11,69 +11,54 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Calls fn for each state tensor in order until it returns non-zero, and returns that. */
-static int each_state(const tensor_optim *o,
-		      int (*fn)(int group, int64_t i, const char *key, tensor *t, void *ctx),
-		      void *ctx)
-{
-	const char *keys[OPTIM_KEYS];
-	int stop = 0;
-
-	for (int k = 0; k < o->ngroups; k++) {
-		optim_keys(&o->groups[k].options, keys);
-		for (int64_t i = 0; i < o->groups[k].n; i++)
-			for (int s = 0; s < OPTIM_KEYS && !stop; s++)
-				if (o->groups[k].params[i].state[s])
-					stop = fn(k, i, keys[s], o->groups[k].params[i].state[s],
-						  ctx);
-	}
-	return stop;
-}
-
-static int count_one(int group, int64_t i, const char *key, tensor *t, void *ctx)
-{
-	++*(int64_t *)ctx;
-	return 0;
-}
-
 TENSOR_EXPORT int64_t tensor_optim_state_count(const tensor_optim *o)
 {
 	int64_t n = 0;
 
-	if (o)
-		each_state(o, count_one, &n);
+	for (int k = 0; o && k < o->ngroups; k++)
+		for (int64_t i = 0; i < o->groups[k].n; i++)
+			for (int s = 0; s < OPTIM_KEYS; s++)
+				n += o->groups[k].params[i].state[s] != NULL;
 	return n;
 }
 
-struct wanted {
-	int64_t left;
-	char *name;
-	size_t size;
-	struct tensor_named *state;
-};
-
-static int find_one(int group, int64_t i, const char *key, tensor *t, void *ctx)
+/* Move the cursor to the next state tensor; false after the last one. */
+static bool next_state(const tensor_optim *o, struct optim_cursor *c)
 {
-	struct wanted *w = ctx;
+	for (; c->group < o->ngroups; c->group++, c->param = 0) {
+		const struct optim_group *g = &o->groups[c->group];
 
-	if (w->left--)
-		return 0;
-	snprintf(w->name, w->size, "%d.%lld.%s", group, (long long)i, key);
-	*w->state = (struct tensor_named){ w->name, t };
-	return 1;
+		for (; c->param < g->n; c->param++, c->slot = -1)
+			while (++c->slot < OPTIM_KEYS)
+				if (g->params[c->param].state[c->slot]) {
+					c->i++;
+					return true;
+				}
+	}
+	return false;
 }
 
 TENSOR_EXPORT int tensor_optim_state_at(tensor_optim *o, int64_t i, struct tensor_named *state)
 {
-	struct wanted w = { i, o ? o->name : NULL, sizeof(o->name), state };
+	const char *keys[OPTIM_KEYS];
+	struct optim_cursor c;
 
 	if (optim_absent("optim_state_at", o))
 		return -EINVAL;
 	if (!state)
 		return tensor_fail(EINVAL, "optim_state_at: state is NULL");
-	if (i < 0 || !each_state(o, find_one, &w))
+	c = o->cursor;
+	if (!c.valid || c.i > i)
+		c = (struct optim_cursor){ .valid = true, .i = -1, .slot = -1 };
+	while (c.i < i && next_state(o, &c))
+		;
+	if (c.i != i || i < 0)
 		return tensor_fail(ERANGE, "optim_state_at: there is no state tensor %lld",
 				   (long long)i);
+	o->cursor = c;
+	optim_keys(&o->groups[c.group].options, keys);
+	snprintf(o->name, sizeof(o->name), "%d.%lld.%s", c.group, (long long)c.param, keys[c.slot]);
+	*state = (struct tensor_named){ o->name, o->groups[c.group].params[c.param].state[c.slot] };
 	return 0;
 }
 
@@ -192,6 +177,7 @@ static void commit(struct loading *l)
 {
 	int64_t at = 0;
 
+	l->o->cursor.valid = false;
 	for (int k = 0; k < l->o->ngroups; k++) {
 		struct optim_group *g = &l->o->groups[k];
 

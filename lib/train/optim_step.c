@@ -198,6 +198,7 @@ TENSOR_EXPORT int tensor_optim_step(tensor_optim *o)
 
 	if (optim_absent("optim_step", o))
 		return -EINVAL;
+	o->cursor.valid = false;
 	err = check_grads(o);
 	guard = tensor_grad_enter(false);
 	for (int k = 0; k < o->ngroups && !err; k++)

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Optimizers against PyTorch's over 50 steps; torch_optim.py prints the numbers. Their state and files. */
-#include "autograd.h"
 #include "files.h"
-
-#define PARAMS 3
-#define STEPS  50
-
-static const int64_t sizes[PARAMS] = { 7, 12, 1 };
+#include "optim.h"
 
 static const struct {
 	const char *name;
@@ -69,56 +64,6 @@ static const struct {
 	  { -0.021216102156017016, -0.02218424324339858, -0.021933137052872254,
 	    -0.022039996144640823, -0.022230056102747354, -0.022230056102747354 } },
 };
-
-/* Parameters that require a gradient, in the open scope. */
-static void make_params(tensor **p, enum tensor_dtype dtype)
-{
-	for (int s = 0; s < PARAMS; s++) {
-		double v[12];
-
-		for (int i = 0; i < sizes[s]; i++)
-			v[i] = (double)((i * 37 + s * 11 + 5) % 101) / 50 - 1;
-		p[s] = ok(
-			tensor_to(ok(tensor_from_data(v, TENSOR_INTS(sizes[s]), F64)), OF(dtype)));
-		p[s] = leaf(p[s]);
-	}
-}
-
-static tensor *loss_of(tensor *const *p, int step)
-{
-	tensor *loss = ok(tensor_zeros(TENSOR_SCALAR_SHAPE, OF(tensor_dtype(p[0]))));
-
-	for (int s = 0; s < PARAMS; s++) {
-		tensor *square = ok(tensor_mul(p[s], p[s]));
-		tensor *cube = ok(tensor_sum(tensor_mul(square, p[s])));
-		tensor *line = ok(tensor_sum(tensor_mul(p[s], S((double)(step % 5 - 2)))));
-
-		loss = ok(tensor_add(loss, tensor_add(tensor_mul(cube, S(0.3)),
-						      tensor_mul(line, S(0.1)))));
-		loss = ok(tensor_add(loss, tensor_sum(square)));
-	}
-	return loss;
-}
-
-static void train(tensor_optim *o, tensor *const *p, int from, int to)
-{
-	for (int step = from; step < to; step++) {
-		tensor_scope {
-			assert_done(tensor_optim_zero_grad(o));
-			assert_done(tensor_backward(loss_of(p, step)));
-			assert_done(tensor_optim_step(o));
-		}
-	}
-}
-
-static tensor_optim *optimizer(tensor *const *p, tensor_optim_options options)
-{
-	tensor_optim *o = tensor_optim_new((tensor_list){ p, PARAMS }, options);
-
-	if (!o)
-		fail_msg("%s", tensor_last_error()->text);
-	return o;
-}
 
 static void fifty_steps_equal_pytorch(void **state)
 {
@@ -346,91 +291,6 @@ static void threads_give_the_same_bits(void **state)
 	assert_done(tensor_set_num_threads(2));
 }
 
-static void state_is_enumerated_and_replaced(void **state)
-{
-	tensor_scope {
-		tensor *p[PARAMS], *q[PARAMS];
-		struct tensor_named list[12];
-		char names[12][64];
-		tensor_optim *o, *again;
-
-		make_params(p, TENSOR_F32);
-		make_params(q, TENSOR_F32);
-		o = optimizer(p, TENSOR_ADAM());
-		again = optimizer(q, TENSOR_ADAM());
-		assert_int_equal(tensor_optim_state_count(o), 0);
-		train(o, p, 0, 2);
-		assert_int_equal(tensor_optim_state_count(o), 9);
-		for (int i = 0; i < 9; i++) {
-			assert_done(tensor_optim_state_at(o, i, &list[i]));
-			strcpy(names[i], list[i].name);
-			list[i].name = names[i];
-		}
-		assert_string_equal(names[3], "0.1.exp_avg");
-		assert_values(tensor_optim_state(o, 0, 2, "step"), 0, 2);
-		assert_fails(tensor_optim_state_at(o, 9, &list[9]), ERANGE, "no state tensor 9");
-		assert_done(tensor_optim_load_state(again, list, 9));
-		for (int i = 0; i < 9; i++) {
-			struct tensor_named got;
-
-			assert_done(tensor_optim_state_at(again, i, &got));
-			assert_string_equal(got.name, names[i]);
-			assert_same(got.t, list[i].t);
-			assert_false(tensor_shares_storage(got.t, list[i].t));
-		}
-		assert_fails(tensor_optim_load_state(again, list, 8), EINVAL, "is missing");
-		list[9] = list[0];
-		assert_fails(tensor_optim_load_state(again, list, 10), EINVAL, "twice");
-		list[0].t = list[3].t;
-		assert_fails(tensor_optim_load_state(again, list, 9), EINVAL, "does not fit");
-		for (const char *const *bad =
-			     (const char *[]){ "", "0.0.x", "0.00.exp_avg", "1.0.exp_avg",
-					       "0.3.exp_avg", "-1.0.exp_avg", "0.0exp_avg",
-					       "99999999999999999999.0.exp_avg",
-					       "0.0.max_exp_avg_sq", NULL };
-		     *bad; bad++) {
-			list[0].name = *bad;
-			assert_fails(tensor_optim_load_state(again, list, 9), EINVAL, "no state");
-		}
-		assert_int_equal(tensor_optim_state_count(again), 9);
-		assert_done(tensor_optim_load_state(again, NULL, 0));
-		assert_int_equal(tensor_optim_state_count(again), 0);
-		tensor_optim_free(o);
-		tensor_optim_free(again);
-	}
-}
-
-static void files_of_other_optimizers_are_refused(void **state)
-{
-	const char *path = "other.safetensors";
-
-	tensor_scope {
-		tensor *p[PARAMS];
-		tensor_optim *adam, *sgd, *two;
-
-		make_params(p, TENSOR_F32);
-		adam = optimizer(p, TENSOR_ADAM());
-		sgd = optimizer(p, TENSOR_SGD());
-		two = tensor_optim_new(TENSOR_LIST(p[0]), TENSOR_ADAM());
-		train(adam, p, 0, 1);
-		assert_done(tensor_optim_save(adam, path));
-		assert_fails(tensor_optim_load(sgd, path), EINVAL, "is for 'adam'");
-		assert_fails(tensor_optim_load(two, path), EINVAL,
-			     "has 1 parameters, in the file 3");
-		assert_int_equal(tensor_optim_add_group(two, TENSOR_LIST(p[1]), TENSOR_ADAM()), 1);
-		assert_fails(tensor_optim_load(two, path), EINVAL, "has 1 parameters");
-		assert_fails(tensor_optim_load(adam, "/nonexistent/file"), ENOENT, "nonexistent");
-		assert_fails(tensor_optim_load(adam, NULL), EINVAL, "");
-		assert_fails(tensor_optim_save(adam, NULL), EINVAL, "");
-		assert_done(tensor_save_safetensors(path, NULL, 0, NULL, 0));
-		assert_fails(tensor_optim_load(adam, path), EINVAL, "not that of an optimizer");
-		assert_int_equal(tensor_optim_state_count(adam), 9);
-		tensor_optim_free(adam);
-		tensor_optim_free(sgd);
-		tensor_optim_free(two);
-	}
-}
-
 static tensor_optim *try(tensor *t, tensor_optim_options options)
 {
 	return tensor_optim_new(TENSOR_LIST(t), options);
@@ -514,8 +374,6 @@ int main(void)
 		cmocka_unit_test(strides_do_not_change_the_result),
 		cmocka_unit_test(complex_parameters_are_pairs_of_reals),
 		cmocka_unit_test(threads_give_the_same_bits),
-		cmocka_unit_test(state_is_enumerated_and_replaced),
-		cmocka_unit_test(files_of_other_optimizers_are_refused),
 		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(sparse_gradients_are_refused),
 	};
