@@ -177,6 +177,7 @@ int tensor_get_num_threads(void);
 #endif
 
 #include <tensor/buffer.h>
+#include <tensor/data.h>
 #include <tensor/io.h>
 #include <tensor/random.h>
 #include <tensor/storage.h>

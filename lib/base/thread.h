@@ -27,6 +27,7 @@ struct tensor_thread {
 	void *held[HELD_TENSORS];
 	const struct traced_op *traced; /* the innermost operator that TENSOR_TRACE records */
 	void *autograd;			/* struct autograd_thread, owned by lib/autograd */
+	tensor_generator *generator;	/* borrowed; replaces the default generator unless NULL */
 	struct tensor_error error;
 };
 
