@@ -73,7 +73,7 @@ test-sanitize:
 TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
 TSAN_RUN  := test_threads test_autograd_threads test_autograd_lifetime test_autograd_hooks test_autograd_saved \
 	test_autograd_function test_autograd_hazards test_autograd_forward test_channel test_buffer test_buffer_errors test_tensor \
-	test_scope test_dispatch test_random
+	test_scope test_dispatch test_random test_profiler test_loader
 
 .PHONY: test-tsan
 test-tsan:

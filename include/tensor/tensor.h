@@ -179,6 +179,7 @@ int tensor_get_num_threads(void);
 #include <tensor/buffer.h>
 #include <tensor/data.h>
 #include <tensor/io.h>
+#include <tensor/profiler.h>
 #include <tensor/random.h>
 #include <tensor/storage.h>
 /* defined in the library itself, most of which does not depend on ops.h */

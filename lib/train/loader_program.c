@@ -12,7 +12,7 @@ struct program_state enter_program(tensor_generator *g)
 					th->grad_enabled,
 					th->generator };
 
-	th->include &= KEY_BIT(TENSOR_KEY_TRACE) | thread_first_include;
+	th->include = THREAD_FIRST_INCLUDE;
 	th->exclude = 0;
 	th->grad_enabled = false;
 	th->generator = g;

@@ -388,6 +388,7 @@ void worker_main(tensor_loader *l, struct loader_worker *w, const sigset_t *sign
 	pthread_sigmask(SIG_SETMASK, signals, NULL);
 	this_worker = w->number;
 	thread()->traced = NULL;
+	thread()->span = NULL;
 	end_with_loader(w->peer_life);
 	name_process(w->number);
 	init_worker(&k, &failure);
