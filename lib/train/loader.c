@@ -267,6 +267,8 @@ static int next_batch(tensor_loader *l, tensor **batch)
 	memcpy(batch, outputs, (size_t)l->options.batch_outputs * sizeof(*batch));
 	l->position += count;
 	l->first++;
+	if (l->sent < l->first) /* it is lower than the first free slot after a worker died */
+		l->sent = l->first;
 	if (workers)
 		dispatch(l);
 	return 1;
