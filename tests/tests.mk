@@ -76,7 +76,7 @@ TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
 TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd_devices test_autograd_reentrant \
 	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_saved \
 	test_autograd_function test_autograd_hazards test_autograd_forward test_channel test_buffer test_buffer_errors test_tensor \
-	test_scope test_dispatch test_random test_optim test_clip test_autocast test_module_threads
+	test_scope test_dispatch test_random test_optim test_clip test_autocast test_module_threads test_profiler test_loader
 
 .PHONY: test-tsan
 test-tsan:

@@ -179,7 +179,10 @@ int tensor_get_num_threads(void);
 #endif
 
 #include <tensor/buffer.h>
+#include <tensor/data.h>
 #include <tensor/io.h>
+#include <tensor/profiler.h>
+#include <tensor/progress.h>
 #include <tensor/random.h>
 #include <tensor/storage.h>
 /* defined in the library itself, most of which does not depend on ops.h */

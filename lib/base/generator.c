@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/refcount.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -41,6 +42,10 @@ static void seed_default(void)
 
 TENSOR_EXPORT tensor_generator *tensor_default_generator(void)
 {
+	tensor_generator *own = thread()->generator;
+
+	if (own)
+		return own;
 	pthread_once(&default_once, seed_default);
 	return &default_generator;
 }

@@ -23,6 +23,7 @@
 #define INIT_BUFFER	   124
 #define INIT_SHAREABLE	   125
 #define INIT_AUTOGRAD_LOCK 126
+#define INIT_LOADER	   127
 
 #define INIT(priority) __attribute__((constructor(priority)))
 

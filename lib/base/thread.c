@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 __thread struct tensor_thread *tensor_thread_ptr;
-uint32_t thread_first_include;
 
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
@@ -42,13 +41,14 @@ struct tensor_thread *tensor_thread_init(void)
 	/*
 	 * Shared by threads whose state cannot be allocated: counts are wrong, but nothing crashes.
 	 */
-	static struct tensor_thread last_resort = { .grad_enabled = true };
+	static struct tensor_thread last_resort = { .include = THREAD_FIRST_INCLUDE,
+						    .grad_enabled = true };
 	struct tensor_thread *th = calloc(1, sizeof(*th));
 
 	if (!th)
 		return &last_resort;
 	th->grad_enabled = true;
-	th->include = thread_first_include;
+	th->include = THREAD_FIRST_INCLUDE;
 	pthread_once(&exit_once, make_exit_key);
 	pthread_setspecific(exit_key, th);
 	tensor_thread_ptr = th;
@@ -60,7 +60,7 @@ TENSOR_EXPORT struct tensor_key_sets tensor_set_key_sets(struct tensor_key_sets 
 	struct tensor_thread *th = thread();
 	struct tensor_key_sets before = { th->include, th->exclude };
 
-	th->include = sets.include;
+	th->include = sets.include | THREAD_FIRST_INCLUDE;
 	th->exclude = sets.exclude;
 	return before;
 }

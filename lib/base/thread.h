@@ -25,17 +25,19 @@ struct tensor_thread {
 	struct magazine blocks[BLOCK_CLASSES];
 	unsigned held_at; /* index of the oldest entry of held[] */
 	void *held[HELD_TENSORS];
-	const struct traced_op *traced;	 /* the innermost operator that TENSOR_TRACE records */
-	void *autograd;			 /* struct autograd_thread, owned by lib/autograd */
+	const struct traced_op *traced; /* the innermost operator that is traced */
+	struct trace_span *span;	/* the innermost span, of any category */
+	void *autograd;			/* struct autograd_thread, owned by lib/autograd */
 	struct batch_level *batch_level; /* of the innermost tensor_vmap() */
+	tensor_generator *generator;	/* borrowed; replaces the default generator unless NULL */
 	struct tensor_error error;
 };
 
 extern __thread struct tensor_thread *tensor_thread_ptr __attribute__((tls_model("initial-exec")));
 struct tensor_thread *tensor_thread_init(void);
 
-/* Keys that a new thread includes. Written at load. */
-extern uint32_t thread_first_include;
+/* Keys that a new thread includes. An operator has a function for this one only while operators are traced. */
+#define THREAD_FIRST_INCLUDE (1u << TENSOR_KEY_PROFILE)
 
 static inline struct tensor_thread *thread(void)
 {

@@ -8,6 +8,8 @@
 
 #include "base/file_limit.h"
 #include "base/init.h"
+#include "base/profile.h"
+#include "base/thread.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -18,8 +20,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-bool trace_enabled;
 
 static struct {
 	pthread_mutex_t lock;
@@ -34,7 +34,7 @@ static struct {
 
 static void stop(const char *path, const char *what, int err)
 {
-	__atomic_store_n(&trace_enabled, false, __ATOMIC_RELAXED);
+	__atomic_fetch_and(&trace_sinks, ~TRACE_FILE, __ATOMIC_RELAXED);
 	fprintf(stderr, "libtensor: TENSOR_TRACE: %s %s: %s; nothing more is recorded\n", what,
 		path, strerror(err));
 }
@@ -151,7 +151,7 @@ static void write_event(const char *text, size_t n)
 	int err;
 
 	pthread_mutex_lock(&trace.lock);
-	if (trace_on() && (trace.fd >= 0 || open_file())) {
+	if (trace_on() & TRACE_FILE && (trace.fd >= 0 || open_file())) {
 		err = own_descriptor() ? append(text, n) : -EBADF;
 		if (err < 0)
 			stop(trace.path, "cannot write to", -err);
@@ -171,8 +171,16 @@ static int64_t now_ns(void)
 
 void trace_start(struct trace_span *span, const char *category, const char *name)
 {
+	struct tensor_thread *th = thread();
+
 	span->category = category;
 	span->name = name;
+	span->sinks = trace_on();
+	span->up = th->span;
+	span->inside = 0;
+	span->bytes = 0;
+	span->node = NULL;
+	th->span = span;
 	span->used = 0;
 	span->args[0] = '\0';
 	span->start = now_ns();
@@ -195,9 +203,8 @@ bool trace_add(struct trace_span *span, const char *fmt, ...)
 	return true;
 }
 
-void trace_write(const struct trace_span *span)
+static void write_span(const struct trace_span *span, int64_t ns)
 {
-	int64_t ns = now_ns() - span->start;
 	char text[TRACE_ARGS + 512];
 	int n = snprintf(text, sizeof(text),
 			 ",\n{\"name\":\"%.100s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%lld.%03d,"
@@ -205,9 +212,22 @@ void trace_write(const struct trace_span *span)
 			 span->name, span->category, (long long)(span->start / 1000),
 			 (int)(span->start % 1000), (long long)(ns / 1000), (int)(ns % 1000),
 			 (int)getpid(), (int)gettid(), span->args);
-	int err = errno;
 
 	write_event(text, (size_t)n);
+}
+
+void trace_write(struct trace_span *span)
+{
+	int64_t ns = now_ns() - span->start;
+	int err = errno;
+
+	thread()->span = span->up;
+	if (span->up)
+		span->up->inside += ns;
+	if (span->sinks & TRACE_FILE)
+		write_span(span, ns);
+	if (span->sinks & TRACE_PROFILE)
+		profile_add(span, ns);
 	errno = err;
 }
 
@@ -250,18 +270,18 @@ INIT(INIT_TRACE) static void trace_init(void)
 		return;
 	}
 	pthread_atfork(fork_prepare, fork_parent, fork_child);
-	trace_enabled = true;
+	trace_sinks |= TRACE_FILE;
 }
 
 /* At exit() and dlclose(); events that end later are lost. */
 __attribute__((destructor)) static void trace_finish(void)
 {
 	pthread_mutex_lock(&trace.lock);
-	if (trace_on() && trace.fd >= 0 && own_descriptor()) {
+	if (trace_on() & TRACE_FILE && trace.fd >= 0 && own_descriptor()) {
 		append("\n]\n", 3);
 		close(trace.fd);
 	}
 	trace.fd = -1;
-	__atomic_store_n(&trace_enabled, false, __ATOMIC_RELAXED);
+	__atomic_fetch_and(&trace_sinks, ~TRACE_FILE, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&trace.lock);
 }

@@ -2,19 +2,27 @@
 /*
  * TENSOR_TRACE: durations of operators, backward nodes and sharing as a Chrome trace. Each event is
  * written with one write() when it ends, so the file has all events before the end of the process,
- * also after abort() or a signal.
+ * also after abort() or a signal. The profiler (profile.c) gets the same events.
  */
 #ifndef TENSOR_TRACE_H
 #define TENSOR_TRACE_H
 
 #include "base/compiler.h"
 
-/* Written at load; false after the first failure. Read with trace_on(). */
-extern bool trace_enabled;
+#include <sys/types.h>
 
-static inline bool trace_on(void)
+/* Where events go, bits of trace_sinks. */
+#define TRACE_FILE    1u /* the file of TENSOR_TRACE */
+#define TRACE_PROFILE 2u /* the profiler (profile.h) */
+#define TRACE_SHAPES  4u /* the profiler wants the shapes of arguments */
+
+extern unsigned trace_sinks;
+
+static inline unsigned trace_on(void)
 {
-	return unlikely(__atomic_load_n(&trace_enabled, __ATOMIC_RELAXED));
+	unsigned sinks = __atomic_load_n(&trace_sinks, __ATOMIC_RELAXED);
+
+	return unlikely(sinks) ? sinks : 0;
 }
 
 #define TRACE_ARGS 1024
@@ -23,12 +31,23 @@ static inline bool trace_on(void)
 struct trace_span {
 	int64_t start; /* ns; -1: nothing is recorded */
 	const char *category, *name;
+	unsigned sinks;	       /* trace_on() at its start */
+	struct trace_span *up; /* the span of the thread that contains it */
+	int64_t inside;	       /* ns of spans that it contains */
+	uint64_t bytes;	       /* for the profiler: of new results */
+	const void *node; /* node of the graph that an operator made, or that runs; NULL: none */
 	unsigned used;
 	char args[TRACE_ARGS]; /* members of a JSON object */
 };
 
 void trace_start(struct trace_span *span, const char *category, const char *name);
-void trace_write(const struct trace_span *span);
+void trace_write(struct trace_span *span);
+/* Whether the arguments of the span are wanted as text. */
+static inline bool trace_describes(const struct trace_span *span)
+{
+	return span->sinks & (TRACE_FILE | TRACE_SHAPES);
+}
+
 /* Appends to args; false, and nothing is appended, if it does not fit. */
 bool trace_add(struct trace_span *span, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -78,6 +78,8 @@ struct tensor_autograd_hooks {
 	bool (*requires_grad)(const tensor *t);
 	/* ", requires_grad=True" or ", grad_fn=<AddBackward>" for printing; optional */
 	void (*describe)(const tensor *t, char *buf, size_t size);
+	/* The node that computed t, to identify it; NULL for a leaf. Optional. */
+	const void *(*node)(const tensor *t);
 };
 extern struct tensor_autograd_hooks tensor_autograd_hooks;
 

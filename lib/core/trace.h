@@ -13,7 +13,7 @@ void trace_add_storage(struct trace_span *span, const tensor *t);
 /* Adds the tensor of a sharing event, which may be NULL. */
 static inline void trace_tensor(struct trace_span *span, const tensor *t)
 {
-	if (unlikely(span->start >= 0) && t)
+	if (unlikely(span->start >= 0) && t && trace_describes(span))
 		trace_add_storage(span, t);
 }
 

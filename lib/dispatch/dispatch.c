@@ -99,6 +99,7 @@ TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
 		"CPU",	      "CUDA",	  "SparseCPU", "SparseCUDA", "QuantizedCPU",
 		"BlockedCPU", "Private0", "Private1",  "Private2",   "Private3",
 		"Batched",    "Autograd", "Forward",   "Autocast",   "Trace",
+		"Profile",
 	};
 
 	return (unsigned)key < TENSOR_KEY_COUNT ? names[key] : "?";
@@ -212,7 +213,13 @@ static int refuse(const struct tensor_op *op, const tensor_value *args, int narg
 int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 		      int nargs, tensor_value *rets, int nrets)
 {
-	unsigned key = top_key(dispatch_keys(thread(), op_mask(op), keys));
+	/*
+	 * The caller found the fallback in the table, perhaps for the profile key, which another thread has switched off
+	 * since. Its fallback calls the operator's next function then, too.
+	 */
+	uint32_t mask = op_mask(op) |
+			(fallbacks[TENSOR_KEY_PROFILE] ? KEY_BIT(TENSOR_KEY_PROFILE) : 0);
+	unsigned key = top_key(dispatch_keys(thread(), mask, keys));
 	const struct fallback *f;
 
 	if (key == KEY_NONE)
@@ -268,7 +275,8 @@ int dispatch_register_fallback(enum tensor_key key, tensor_fallback fn, void *ct
 	for (int i = 0; i < tensor_ops_count; i++) {
 		struct tensor_op *op = tensor_ops[i];
 
-		if (!op->call[key] && (!chosen || chosen(op)))
+		if ((!op->call[key] || (op->call[key] == op->box && !(op->mask & KEY_BIT(key)))) &&
+		    (!chosen || chosen(op)))
 			set_function(op, key, op->box);
 	}
 	pthread_mutex_unlock(&lock);
@@ -278,6 +286,19 @@ int dispatch_register_fallback(enum tensor_key key, tensor_fallback fn, void *ct
 TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx)
 {
 	return dispatch_register_fallback(key, fn, ctx, NULL);
+}
+
+void dispatch_set_fallback(enum tensor_key key, tensor_fallback fn, bool on)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < tensor_ops_count && fallbacks[key]->fn == fn; i++) {
+		struct tensor_op *op = tensor_ops[i];
+		uint32_t mask = on ? op->mask | KEY_BIT(key) : op->mask & ~KEY_BIT(key);
+
+		if (op->call[key] == op->box)
+			__atomic_store_n(&op->mask, mask, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 static int compare_tables(const void *name, const void *kernels)

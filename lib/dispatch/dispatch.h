@@ -83,6 +83,9 @@ int dispatch_missing(const struct tensor_op *op, uint32_t keys) __attribute__((c
 int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 		      int nargs, tensor_value *rets, int nrets);
 
+/* Switches fn off or on again, if it is the fallback of the key, for all operators without a function of their own. */
+void dispatch_set_fallback(enum tensor_key key, tensor_fallback fn, bool on);
+
 /* The same for an operator that returns Tensor[]: the number of results. */
 int dispatch_fallback_list(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 			   int nargs, tensor **results, int64_t room);

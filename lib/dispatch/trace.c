@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * TENSOR_TRACE: a fallback for the trace key that records each operator and the operators that it
- * calls. Without the variable no operator has the key, so calls cost nothing.
+ * A fallback for the profile key that records each operator and the operators that it calls, for
+ * TENSOR_TRACE and the profiler. Every thread includes the key, and operators have it only while one of the two
+ * is on, so that calls cost nothing otherwise.
  */
 #include "core/trace.h"
 #include "dispatch/boxed.h"
+#include "dispatch/trace.h"
+
+#include <pthread.h>
 
 #define LIST_MAX 8 /* tensors of a list that are recorded */
 
@@ -45,7 +49,7 @@ static void add_values(struct trace_span *span, const char *key, const tensor_va
 	bool first = true;
 	unsigned end;
 
-	if (!trace_add(span, "%s\"%s\":[", span->used ? "," : "", key))
+	if (!trace_describes(span) || !trace_add(span, "%s\"%s\":[", span->used ? "," : "", key))
 		return;
 	for (int i = 0; i < n; i++) {
 		if (values[i].kind != TENSOR_VALUE_TENSOR &&
@@ -70,6 +74,58 @@ static bool same_call(const struct tensor_thread *th, const tensor_op *op)
 	       th->exclude & ~th->traced->exclude & AUTOGRAD_BIT;
 }
 
+/* The i-th tensor of values, also of lists; NULL after the last. */
+static tensor *tensor_in(const tensor_value *values, int n, int64_t i)
+{
+	for (int k = 0; k < n; k++) {
+		if (values[k].kind == TENSOR_VALUE_TENSOR && !i--)
+			return values[k].t ? values[k].t : tensor_none;
+		if (values[k].kind != TENSOR_VALUE_TENSOR_LIST)
+			continue;
+		if (i < values[k].list.len)
+			return values[k].list.data[i];
+		i -= values[k].list.len;
+	}
+	return NULL;
+}
+
+static bool is_among(const struct tensor_storage *s, const tensor_value *values, int n,
+		     int64_t count)
+{
+	const tensor *t;
+
+	for (int64_t i = 0; i < count && (t = tensor_in(values, n, i)); i++)
+		if (t->storage == s)
+			return true;
+	return false;
+}
+
+/* Bytes of the results that are on no argument's storage. */
+static uint64_t new_bytes(const tensor_value *args, int nargs, const tensor_value *rets, int nrets)
+{
+	uint64_t bytes = 0;
+	const tensor *t;
+
+	for (int64_t i = 0; (t = tensor_in(rets, nrets, i)); i++)
+		if (t->storage && !is_among(t->storage, args, nargs, INT64_MAX) &&
+		    !is_among(t->storage, rets, nrets, i))
+			bytes += t->storage->nbytes;
+	return bytes;
+}
+
+/* For the profiler: what the results say. */
+static void measure(struct trace_span *span, const tensor_value *args, int nargs,
+		    const tensor_value *rets, int nrets)
+{
+	const tensor *first = tensor_in(rets, nrets, 0);
+
+	if (!(span->sinks & TRACE_PROFILE))
+		return;
+	span->bytes = new_bytes(args, nargs, rets, nrets);
+	if (first && tensor_autograd_hooks.node && first->keys & AUTOGRAD_BIT)
+		span->node = tensor_autograd_hooks.node(first);
+}
+
 static int trace_operator(const tensor_op *op, enum tensor_key key, const tensor_value *args,
 			  int nargs, tensor_value *rets, int nrets, void *ctx)
 {
@@ -89,14 +145,31 @@ static int trace_operator(const tensor_op *op, enum tensor_key key, const tensor
 		trace_add(&span, ",\"error\":%d", -err);
 	else
 		add_values(&span, "outputs", rets, nrets);
+	if (err >= 0)
+		measure(&span, args, nargs, rets, nrets);
 	trace_end(&span);
 	return err;
 }
 
-INIT(INIT_HOOKS) static void trace_operators(void)
+int trace_operators(bool on)
 {
-	if (!trace_on())
-		return;
-	if (tensor_register_fallback(TENSOR_KEY_TRACE, trace_operator, NULL) == 0)
-		thread_first_include = KEY_BIT(TENSOR_KEY_TRACE);
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool registered;
+	int err = 0;
+
+	pthread_mutex_lock(&lock);
+	if (on && !registered) {
+		err = tensor_register_fallback(TENSOR_KEY_PROFILE, trace_operator, NULL);
+		registered = !err;
+	} else if (registered) {
+		dispatch_set_fallback(TENSOR_KEY_PROFILE, trace_operator, on);
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+INIT(INIT_HOOKS) static void trace_from_environment(void)
+{
+	if (trace_on())
+		trace_operators(true);
 }

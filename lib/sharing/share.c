@@ -292,6 +292,19 @@ static int send_copy(tensor_channel *ch, const tensor *t, unsigned flags)
 	return err;
 }
 
+int channel_send_once(tensor_channel *ch, tensor *t)
+{
+	struct tensor_buffer *b = tensor_storage_buffer(t->storage);
+	int err;
+
+	pthread_mutex_lock(&ch->sending);
+	err = send_buffer(ch, t, b, true, 0);
+	pthread_mutex_unlock(&ch->sending);
+	return err == -ESTALE ?
+		       tensor_fail(ESTALE, "send: the buffer was the parent's before fork()") :
+		       err;
+}
+
 TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 {
 	struct tensor_buffer *b;

@@ -27,6 +27,12 @@ void describe_once(struct tensor_buffer *b, const tensor *t);
 /* Checks the flags of tensor_buffer_sync(). 0, or -EINVAL with the error set. */
 int sync_check(const char *function, unsigned flags);
 
+/*
+ * Sends a shareable tensor with the descriptor of its buffer, which neither end of the channel remembers: the storage
+ * that the peer receives has no reference but that of the received tensor. 0, or -errno with the error set.
+ */
+int channel_send_once(tensor_channel *ch, tensor *t);
+
 /* ---- buffers of other processes (import.c) ---- */
 
 /*

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/init.h"
+#include "base/profile.h"
 #include "base/thread.h"
 #include "storage/heap.h"
 #include "storage/large.h"
@@ -74,8 +75,17 @@ static void trim_buffers(void)
 	close_all(all);
 }
 
+static uint64_t memory_in_use(void)
+{
+	struct tensor_cache_stats s;
+
+	tensor_cache_stats(&s);
+	return s.used + s.blocks;
+}
+
 INIT(INIT_CACHE) static void cache_init(void)
 {
+	profile_memory = memory_in_use;
 	pthread_atfork(lock_cache, unlock_cache, unlock_cache);
 	trim_register(TRIM_BUFFERS, trim_buffers);
 }

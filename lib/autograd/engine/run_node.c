@@ -359,6 +359,7 @@ static int run_node(struct task *k, uint32_t index)
 static __attribute__((noinline)) int run_traced_node(struct task *k, uint32_t index)
 {
 	TRACE_SPAN("backward", k->states[index].node->type->name);
+	trace_span.node = k->states[index].node;
 	return run_node(k, index);
 }
 

@@ -199,8 +199,14 @@ static bool requires_grad(const tensor *t)
 	return needs_grad(t);
 }
 
+static const void *node_id(const tensor *t)
+{
+	return needs_grad(t) ? meta_of(t)->fn : NULL;
+}
+
 INIT(INIT_HOOKS) static void set_hooks(void)
 {
+	tensor_autograd_hooks.node = node_id;
 	tensor_autograd_hooks.requires_grad = requires_grad;
 	tensor_autograd_hooks.free_meta = meta_free;
 }
