@@ -33,7 +33,7 @@ enum tensor_key {
 	TENSOR_KEY_AUTOGRAD,
 	TENSOR_KEY_FORWARD, /* tensors with a tangent, see tensor_make_dual() */
 	TENSOR_KEY_AUTOCAST, /* included by tensor_autocast(); on operators that convert their arguments */
-	TENSOR_KEY_TRACE,   /* a boxed observer, see tensor_register_fallback() */
+	TENSOR_KEY_TRACE, /* a boxed observer, see tensor_register_fallback() */
 	TENSOR_KEY_PROFILE, /* above all others: the library's own observer, which every thread includes */
 	TENSOR_KEY_COUNT
 };

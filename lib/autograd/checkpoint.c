@@ -33,9 +33,10 @@ struct checkpoint {
 	void *ctx;
 	void (*destroy)(void *ctx);
 	struct tensor_generator_state random; /* of the default generator before the function */
-	atomic_uint count;		      /* tensors that the function saved */
-	atomic_bool complete;		      /* it ended: no more will come */
-	struct value *values;		      /* the same tensors of the second run */
+	uint8_t autocast_dtype;
+	atomic_uint count;    /* tensors that the function saved */
+	atomic_bool complete; /* it ended: no more will come */
+	struct value *values; /* the same tensors of the second run */
 	uint32_t nvalues, cap;
 	int ninputs, noutputs;
 	struct input inputs[];
@@ -89,6 +90,7 @@ static struct checkpoint *checkpoint_new(tensor_graph_fn fn, void *ctx, void (*d
 	c->ctx = ctx;
 	c->noutputs = noutputs;
 	tensor_generator_get_state(tensor_default_generator(), &c->random);
+	c->autocast_dtype = thread()->modes.autocast_dtype;
 	for (int64_t i = 0; i < inputs.len; i++, c->ninputs++)
 		if (keep_input(&c->inputs[i], inputs.data[i]) < 0) {
 			c->ninputs++;
@@ -152,6 +154,17 @@ static tensor *restore_input(const struct input *in)
 	return t;
 }
 
+/* Without the cache of a scope, whose conversions are not those of the first run. */
+static void restore_autocast(const struct checkpoint *c)
+{
+	struct thread_modes *m = &thread()->modes;
+	uint32_t bit = KEY_BIT(TENSOR_KEY_AUTOCAST);
+
+	m->include = c->autocast_dtype ? m->include | bit : m->include & ~bit;
+	m->autocast_dtype = c->autocast_dtype;
+	m->autocast_depth = 0;
+}
+
 static int run_function(struct checkpoint *c, tensor **inputs, tensor **outputs)
 {
 	struct tensor_saved_hooks hooks = {
@@ -165,6 +178,7 @@ static int run_function(struct checkpoint *c, tensor **inputs, tensor **outputs)
 	if (!guard.scope)
 		return -thread()->error.code;
 	before = callback_begin();
+	restore_autocast(c);
 	tensor_generator_get_state(tensor_default_generator(), &random);
 	tensor_generator_set_state(tensor_default_generator(), &c->random);
 	err = c->fn(inputs, c->ninputs, outputs, c->noutputs, c->ctx);

@@ -349,8 +349,8 @@ static int forward_inplace(struct call *c, const tensor_value *args, tensor_valu
 	err = tangents_of_results(c, &result, 1, &ty, record_tangent);
 	if (err)
 		return err;
-	th->grad_enabled = record_tangent;
-	th->inference = c->inference;
+	th->modes.grad_enabled = record_tangent;
+	th->modes.inference = c->inference;
 	err = take_value(self, copy, ty, record);
 	rets[0] = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = self };
 	return err;
@@ -364,20 +364,20 @@ static int forward_recorded(const tensor_op *op, const tensor_value *args, int n
 {
 	struct tensor_thread *th = thread();
 	struct call c;
-	bool record = enabled && any_needs_grad(args, nargs), inference = th->inference;
+	bool record = enabled && any_needs_grad(args, nargs), inference = th->modes.inference;
 	bool record_tangent;
 	int err;
 
-	th->grad_enabled = true;
-	th->inference = false;
-	th->exclude &= ~AUTOGRAD_BIT;
+	th->modes.grad_enabled = true;
+	th->modes.inference = false;
+	th->modes.exclude &= ~AUTOGRAD_BIT;
 	err = call_init(&c, op, args, nargs, inference);
 	record_tangent = enabled && (record || any_tangent_needs_grad(&c));
 	if (!err && op->variant == VARIANT_INPLACE)
 		err = forward_inplace(&c, args, rets, nrets, record, record_tangent);
 	else if (!err)
 		err = forward_function(&c, rets, nrets, record, record_tangent);
-	th->inference = inference;
+	th->modes.inference = inference;
 	call_free(&c);
 	return err;
 }
@@ -385,7 +385,7 @@ static int forward_recorded(const tensor_op *op, const tensor_value *args, int n
 static int differentiate(const tensor_op *op, const tensor_value *args, int nargs,
 			 tensor_value *rets, int nrets)
 {
-	bool enabled = thread()->grad_enabled;
+	bool enabled = thread()->modes.grad_enabled;
 	struct forward_guard guard = forward_guard_enter(enabled);
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	int err = is_view(op, args, nargs) ?

@@ -43,7 +43,7 @@ tensor *composite_detach_(tensor *self)
 /* Refuses leaves: their gradient has the old shape. */
 static int refuse_leaf(const char *op, const tensor *t)
 {
-	if (t->autograd_meta && t->autograd_meta->fn && thread()->grad_enabled)
+	if (t->autograd_meta && t->autograd_meta->fn && thread()->modes.grad_enabled)
 		return 0;
 	return tensor_fail(
 		EINVAL,
@@ -105,7 +105,7 @@ tensor *composite_as_strided_(tensor *self, tensor_ints size, tensor_ints stride
 /* If nothing is recorded a view may change, because its next use makes a new node from its base. */
 static int check_reshaped(const char *op, const tensor *self, const tensor *root)
 {
-	bool recorded = thread()->grad_enabled;
+	bool recorded = thread()->modes.grad_enabled;
 	int err = check_geometry(op, self);
 
 	if (err)

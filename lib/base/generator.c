@@ -42,7 +42,7 @@ static void seed_default(void)
 
 TENSOR_EXPORT tensor_generator *tensor_default_generator(void)
 {
-	tensor_generator *own = thread()->generator;
+	tensor_generator *own = thread()->modes.generator;
 
 	if (own)
 		return own;

@@ -41,14 +41,14 @@ struct tensor_thread *tensor_thread_init(void)
 	/*
 	 * Shared by threads whose state cannot be allocated: counts are wrong, but nothing crashes.
 	 */
-	static struct tensor_thread last_resort = { .include = THREAD_FIRST_INCLUDE,
-						    .grad_enabled = true };
+	static struct tensor_thread last_resort = { .modes = { .include = THREAD_FIRST_INCLUDE,
+							       .grad_enabled = true } };
 	struct tensor_thread *th = calloc(1, sizeof(*th));
 
 	if (!th)
 		return &last_resort;
-	th->grad_enabled = true;
-	th->include = THREAD_FIRST_INCLUDE;
+	th->modes.grad_enabled = true;
+	th->modes.include = THREAD_FIRST_INCLUDE;
 	pthread_once(&exit_once, make_exit_key);
 	pthread_setspecific(exit_key, th);
 	tensor_thread_ptr = th;
@@ -58,9 +58,9 @@ struct tensor_thread *tensor_thread_init(void)
 TENSOR_EXPORT struct tensor_key_sets tensor_set_key_sets(struct tensor_key_sets sets)
 {
 	struct tensor_thread *th = thread();
-	struct tensor_key_sets before = { th->include, th->exclude };
+	struct tensor_key_sets before = { th->modes.include, th->modes.exclude };
 
-	th->include = sets.include | THREAD_FIRST_INCLUDE;
-	th->exclude = sets.exclude;
+	th->modes.include = sets.include | THREAD_FIRST_INCLUDE;
+	th->modes.exclude = sets.exclude;
 	return before;
 }

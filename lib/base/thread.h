@@ -17,9 +17,18 @@ struct magazine {
 	void *slot[MAGAZINE];
 };
 
-struct tensor_thread {
+/* What a function of the program can set for the calls inside of it, and what a node of the graph finds. */
+struct thread_modes {
 	uint32_t include, exclude;	       /* dispatch keys */
-	bool grad_enabled, inference, anomaly; /* modes, see grad_mode.c */
+	bool grad_enabled, inference, anomaly; /* see grad_mode.c */
+	uint8_t autocast_dtype;		       /* enum tensor_dtype, see tensor_autocast() */
+	uint32_t autocast_depth;	       /* of open scopes */
+	struct batch_level *batch_level;       /* of the innermost tensor_vmap() */
+	tensor_generator *generator; /* borrowed; replaces the default generator unless NULL */
+};
+
+struct tensor_thread {
+	struct thread_modes modes;
 	uint32_t scope_depth, scope_n, scope_cap;
 	tensor **scope;
 	struct magazine blocks[BLOCK_CLASSES];
@@ -28,8 +37,6 @@ struct tensor_thread {
 	const struct traced_op *traced; /* the innermost operator that is traced */
 	struct trace_span *span;	/* the innermost span, of any category */
 	void *autograd;			/* struct autograd_thread, owned by lib/autograd */
-	struct batch_level *batch_level; /* of the innermost tensor_vmap() */
-	tensor_generator *generator;	/* borrowed; replaces the default generator unless NULL */
 	struct tensor_error error;
 };
 
@@ -48,6 +55,7 @@ static inline struct tensor_thread *thread(void)
 
 /* Stages of the exit of a thread, in this order. A stage has one function, set by a constructor. */
 enum thread_exit_stage {
+	THREAD_EXIT_AUTOCAST,
 	THREAD_EXIT_SCOPES,
 	THREAD_EXIT_AUTOGRAD,
 	THREAD_EXIT_MAGAZINES,

@@ -11,32 +11,17 @@
 
 #include <stdlib.h>
 
-/* What a rule changes for the operators that it calls. */
-struct outside {
-	uint32_t include, exclude;
-	struct batch_level *level;
-};
-
-static struct outside outside_enter(struct batch_level *level)
+/* What a rule changes for the operators that it calls. Returns the modes before. */
+static struct thread_modes outside_enter(struct batch_level *level)
 {
-	struct tensor_thread *th = thread();
-	struct outside before = { th->include, th->exclude, th->batch_level };
+	struct thread_modes *m = &thread()->modes, before = *m;
 
-	if (!th->inference)
-		th->exclude &= ~AUTOGRAD_BIT;
-	th->exclude &= ~(FORWARD_BIT | BATCHED_BIT);
-	th->batch_level = level->parent;
-	th->include &= level->parent ? ~0u : ~BATCHED_BIT;
+	if (!m->inference)
+		m->exclude &= ~AUTOGRAD_BIT;
+	m->exclude &= ~(FORWARD_BIT | BATCHED_BIT);
+	m->batch_level = level->parent;
+	m->include &= level->parent ? ~0u : ~BATCHED_BIT;
 	return before;
-}
-
-static void outside_leave(struct outside before)
-{
-	struct tensor_thread *th = thread();
-
-	th->include = before.include;
-	th->exclude = before.exclude;
-	th->batch_level = before.level;
 }
 
 /* ---- the level of a call ---- */
@@ -229,11 +214,11 @@ static int check_call(const struct batch_call *c)
 static int run_rule(struct batch_call *c, tensor_value *rets, int nrets)
 {
 	struct tensor_scope_guard scope = tensor_scope_enter();
-	struct outside before = outside_enter(c->level);
+	struct thread_modes before = outside_enter(c->level);
 	const struct batch_row *row = c->op->batch;
 	int err = c->inplace && row->function ? copy_result(c, row) : row->rule(c);
 
-	outside_leave(before);
+	thread()->modes = before;
 	if (!err && rets)
 		err = wrap_results(c, rets, nrets);
 	scope_leave(&scope);
@@ -297,7 +282,7 @@ int batch_rule_refuse(struct batch_call *c)
 /* The level for a random operator; NULL: it is called as outside of tensor_vmap(). */
 static int random_level(const tensor_op *op, struct batch_level **level)
 {
-	struct batch_level *current = thread()->batch_level;
+	struct batch_level *current = thread()->modes.batch_level;
 
 	if (current && (!*level || current->depth > (*level)->depth))
 		*level = current;
@@ -337,7 +322,7 @@ static int check_recorded(const tensor_op *op, const tensor_value *args, int nar
 	int (*rule)(struct batch_call *) = op->batch->rule;
 
 	if ((rule != batch_rule_loop && rule != batch_rule_all) || !op->calls ||
-	    op_mask(op) & AUTOGRAD_BIT || !thread()->grad_enabled ||
+	    op_mask(op) & AUTOGRAD_BIT || !thread()->modes.grad_enabled ||
 	    !any_requires_grad(args, nargs))
 		return 0;
 	return tensor_fail(

@@ -145,49 +145,27 @@ static int take_outputs(const struct batch_level *level, tensor **outputs, int n
 	return -thread()->error.code;
 }
 
-struct inside {
-	uint32_t include;
-	struct batch_level *level;
-};
-
-static struct inside inside_enter(struct batch_level *level)
-{
-	struct tensor_thread *th = thread();
-	struct inside before = { th->include, th->batch_level };
-
-	th->include |= BATCHED_BIT;
-	th->batch_level = level;
-	return before;
-}
-
-static void inside_leave(struct inside before)
-{
-	struct tensor_thread *th = thread();
-
-	th->include = before.include;
-	th->batch_level = before.level;
-}
-
 /* Calls the function; outputs are physical and owned. */
 static int call_level(const struct vmap *v, struct batch_level *level, tensor **batched,
 		      tensor **outputs)
 {
-	struct inside before = inside_enter(level);
-	struct callback code = callback_begin();
+	struct callback before = callback_begin();
+	struct tensor_thread *th = thread();
 	int err;
 
+	th->modes.include |= BATCHED_BIT;
+	th->modes.batch_level = level;
 	for (int i = 0; i < v->noutputs; i++)
 		outputs[i] = NULL;
 	err = v->fn(batched, (int)v->inputs.len, outputs, v->noutputs, v->ctx);
-	err = callback_end(&code, err, "vmap: the function failed");
-	inside_leave(before);
+	err = callback_end(&before, err, "vmap: the function failed");
 	return err ?: take_outputs(level, outputs, v->noutputs);
 }
 
 /* The outputs of the samples from `first`, owned. */
 static int run_chunk(const struct vmap *v, int64_t first, int64_t n, tensor **outputs)
 {
-	struct batch_level *level = batch_level_new(thread()->batch_level, n, v->randomness);
+	struct batch_level *level = batch_level_new(thread()->modes.batch_level, n, v->randomness);
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	tensor **batched = malloc(v->inputs.len * sizeof(*batched));
 	int err = level && batched ? batch_inputs(v, level, first, batched) :

@@ -11,25 +11,25 @@
 TENSOR_EXPORT bool tensor_set_grad_enabled(bool enabled)
 {
 	struct tensor_thread *th = thread();
-	bool before = th->grad_enabled;
+	bool before = th->modes.grad_enabled;
 
-	th->grad_enabled = enabled;
+	th->modes.grad_enabled = enabled;
 	return before;
 }
 
 TENSOR_EXPORT bool tensor_is_grad_enabled(void)
 {
-	return thread()->grad_enabled;
+	return thread()->modes.grad_enabled;
 }
 
 TENSOR_EXPORT bool tensor_is_inference_mode_enabled(void)
 {
-	return thread()->inference;
+	return thread()->modes.inference;
 }
 
 TENSOR_EXPORT bool tensor_is_anomaly_mode_enabled(void)
 {
-	return thread()->anomaly;
+	return thread()->modes.anomaly;
 }
 
 TENSOR_EXPORT bool tensor_is_inference(const tensor *t)
@@ -39,10 +39,10 @@ TENSOR_EXPORT bool tensor_is_inference(const tensor *t)
 
 static struct tensor_grad_guard now(const struct tensor_thread *th)
 {
-	return (struct tensor_grad_guard){ .grad = th->grad_enabled,
-					   .inference = th->inference,
-					   .anomaly = th->anomaly,
-					   .excluded = th->exclude & AUTOGRAD_BIT };
+	return (struct tensor_grad_guard){ .grad = th->modes.grad_enabled,
+					   .inference = th->modes.inference,
+					   .anomaly = th->modes.anomaly,
+					   .excluded = th->modes.exclude & AUTOGRAD_BIT };
 }
 
 TENSOR_EXPORT struct tensor_grad_guard tensor_grad_enter(bool enabled)
@@ -50,7 +50,7 @@ TENSOR_EXPORT struct tensor_grad_guard tensor_grad_enter(bool enabled)
 	struct tensor_thread *th = thread();
 	struct tensor_grad_guard guard = now(th);
 
-	th->grad_enabled = enabled;
+	th->modes.grad_enabled = enabled;
 	return guard;
 }
 
@@ -59,9 +59,10 @@ TENSOR_EXPORT struct tensor_grad_guard tensor_inference_enter(bool enabled)
 	struct tensor_thread *th = thread();
 	struct tensor_grad_guard guard = now(th);
 
-	th->grad_enabled = !enabled;
-	th->inference = enabled;
-	th->exclude = enabled ? th->exclude | AUTOGRAD_BIT : th->exclude & ~AUTOGRAD_BIT;
+	th->modes.grad_enabled = !enabled;
+	th->modes.inference = enabled;
+	th->modes.exclude = enabled ? th->modes.exclude | AUTOGRAD_BIT :
+				      th->modes.exclude & ~AUTOGRAD_BIT;
 	return guard;
 }
 
@@ -70,7 +71,7 @@ TENSOR_EXPORT struct tensor_grad_guard tensor_anomaly_enter(bool enabled)
 	struct tensor_thread *th = thread();
 	struct tensor_grad_guard guard = now(th);
 
-	th->anomaly = enabled;
+	th->modes.anomaly = enabled;
 	return guard;
 }
 
@@ -78,8 +79,9 @@ TENSOR_EXPORT void tensor_grad_leave(struct tensor_grad_guard *guard)
 {
 	struct tensor_thread *th = thread();
 
-	th->grad_enabled = guard->grad;
-	th->inference = guard->inference;
-	th->anomaly = guard->anomaly;
-	th->exclude = guard->excluded ? th->exclude | AUTOGRAD_BIT : th->exclude & ~AUTOGRAD_BIT;
+	th->modes.grad_enabled = guard->grad;
+	th->modes.inference = guard->inference;
+	th->modes.anomaly = guard->anomaly;
+	th->modes.exclude = guard->excluded ? th->modes.exclude | AUTOGRAD_BIT :
+					      th->modes.exclude & ~AUTOGRAD_BIT;
 }

@@ -74,7 +74,7 @@ static inline __attribute__((always_inline)) tensor *alloc_struct(void)
 	if (unlikely(!t))
 		tensor_fail(ENOMEM, "no memory for a tensor's description");
 	else
-		t->inference = thread()->inference;
+		t->inference = thread()->modes.inference;
 	return t;
 }
 

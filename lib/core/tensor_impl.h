@@ -245,7 +245,7 @@ int wrap_dim(const char *op, int64_t dim, int ndim);
 /* -EPERM for a tensor of inference mode outside of it; -EACCES for read-only memory. */
 static inline int tensor_check_mode(const char *what, const tensor *t)
 {
-	if (likely(!t->inference) || thread()->inference)
+	if (likely(!t->inference) || thread()->modes.inference)
 		return 0;
 	return tensor_fail(EPERM,
 			   "%s: a tensor that was made in inference mode cannot be changed outside "

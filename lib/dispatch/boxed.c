@@ -409,7 +409,7 @@ int boxed_call_past(const tensor_op *op, uint32_t skip, const tensor_value *args
 {
 	struct unboxer u = { op, args, nargs, rets, nrets, 0, 0, skip };
 	struct tensor_thread *th = thread();
-	uint32_t exclude = th->exclude;
+	uint32_t exclude = th->modes.exclude;
 	int err;
 
 	if (!op)
@@ -418,7 +418,7 @@ int boxed_call_past(const tensor_op *op, uint32_t skip, const tensor_value *args
 	if (err < 0)
 		return err;
 	err = op->unbox(&u);
-	th->exclude = exclude;
+	th->modes.exclude = exclude;
 	if (err < 0 && op->calls)
 		error_in(op->schema.name);
 	return err;
@@ -468,14 +468,14 @@ TENSOR_EXPORT int tensor_op_call_below(const tensor_op *op, enum tensor_key key,
 				       int nrets)
 {
 	struct tensor_thread *th = thread();
-	uint32_t before = th->exclude;
+	uint32_t before = th->modes.exclude;
 	int err;
 
 	if ((unsigned)key >= TENSOR_KEY_COUNT)
 		return tensor_fail(EINVAL, "call_below: %d is no key", (int)key);
 	/* The caller of the fallback gives the results to the scope. */
-	th->exclude |= KEY_BIT(KEY_NONE) - KEY_BIT(key);
+	th->modes.exclude |= KEY_BIT(KEY_NONE) - KEY_BIT(key);
 	err = boxed_call_past(op, 0, args, nargs, rets, nrets);
-	th->exclude = before;
+	th->modes.exclude = before;
 	return err;
 }

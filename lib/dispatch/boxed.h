@@ -25,7 +25,7 @@ static inline tensor_kernel unbox_function(struct unboxer *u, uint32_t keys)
 
 		/* It asks the thread again which fallback is the highest. boxed_call_past() puts it back. */
 		if (unlikely(u->skip && fn == u->op->box))
-			thread()->exclude |= u->skip;
+			thread()->modes.exclude |= u->skip;
 		return fn;
 	}
 	u->err = dispatch_missing(u->op, keys);

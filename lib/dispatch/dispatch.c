@@ -96,10 +96,9 @@ TENSOR_EXPORT bool tensor_op_has_kernel(const tensor_op *op, enum tensor_key key
 TENSOR_EXPORT const char *tensor_key_name(enum tensor_key key)
 {
 	static const char *const names[TENSOR_KEY_COUNT] = {
-		"CPU",	      "CUDA",	  "SparseCPU", "SparseCUDA", "QuantizedCPU",
-		"BlockedCPU", "Private0", "Private1",  "Private2",   "Private3",
-		"Batched",    "Autograd", "Forward",   "Autocast",   "Trace",
-		"Profile",
+		"CPU",	    "CUDA",	"SparseCPU", "SparseCUDA", "QuantizedCPU", "BlockedCPU",
+		"Private0", "Private1", "Private2",  "Private3",   "Batched",	   "Autograd",
+		"Forward",  "Autocast", "Trace",     "Profile",
 	};
 
 	return (unsigned)key < TENSOR_KEY_COUNT ? names[key] : "?";

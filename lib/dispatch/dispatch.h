@@ -123,7 +123,7 @@ static inline tensor_kernel op_function(const struct tensor_op *op, unsigned key
 
 static inline uint32_t dispatch_keys(const struct tensor_thread *th, uint32_t mask, uint32_t keys)
 {
-	return (keys | th->include) & ~th->exclude & mask;
+	return (keys | th->modes.include) & ~th->modes.exclude & mask;
 }
 
 static inline uint32_t list_keys(tensor_list list)

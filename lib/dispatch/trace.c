@@ -71,7 +71,7 @@ static void add_values(struct trace_span *span, const char *key, const tensor_va
 static bool same_call(const struct tensor_thread *th, const tensor_op *op)
 {
 	return th->traced && th->traced->op == op &&
-	       th->exclude & ~th->traced->exclude & AUTOGRAD_BIT;
+	       th->modes.exclude & ~th->traced->exclude & AUTOGRAD_BIT;
 }
 
 /* The i-th tensor of values, also of lists; NULL after the last. */
@@ -130,7 +130,7 @@ static int trace_operator(const tensor_op *op, enum tensor_key key, const tensor
 			  int nargs, tensor_value *rets, int nrets, void *ctx)
 {
 	struct tensor_thread *th = thread();
-	const struct traced_op here = { op, th->exclude }, *up = th->traced;
+	const struct traced_op here = { op, th->modes.exclude }, *up = th->traced;
 	struct trace_span span;
 	int err;
 

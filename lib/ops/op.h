@@ -124,7 +124,7 @@ static inline bool scalar_is_zero(tensor_scalar s)
 /* True if autograd records a call with t as an argument. */
 static inline bool operand_is_recorded(const tensor *t)
 {
-	return thread()->grad_enabled && tensor_autograd_hooks.requires_grad(t);
+	return thread()->modes.grad_enabled && tensor_autograd_hooks.requires_grad(t);
 }
 
 /* One of several results: the caller's pointer, and the tensor in the open scope. */

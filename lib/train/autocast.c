@@ -7,6 +7,8 @@
 #include "train/cast_cache.h"
 
 #include "autograd/graph/meta.h"
+#include "base/init.h"
+
 #include "dispatch/boxed.h"
 #include "dispatch/fallback.h"
 
@@ -22,12 +24,8 @@
 
 enum policy { POLICY_NONE, POLICY_LOWER, POLICY_F32, POLICY_PROMOTE };
 
-/* The scopes of a thread. */
-static __thread struct {
-	enum tensor_dtype dtype; /* NONE: not in a scope, or turned off */
-	unsigned depth;
-	struct cast_cache cache;
-} state __attribute__((tls_model("initial-exec")));
+/* Conversions in the open scopes of the thread. */
+static __thread struct cast_cache cache __attribute__((tls_model("initial-exec")));
 
 static enum policy policy_of(const struct tensor_op *op)
 {
@@ -59,15 +57,16 @@ static bool eligible(const tensor *t)
 /* The conversion of an eligible tensor, owned; NULL with the error set. */
 static tensor *convert(tensor *t, enum tensor_dtype dtype)
 {
-	bool cached = dtype == state.dtype && thread()->grad_enabled && needs_grad(t) &&
-		      tensor_is_leaf(t) && !t->base;
-	tensor *result = cached ? cast_cache_get(&state.cache, t, dtype) : NULL;
+	const struct thread_modes *m = &thread()->modes;
+	bool cached = m->autocast_depth && dtype == m->autocast_dtype && m->grad_enabled &&
+		      needs_grad(t) && tensor_is_leaf(t) && !t->base;
+	tensor *result = cached ? cast_cache_get(&cache, t, dtype) : NULL;
 
 	if (result)
 		return result;
 	result = call__to_copy(t, TENSOR_OPTIONS(.dtype = dtype));
 	if (result && cached)
-		cast_cache_put(&state.cache, t, result);
+		cast_cache_put(&cache, t, result);
 	return result;
 }
 
@@ -148,14 +147,14 @@ static enum tensor_dtype target(enum policy policy, const struct converted *c)
 		    (v->kind == TENSOR_VALUE_TENSOR_LIST && any_f32(v->list)))
 			return TENSOR_F32;
 	}
-	return state.dtype;
+	return thread()->modes.autocast_dtype;
 }
 
 static int autocast(const tensor_op *op, enum tensor_key key, const tensor_value *args, int nargs,
 		    tensor_value *rets, int nrets, void *ctx)
 {
 	struct tensor_thread *th = thread();
-	uint32_t exclude = th->exclude;
+	uint32_t exclude = th->modes.exclude;
 	struct converted c;
 	enum tensor_dtype dtype;
 	int err = 0;
@@ -164,7 +163,7 @@ static int autocast(const tensor_op *op, enum tensor_key key, const tensor_value
 	memset(c.single, 0, sizeof(c.single));
 	c.n = nargs < ARGS_MAX ? nargs : ARGS_MAX;
 	memcpy(c.args, args, (size_t)c.n * sizeof(*args));
-	th->exclude |= AUTOCAST_BIT;
+	th->modes.exclude |= AUTOCAST_BIT;
 	dtype = target(policy_of(op), &c);
 	for (int i = 0; i < c.n && !err; i++) {
 		if (args[i].kind == TENSOR_VALUE_TENSOR)
@@ -174,7 +173,7 @@ static int autocast(const tensor_op *op, enum tensor_key key, const tensor_value
 	}
 	if (!err)
 		err = boxed_call_past(op, 0, c.args, c.n, rets, nrets);
-	th->exclude = exclude;
+	th->modes.exclude = exclude;
 	drop(&c);
 	return err;
 }
@@ -196,17 +195,29 @@ static int set_up(void)
 	return err;
 }
 
+static void forget_conversions(struct tensor_thread *th)
+{
+	(void)th;
+	cast_cache_clear(&cache);
+}
+
+INIT(INIT_HOOKS) static void set_exit(void)
+{
+	thread_on_exit(THREAD_EXIT_AUTOCAST, forget_conversions);
+}
+
 static void set(struct tensor_thread *th, enum tensor_dtype dtype)
 {
-	state.dtype = dtype;
-	th->include = dtype ? th->include | AUTOCAST_BIT : th->include & ~AUTOCAST_BIT;
+	th->modes.autocast_dtype = (uint8_t)dtype;
+	th->modes.include = dtype ? th->modes.include | AUTOCAST_BIT :
+				    th->modes.include & ~AUTOCAST_BIT;
 }
 
 TENSOR_EXPORT struct tensor_autocast_guard tensor_autocast_enter(enum tensor_dtype dtype)
 {
 	struct tensor_thread *th = thread();
-	struct tensor_autocast_guard guard = { .active = th->include & AUTOCAST_BIT,
-					       .dtype = (uint8_t)state.dtype };
+	struct tensor_autocast_guard guard = { .active = th->modes.include & AUTOCAST_BIT,
+					       .dtype = th->modes.autocast_dtype };
 
 	if (dtype != TENSOR_DTYPE_NONE && dtype != TENSOR_BF16 && dtype != TENSOR_F16) {
 		tensor_fail(EINVAL, "autocast: the dtype must be bf16 or f16, got %s",
@@ -216,22 +227,26 @@ TENSOR_EXPORT struct tensor_autocast_guard tensor_autocast_enter(enum tensor_dty
 	if (set_up() < 0)
 		return guard;
 	guard.entered = true;
-	state.depth++;
+	/* A function that left its scope open may have left conversions. */
+	if (!th->modes.autocast_depth++)
+		cast_cache_clear(&cache);
 	set(th, dtype);
 	return guard;
 }
 
 TENSOR_EXPORT void tensor_autocast_leave(struct tensor_autocast_guard *guard)
 {
+	struct tensor_thread *th = thread();
+
 	if (!guard || !guard->entered)
 		return;
 	guard->entered = false;
-	set(thread(), guard->active ? guard->dtype : TENSOR_DTYPE_NONE);
-	if (state.depth && !--state.depth)
-		cast_cache_clear(&state.cache);
+	set(th, guard->active ? guard->dtype : TENSOR_DTYPE_NONE);
+	if (th->modes.autocast_depth && !--th->modes.autocast_depth)
+		cast_cache_clear(&cache);
 }
 
 TENSOR_EXPORT enum tensor_dtype tensor_autocast_dtype(void)
 {
-	return state.dtype;
+	return thread()->modes.autocast_dtype;
 }

@@ -14,15 +14,15 @@
 static int has_nan(tensor *t)
 {
 	struct tensor_thread *th = thread();
-	bool enabled = th->grad_enabled;
+	bool enabled = th->modes.grad_enabled;
 	double any = 0;
 	int err;
 
 	if (!differentiable(t) || t->ext)
 		return 0;
-	th->grad_enabled = false;
+	th->modes.grad_enabled = false;
 	err = tensor_item(tensor_any(tensor_isnan(t)), &any);
-	th->grad_enabled = enabled;
+	th->modes.grad_enabled = enabled;
 	return err < 0 ? err : any != 0;
 }
 

@@ -121,8 +121,8 @@ static int run_here(const struct engine_call *call)
 {
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard scope;
-	uint32_t exclude = th->exclude;
-	bool enabled = th->grad_enabled, inference = th->inference;
+	uint32_t exclude = th->modes.exclude;
+	bool enabled = th->modes.grad_enabled, inference = th->modes.inference;
 	struct edge few[8] = { 0 }, *held = few;
 	struct task *k = task_new(call);
 	int err;
@@ -134,9 +134,9 @@ static int run_here(const struct engine_call *call)
 	if (call->inputs.len)
 		k->captures = calloc(call->inputs.len, sizeof(*k->captures));
 	scope = tensor_scope_enter();
-	th->grad_enabled = call->record;
-	th->inference = false;
-	th->exclude &= ~AUTOGRAD_BIT;
+	th->modes.grad_enabled = call->record;
+	th->modes.inference = false;
+	th->modes.exclude &= ~AUTOGRAD_BIT;
 	err = held && (k->captures || !call->inputs.len) ?
 		      run_task(k, held) :
 		      tensor_fail(ENOMEM, "backward: no memory");
@@ -148,9 +148,9 @@ static int run_here(const struct engine_call *call)
 		node_put(held[i].fn);
 	if (held != few)
 		free(held);
-	th->grad_enabled = enabled;
-	th->inference = inference;
-	th->exclude = exclude;
+	th->modes.grad_enabled = enabled;
+	th->modes.inference = inference;
+	th->modes.exclude = exclude;
 	scope_leave(&scope);
 	return err;
 }
@@ -193,7 +193,7 @@ static int run_on_new_stack(const struct engine_call *call)
 {
 	struct tensor_thread *th = thread();
 	const struct autograd_thread *at = th->autograd;
-	struct elsewhere e = { .call = call, .from = carry_get(), .device = at->device };
+	struct elsewhere e = { .call = call, .from = carry_for_others(), .device = at->device };
 	pthread_t id;
 	int err = pthread_create(&id, NULL, run_elsewhere, &e);
 
@@ -235,7 +235,7 @@ static int check_tracked(const char *what, tensor_list list)
 			return tensor_fail(EINVAL, "backward: %s %lld does not require a gradient",
 					   what, (long long)i);
 		/* Its nodes saved tensors without tangents, so the tangents of the gradients would be wrong. */
-		if (tangent_of(t) && !(thread()->exclude & FORWARD_BIT))
+		if (tangent_of(t) && !(thread()->modes.exclude & FORWARD_BIT))
 			return tensor_fail(
 				EOPNOTSUPP,
 				"backward: %s %lld has a tangent; backward of tensor_primal() "

@@ -139,7 +139,7 @@ static int run_formula(tensor_node *n, struct frame *f, uint64_t need)
 		err = fit_outputs(n, f->out, need);
 	else
 		memset(f->out, 0, n->nedges * sizeof(tensor *));
-	if (likely(!th->anomaly))
+	if (likely(!th->modes.anomaly))
 		return err;
 	if (!err)
 		return anomaly_check(n, f->out);

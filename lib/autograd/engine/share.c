@@ -21,7 +21,7 @@ struct task_share *share_new(void)
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	s->epoch = node_lock_epoch;
-	s->caller = carry_get();
+	s->caller = carry_for_others();
 	s->own = ((const struct autograd_thread *)thread()->autograd)->device;
 	return s;
 }

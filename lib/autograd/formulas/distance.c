@@ -17,7 +17,7 @@ tensor *formula_cdist_backward(tensor *grad, tensor *x1, tensor *x2, double p, t
 {
 	tensor *apart;
 
-	if (!thread()->grad_enabled)
+	if (!thread()->modes.grad_enabled)
 		return tensor_cdist_backward(grad, x1, x2, p, cdist);
 	apart = tensor_sub(tensor_unsqueeze(x1, -2), tensor_unsqueeze(x2, -3));
 	apart = apart ? vector_norm_backward(grad, apart, cdist, formula_scalar(p), TENSOR_INTS(-1),
@@ -30,7 +30,7 @@ tensor *formula_pdist_backward(tensor *grad, tensor *self, double p, tensor *pdi
 {
 	tensor *pairs, *first, *second, *apart;
 
-	if (!thread()->grad_enabled)
+	if (!thread()->modes.grad_enabled)
 		return tensor_pdist_backward(grad, self, p, pdist);
 	pairs = tensor_triu_indices(self->sizes[0], self->sizes[0], 1,
 				    TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = self->device));

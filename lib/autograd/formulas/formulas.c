@@ -18,7 +18,7 @@
 int formula_check_out(const struct tensor_thread *th, const char *op, const char *name,
 		      const tensor *t)
 {
-	if (likely(!th->grad_enabled || !t || !needs_grad(t)))
+	if (likely(!th->modes.grad_enabled || !t || !needs_grad(t)))
 		return 0;
 	return tensor_fail(EINVAL,
 			   "%s: out= records no gradient, but %s requires one; use the "

@@ -44,7 +44,7 @@ static tensor *centred_gradient(tensor *g, tensor *x, tensor_ints dims, double e
 
 static bool recorded(void)
 {
-	return thread()->grad_enabled;
+	return thread()->modes.grad_enabled;
 }
 
 static tensor *given(tensor *t)

@@ -346,7 +346,7 @@ static int run_forward(struct tensor_function_ctx *ctx, tensor **outputs, int no
 	struct callback before = callback_begin();
 	int err;
 
-	th->grad_enabled = false;
+	th->modes.grad_enabled = false;
 	err = ctx->f->forward(ctx, b->inputs.data, (int)b->inputs.len, outputs, noutputs);
 	err = callback_end(&before, err, "%s: forward failed", ctx->f->name);
 	if (!err)
@@ -405,7 +405,7 @@ static int check_call(const struct tensor_function *f, tensor_list inputs, tenso
 /* forward records nothing, and backward gets the gradients of samples: those of the batch would be lost. */
 static int check_samples(const struct tensor_function *f, tensor_list inputs)
 {
-	for (int64_t i = 0; i < inputs.len && thread()->grad_enabled; i++)
+	for (int64_t i = 0; i < inputs.len && thread()->modes.grad_enabled; i++)
 		if (unlikely(is_batched(inputs.data[i])) && batch_has_history(inputs.data[i]))
 			return tensor_fail(
 				EOPNOTSUPP,

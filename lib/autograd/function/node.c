@@ -89,14 +89,15 @@ static int call_backward(struct function_node *n, tensor *const *grads, tensor *
 					   .node = &n->node,
 					   .need = need };
 	struct tensor_thread *th = thread();
-	bool once = n->f->flags & TENSOR_FUNCTION_ONCE_DIFFERENTIABLE, record = th->grad_enabled;
+	bool once = n->f->flags & TENSOR_FUNCTION_ONCE_DIFFERENTIABLE,
+	     record = th->modes.grad_enabled;
 	struct callback before;
 	int err;
 
 	if (!n->f->backward)
 		return tensor_fail(EOPNOTSUPP, "backward: %s has no backward", n->f->name);
 	before = callback_begin();
-	th->grad_enabled = record && !once;
+	th->modes.grad_enabled = record && !once;
 	err = n->f->backward(&ctx, grads, n->node.noutputs, out, (int)n->node.nedges);
 	if (callback_end(&before, err, "backward of %s failed", n->f->name) < 0 ||
 	    check_gradients(n, out) < 0)

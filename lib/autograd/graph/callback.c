@@ -6,7 +6,6 @@
 #include "autograd/graph/state.h"
 
 #include "base/error.h"
-#include "base/thread.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,11 +15,7 @@ struct callback callback_begin(void)
 	struct tensor_thread *th = thread();
 	const struct autograd_thread *at = th->autograd;
 	struct callback before = { .code = th->error.code,
-				   .include = th->include,
-				   .exclude = th->exclude,
-				   .grad_enabled = th->grad_enabled,
-				   .inference = th->inference,
-				   .anomaly = th->anomaly,
+				   .modes = th->modes,
 				   .paused = at ? at->paused : NULL,
 				   .hooks = at ? at->pack_hooks : NULL };
 
@@ -32,11 +27,7 @@ static void restore(struct tensor_thread *th, const struct callback *before)
 {
 	struct autograd_thread *at = th->autograd;
 
-	th->include = before->include;
-	th->exclude = before->exclude;
-	th->grad_enabled = before->grad_enabled;
-	th->inference = before->inference;
-	th->anomaly = before->anomaly;
+	th->modes = before->modes;
 	if (at) {
 		at->paused = before->paused;
 		pack_hooks_unwind(at, before->hooks);

@@ -3,15 +3,14 @@
 #ifndef TENSOR_AUTOGRAD_CALLBACK_H
 #define TENSOR_AUTOGRAD_CALLBACK_H
 
-#include "base/compiler.h"
+#include "base/thread.h"
 
 struct pack_hooks;
 
 /* State of the thread that a function of the program must not change for its caller. */
 struct callback {
 	int code; /* of an earlier error */
-	uint32_t include, exclude;
-	bool grad_enabled, inference, anomaly;
+	struct thread_modes modes;
 	struct pack_hooks *hooks, *paused; /* see pack.h */
 };
 

@@ -19,10 +19,10 @@
 struct forward_guard forward_guard_enter(bool grad_enabled)
 {
 	struct tensor_thread *th = thread();
-	struct forward_guard g = { th->exclude, th->grad_enabled };
+	struct forward_guard g = { th->modes.exclude, th->modes.grad_enabled };
 
-	th->exclude |= FORWARD_BIT;
-	th->grad_enabled = grad_enabled;
+	th->modes.exclude |= FORWARD_BIT;
+	th->modes.grad_enabled = grad_enabled;
 	return g;
 }
 
@@ -30,8 +30,8 @@ void forward_guard_leave(struct forward_guard g)
 {
 	struct tensor_thread *th = thread();
 
-	th->exclude = g.exclude;
-	th->grad_enabled = g.grad_enabled;
+	th->modes.exclude = g.exclude;
+	th->modes.grad_enabled = g.grad_enabled;
 }
 
 static bool same_geometry(const tensor *a, const tensor *b)
@@ -57,7 +57,7 @@ static tensor *laid_out(const tensor *t, tensor *tangent)
 
 int dual_set(tensor *t, tensor *tangent)
 {
-	struct forward_guard g = forward_guard_enter(thread()->grad_enabled);
+	struct forward_guard g = forward_guard_enter(thread()->modes.grad_enabled);
 
 	if (t->ext || tangent->ext || same_geometry(t, tangent))
 		tensor_get(tangent);
@@ -139,7 +139,7 @@ TENSOR_EXPORT tensor *tensor_primal(tensor *t)
 
 	if (!tensor_given(t))
 		return null_argument("primal");
-	g = forward_guard_enter(thread()->grad_enabled);
+	g = forward_guard_enter(thread()->modes.grad_enabled);
 	t = tensor_alias(t);
 	forward_guard_leave(g);
 	return t;

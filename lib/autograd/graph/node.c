@@ -76,7 +76,7 @@ tensor_node *node_new(const struct node_type *type, size_t size, uint32_t nedges
 		n->edges[i] = (struct edge){ NULL, 0 };
 	for (unsigned i = 0; i < nsaved; i++)
 		n->saved[i] = (struct saved){ .source = SAVED_CONSTANT };
-	if (unlikely(thread()->anomaly))
+	if (unlikely(thread()->modes.anomaly))
 		hooks_note_place(n);
 	return n;
 }

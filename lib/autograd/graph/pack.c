@@ -13,7 +13,7 @@ static struct callback quiet_begin(struct tensor_thread *th)
 	struct callback before = callback_begin();
 
 	pack_pause(th, true);
-	th->grad_enabled = false;
+	th->modes.grad_enabled = false;
 	return before;
 }
 

@@ -9,7 +9,7 @@
 /* Whether t makes the call one to record. Refreshes the node of a stale view; sets *err if that fails. */
 static inline bool track(const struct tensor_thread *th, tensor *t, int *err)
 {
-	if (!th->grad_enabled || !t || !needs_grad(t))
+	if (!th->modes.grad_enabled || !t || !needs_grad(t))
 		return false;
 	if (unlikely(view_stale(t)))
 		*err |= view_refresh(t);

@@ -108,7 +108,7 @@ tensor *node_unpack(tensor_node *n, int slot)
 
 	if (unlikely(s->is_packed)) {
 		t = packed_unpack(s->packed, n->type->op);
-		return t && th->grad_enabled ? scope_own(th, with_history(n, s, t)) : t;
+		return t && th->modes.grad_enabled ? scope_own(th, with_history(n, s, t)) : t;
 	}
 	if (unlikely(!s->t)) {
 		if (!n->released)
@@ -125,7 +125,7 @@ tensor *node_unpack(tensor_node *n, int slot)
 					"changed in place: expected version %u, found %u",
 					n->type->op, n->type->name, node_saved_name(n, slot),
 					SHAPE_STR(s->t), s->version, tensor_version(s->t));
-	if (unlikely(th->grad_enabled))
+	if (unlikely(th->modes.grad_enabled))
 		return scope_own(th, with_history(n, s, s->t));
 	return s->t;
 }

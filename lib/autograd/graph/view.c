@@ -36,8 +36,8 @@ tensor *view_of_base(tensor *base, const tensor *like)
 {
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard guard;
-	uint32_t exclude = th->exclude;
-	bool enabled = th->grad_enabled;
+	uint32_t exclude = th->modes.exclude;
+	bool enabled = th->modes.grad_enabled;
 	tensor *t;
 
 	if (base->dtype != like->dtype && !real_and_complex(base->dtype, like->dtype))
@@ -47,12 +47,12 @@ tensor *view_of_base(tensor *base, const tensor *like)
 					tensor_dtype_name(like->dtype),
 					tensor_dtype_name(base->dtype));
 	guard = tensor_scope_enter();
-	th->grad_enabled = true;
-	th->exclude &= ~AUTOGRAD_BIT;
+	th->modes.grad_enabled = true;
+	th->modes.exclude &= ~AUTOGRAD_BIT;
 	t = view_as_dtype(base, like->dtype, (tensor_ints){ like->sizes, like->ndim },
 			  (tensor_ints){ like->strides, like->ndim }, like->offset);
-	th->grad_enabled = enabled;
-	th->exclude = exclude;
+	th->modes.grad_enabled = enabled;
+	th->modes.exclude = exclude;
 	return scope_leave_with(&guard, t);
 }
 

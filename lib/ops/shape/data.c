@@ -58,15 +58,15 @@ static int check_bytes(const char *op, const tensor *t, const void *data, size_t
 static int copy_plain(tensor *t, void *data, size_t nbytes, bool to_host)
 {
 	struct tensor_thread *th = thread();
-	uint32_t before = th->exclude;
+	uint32_t before = th->modes.exclude;
 	int err;
 
 	if (!nbytes)
 		return 0;
 	/* Autograd is excluded: bytes have no history. */
-	th->exclude |= AUTOGRAD_BIT;
+	th->modes.exclude |= AUTOGRAD_BIT;
 	err = copy_host(t, data, nbytes, to_host);
-	th->exclude = before;
+	th->modes.exclude = before;
 	return err;
 }
 

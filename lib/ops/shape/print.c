@@ -323,11 +323,11 @@ TENSOR_EXPORT int tensor_format(const tensor *t, char *buf, size_t size)
 		return null_argument_code("format");
 	if (t->device.type != TENSOR_CPU) {
 		struct tensor_thread *th = thread();
-		uint32_t before = th->exclude;
+		uint32_t before = th->modes.exclude;
 
-		th->exclude |= AUTOGRAD_BIT;
+		th->modes.exclude |= AUTOGRAD_BIT;
 		host = call__to_copy((tensor *)t, TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU));
-		th->exclude = before;
+		th->modes.exclude = before;
 		if (!host)
 			return error_code();
 		p.t = host;

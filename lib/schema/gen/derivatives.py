@@ -241,7 +241,7 @@ class Derivative:
         out = ['\tif (unlikely(err))\n', f'\t\treturn {self.failed(form)};\n']
         for a in self.args:
             if a.is_tensor and a.name not in self.edge:
-                out.append(f'\tif (unlikely({a.name} && th->grad_enabled && needs_grad({a.name}))) {{\n'
+                out.append(f'\tif (unlikely({a.name} && th->modes.grad_enabled && needs_grad({a.name}))) {{\n'
                            f'\t\ttensor_fail(EOPNOTSUPP, "{form.name}: no derivative for {a.name}, '
                            f'which requires a gradient");\n\t\treturn {self.failed(form)};\n\t}}\n')
         return ''.join(out)
@@ -327,7 +327,7 @@ class Derivative:
         described = results[:len(self.outputs)]
         unfit = '' if form.optional_results else f' || !differentiable({described[0]})'
         out = [f'static {form.ctype}record_{form.id}({form.params()})\n{{\n',
-               '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->exclude;\n',
+               '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->modes.exclude;\n',
                '\tint err = 0;\n', self.needs(form)]
         if self.has_fields:
             out.append(f'\tstruct {self.node} *fields;\n')
@@ -335,14 +335,14 @@ class Derivative:
         if not form.multi:
             out.append('\ttensor *result;\n')
         out.append('\n' + self.refusals(form))
-        out.append('\tth->exclude = exclude | AUTOGRAD_BIT;\n')
+        out.append('\tth->modes.exclude = exclude | AUTOGRAD_BIT;\n')
         if form.multi:
-            out.append(f'\terr = call_{form.id}({names});\n\tth->exclude = exclude;\n'
+            out.append(f'\terr = call_{form.id}({names});\n\tth->modes.exclude = exclude;\n'
                        f'\tif (err < 0 || !({self.any}){unfit})\n\t\treturn err;\n')
         else:
-            out.append(f'\tresult = call_{form.id}({names});\n\tth->exclude = exclude;\n')
+            out.append(f'\tresult = call_{form.id}({names});\n\tth->modes.exclude = exclude;\n')
             if form.kind == 'view':
-                out.append('\tif (unlikely(!th->grad_enabled))\n'
+                out.append('\tif (unlikely(!th->modes.grad_enabled))\n'
                            '\t\treturn no_grad_view(result);\n')
             plain = f'view_inherit({form.args[0].name}, result)' if form.kind == 'view' else 'result'
             out.append(f'\tif (!result || !({self.any}) || !differentiable(result))\n'
@@ -379,14 +379,14 @@ class Derivative:
             fail(self.entry, f'{self.name}: an in-place form needs a formula for self')
         names = ', '.join(n for _, n, _ in form.c_args())
         out = [f'static {form.ctype}record_{form.id}({form.params()})\n{{\n',
-               '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->exclude;\n',
+               '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->modes.exclude;\n',
                '\tint err = 0;\n', self.needs(form)]
         if self.has_fields:
             out.append(f'\tstruct {self.node} *fields;\n')
         out.append('\ttensor_node *node = NULL;\n\n' + self.refusals(form))
-        out.append('\tif (th->grad_enabled && '
+        out.append('\tif (th->modes.grad_enabled && '
                    f'inplace_check(&entry_{form.id}, self, {self.any}) < 0)\n\t\treturn NULL;\n')
-        out.append('\tth->exclude = exclude | AUTOGRAD_BIT;\n')
+        out.append('\tth->modes.exclude = exclude | AUTOGRAD_BIT;\n')
         out.append(f'\tif (!({self.any}) || !differentiable(self))\n\t\tgoto call;\n')
         out.append(self.new_node(['self']))
         out.append('\tif (unlikely(!node))\n\t\tgoto failed;\n')
@@ -395,12 +395,12 @@ class Derivative:
             if not self.is_result(s):
                 out.append(self.save(s, s, copy=s == 'self'))
         out.append(f'call:\n\tif (!call_{form.id}({names}))\n\t\tgoto failed;\n'
-                   '\tth->exclude = exclude;\n\tif (!node)\n\t\treturn self;\n')
+                   '\tth->modes.exclude = exclude;\n\tif (!node)\n\t\treturn self;\n')
         for s in self.saved:
             if self.is_result(s):
                 out.append(self.save(s, 'self'))
         out.append('\treturn inplace_result(node, self) < 0 ? NULL : self;\nfailed:\n'
-                   '\tth->exclude = exclude;\n\tnode_put(node);\n\treturn NULL;\n}\n\n')
+                   '\tth->modes.exclude = exclude;\n\tnode_put(node);\n\treturn NULL;\n}\n\n')
         return ''.join(out)
 
 
@@ -410,7 +410,7 @@ def record_out(form, inputs):
     failed = Derivative.failed(form)
     result = 'int' if form.multi else 'tensor *'
     out = [f'static {form.ctype}record_{form.id}({form.params()})\n{{\n',
-           '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->exclude;\n',
+           '\tstruct tensor_thread *th = thread();\n\tuint32_t exclude = th->modes.exclude;\n',
            f'\t{result}{" " if form.multi else ""}done;\n\n']
     for a in form.args:
         if a.is_tensor and (inputs or a in form.outs):
@@ -420,8 +420,8 @@ def record_out(form, inputs):
             out.append(f'\tfor (int64_t i = 0; i < {a.name}.len; i++)\n'
                        f'\t\tif (formula_check_out(th, "{form.name}", "{a.name}", {a.name}.data[i]) < 0)\n'
                        f'\t\t\treturn {failed};\n')
-    out.append(f'\tth->exclude = exclude | AUTOGRAD_BIT;\n\tdone = call_{form.id}({names});\n'
-               '\tth->exclude = exclude;\n\treturn done;\n}\n\n')
+    out.append(f'\tth->modes.exclude = exclude | AUTOGRAD_BIT;\n\tdone = call_{form.id}({names});\n'
+               '\tth->modes.exclude = exclude;\n\treturn done;\n}\n\n')
     return ''.join(out)
 
 

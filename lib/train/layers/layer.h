@@ -3,7 +3,7 @@
 #ifndef TRAIN_LAYER_H
 #define TRAIN_LAYER_H
 
-#include "train/module_entry.h"
+#include "train/module/entry.h"
 
 #include <tensor/layers.h>
 #include <tensor/ops.h>

@@ -3,7 +3,7 @@
  * Results of workers, and workers that die. Batch b is in slot b % window from the time it is sent to a
  * worker until the program has it, so that results may arrive in any order.
  */
-#include "train/loader.h"
+#include "train/data/loader.h"
 
 #include "sharing/sharing.h"
 #include "storage/provider/provider.h"

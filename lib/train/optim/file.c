@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* The file of an optimizer: safetensors with the state tensors, and the options of each group as metadata. */
-#include "train/optim.h"
+#include "train/optim/optim.h"
 
 #include "core/scope.h"
 #include "dispatch/dispatch.h"

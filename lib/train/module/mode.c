@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Modes of a module, and changes of all its tensors: gradients, dtype, device, shared memory. */
-#include "train/module_list.h"
+#include "train/module/list.h"
 
 #include <stdlib.h>
 #include <tensor/autograd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Learning rates as functions of the number of steps: the closed forms of PyTorch's schedulers. */
-#include "train/optim.h"
+#include "train/optim/optim.h"
 
 #include "dispatch/dispatch.h"
 

@@ -4,7 +4,7 @@
  * It allocates the buffers, because it is the first to know the shapes, and uses one again when the
  * loader says that no tensor is on it.
  */
-#include "train/loader.h"
+#include "train/data/loader.h"
 
 #include "autograd/graph/callback.h"
 #include "base/init.h"
@@ -348,7 +348,7 @@ static void name_process(int number)
 static void init_worker(struct worker *k, struct loader_failure *failure)
 {
 	const struct tensor_loader_options *o = &k->l->options;
-	struct program_state before;
+	struct thread_modes before;
 	struct callback state;
 	int err = 0;
 
@@ -369,7 +369,7 @@ static void init_worker(struct worker *k, struct loader_failure *failure)
 		err = o->worker_init(o->ctx, k->w->number);
 	}
 	err = callback_end(&state, err, "%s", strerror(-err));
-	leave_program(&before);
+	thread()->modes = before;
 	atomic_store_explicit(&k->at->sample, AT_NOTHING, memory_order_relaxed);
 	if (err < 0) {
 		failure->code = -err;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* The state of an optimizer as named tensors, and its file. Loading checks everything before it changes anything. */
-#include "train/optim.h"
+#include "train/optim/optim.h"
 
 #include "core/scope.h"
 #include "ops/op.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Options of optimizers: defaults, ranges, reading and replacing them. */
-#include "train/optim.h"
+#include "train/optim/optim.h"
 
 #include <math.h>
 #include <stdio.h>

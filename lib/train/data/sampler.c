@@ -3,7 +3,7 @@
  * The order of an epoch and the seeds of its samples: functions of the loader's seed, the epoch and the
  * position, so that a loader continues anywhere without a history.
  */
-#include "train/loader.h"
+#include "train/data/loader.h"
 
 #include "autograd/graph/callback.h"
 #include "base/philox.h"
@@ -70,7 +70,7 @@ static int check_order(const tensor_loader *l)
 static int program_order(tensor_loader *l, tensor_generator *g)
 {
 	const struct tensor_loader_options *o = &l->options;
-	struct program_state before = enter_program(g);
+	struct thread_modes before = enter_program(g);
 	struct callback state = callback_begin();
 	int err = 0;
 
@@ -79,7 +79,7 @@ static int program_order(tensor_loader *l, tensor_generator *g)
 	}
 	err = callback_end(&state, err, "loader_next: order failed for epoch %lld: %s",
 			   (long long)l->epoch, strerror(-err));
-	leave_program(&before);
+	thread()->modes = before;
 	return err < 0 ? err : check_order(l);
 }
 
@@ -96,10 +96,10 @@ int sampler_fill(tensor_loader *l)
 	if (l->options.order) {
 		err = program_order(l, g);
 	} else if (l->options.shuffle) {
-		struct program_state before = enter_program(g);
+		struct thread_modes before = enter_program(g);
 
 		err = shuffle(l, g);
-		leave_program(&before);
+		thread()->modes = before;
 	} else {
 		for (int64_t i = 0; i < l->options.length; i++)
 			l->order[i] = i % l->options.size;

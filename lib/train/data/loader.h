@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A loader. loader.c has the public functions, loader_sample.c loads a batch in any process,
- * loader_worker.c is the worker process, loader_crew.c starts workers and ends them,
- * loader_dispatch.c sends them batches, loader_receive.c takes the results, loader_message.h has the
+ * A loader. loader.c has the public functions, sample.c loads a batch in any process,
+ * worker.c is the worker process, crew.c starts workers and ends them,
+ * send.c sends them batches, receive.c takes the results, message.h has the
  * messages. sampler.c determines order and seeds.
  */
 #ifndef TENSOR_LOADER_H
 #define TENSOR_LOADER_H
 
 #include "core/tensor_impl.h"
-#include "train/loader_message.h"
+#include "train/data/message.h"
 
 #include <tensor/data.h>
 #include <tensor/random.h>
@@ -109,21 +109,13 @@ struct tensor_loader {
 	int window;    /* number of slots */
 	struct loader_slot *slots;   /* of batch b: slots[b % window] */
 	struct loader_failure idle;  /* a worker that died without a batch */
-	tensor_loader *next, **link; /* in the list of loader_crew.c */
+	tensor_loader *next, **link; /* in the list of crew.c */
 };
 
-/* ---- loader_program.c ---- */
+/* ---- program.c ---- */
 
-/* State of the thread while a function of the program runs; see enter_program(). */
-struct program_state {
-	struct tensor_key_sets keys;
-	bool grad;
-	tensor_generator *generator;
-};
-
-/* Sets the state of the thread that functions of the program find, and restores it. */
-struct program_state enter_program(tensor_generator *g);
-void leave_program(const struct program_state *before);
+/* Sets the modes that functions of the program find. Returns those before, for the caller to restore. */
+struct thread_modes enter_program(tensor_generator *g);
 
 /* ---- sampler.c ---- */
 
@@ -133,7 +125,7 @@ uint64_t sample_seed(uint64_t seed, int64_t epoch, int64_t position);
 /* Writes the order of the loader's epoch. 0, or -errno with the error set. */
 int sampler_fill(tensor_loader *l);
 
-/* ---- loader_sample.c ---- */
+/* ---- sample.c ---- */
 
 /* Makes the memory of output i of a batch: an owned tensor. NULL with the error set. */
 typedef tensor *(*output_alloc)(void *ctx, int i, enum tensor_dtype dtype, const int64_t *sizes,
@@ -152,7 +144,7 @@ struct batch_job {
 /* outputs[0 ... batch_outputs - 1]: owned. -errno: all are NULL, and `failure` has the reason. */
 int load_batch(const struct batch_job *job, tensor **outputs, struct loader_failure *failure);
 
-/* ---- loader_worker.c ---- */
+/* ---- worker.c ---- */
 
 /* A worker process, forked with all signals blocked; signals: the mask of the caller. */
 void worker_main(tensor_loader *l, struct loader_worker *w, const sigset_t *signals)
@@ -163,7 +155,7 @@ void worker_main(tensor_loader *l, struct loader_worker *w, const sigset_t *sign
  */
 void kill_at_end_of(int life, pid_t pid);
 
-/* ---- loader_crew.c ---- */
+/* ---- crew.c ---- */
 
 /* Allocates the workers and starts them. 0, or -errno with the error set. */
 int crew_start(tensor_loader *l);
@@ -174,7 +166,7 @@ void crew_end(tensor_loader *l);
 /* Takes the worker that has ended, or that this call ends, out of the loader; text: how it ended. */
 void crew_bury(tensor_loader *l, struct loader_worker *w, char *text, size_t size);
 
-/* ---- loader_dispatch.c ---- */
+/* ---- send.c ---- */
 
 /* Sends batches to workers that have fewer than `prefetch`. */
 void dispatch(tensor_loader *l);
@@ -191,7 +183,7 @@ void return_outputs(struct loader_worker *w, const struct loader_output *outputs
 void drop_fresh(struct loader_worker *w);
 void drop_buffers(struct loader_worker *w);
 
-/* ---- loader_receive.c ---- */
+/* ---- receive.c ---- */
 
 /* Waits until the next batch is there. 0, or -errno with the error set. */
 int await_batch(tensor_loader *l);

@@ -4,7 +4,7 @@
  * operator. A group on several devices takes a call for each, and so does SGD while some parameters have no momentum
  * yet, which the operator initialises for all of a call.
  */
-#include "train/optim.h"
+#include "train/optim/optim.h"
 
 #include "dispatch/dispatch.h"
 

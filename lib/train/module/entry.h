@@ -3,7 +3,7 @@
 #ifndef TRAIN_MODULE_ENTRY_H
 #define TRAIN_MODULE_ENTRY_H
 
-#include "train/module_tree.h"
+#include "train/module/tree.h"
 
 /* A parameter or buffer as its first use makes it. */
 struct new_entry {

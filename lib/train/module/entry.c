@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Parameters and buffers of a module: made at the first use of a name, found by later ones. */
-#include "train/module_entry.h"
+#include "train/module/entry.h"
 
 #include "autograd/graph/callback.h"
 

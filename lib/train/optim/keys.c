@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* What the files of the optimizers share: the names of state tensors, and checks of arguments. */
-#include "train/optim.h"
+#include "train/optim/optim.h"
 
 void optim_keys(const tensor_optim_options *options, const char *keys[OPTIM_KEYS])
 {

@@ -3,7 +3,7 @@
  * A module's state in safetensors. Loading checks the whole file before it changes anything: each
  * tensor of the file is connected with its node first.
  */
-#include "train/module_list.h"
+#include "train/module/list.h"
 
 #include <stdlib.h>
 #include <tensor/autograd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Loads a batch: calls the data set for each sample and stacks or collates what it gave. */
-#include "train/loader.h"
+#include "train/data/loader.h"
 
 #include "autograd/graph/callback.h"
 #include "base/generator.h"
@@ -261,7 +261,7 @@ int load_batch(const struct batch_job *job, tensor **outputs, struct loader_fail
 {
 	const struct tensor_loader_options *o = &job->l->options;
 	struct loading x = { .job = job, .batch = outputs };
-	struct program_state before;
+	struct thread_modes before;
 	int err;
 
 	memset(outputs, 0, TENSOR_LOADER_OUTPUTS * sizeof(*outputs));
@@ -274,7 +274,7 @@ int load_batch(const struct batch_job *job, tensor **outputs, struct loader_fail
 		set_at(job, AT_COLLATE);
 		err = collate(&x) < 0 ? failed(failure, -1) : 0;
 	}
-	leave_program(&before);
+	thread()->modes = before;
 	drop_all(x.samples, o->collate ? job->count * o->outputs : 0);
 	free(x.samples);
 	if (err < 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Optimizers: groups of parameters and their state. A step is one call of a fused operator for each group. */
-#include "train/optim.h"
+#include "train/optim/optim.h"
 
 #include "autograd/graph/meta.h"
 #include "core/scope.h"

@@ -7,7 +7,7 @@
  * end of the loader by the end of the last copy. Descriptors are therefore made under the lock that
  * every fork takes, and closed in the child.
  */
-#include "train/loader.h"
+#include "train/data/loader.h"
 
 #include "base/init.h"
 #include "storage/provider/provider.h"

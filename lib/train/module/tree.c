@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* The tree of a module: nodes by name, children, and the order of modules. */
-#include "train/module_tree.h"
+#include "train/module/tree.h"
 
 #include "io/archive.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* The public functions of data loaders, see <tensor/data.h>. */
-#include "train/loader.h"
+#include "train/data/loader.h"
 
 #include "base/generator.h"
 

@@ -6,7 +6,7 @@
  * passed it on, though: to another process, which the mark `shared` of the buffer says, or to a child,
  * which fork_generation says. Such a buffer is dropped.
  */
-#include "train/loader.h"
+#include "train/data/loader.h"
 
 #include "storage/provider/provider.h"
 

@@ -2,7 +2,7 @@
 /* Clipping of the gradients of a list of parameters: a pass for the norm, and one to scale. */
 #include "core/scope.h"
 #include "dispatch/dispatch.h"
-#include "train/grads.h"
+#include "train/optim/grads.h"
 
 #include "family/training.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Lists of a module: named tensors, parameters for an optimiser, and what a file had and had not. */
-#include "train/module_list.h"
+#include "train/module/list.h"
 
 #include <stdlib.h>
 
@@ -56,7 +56,7 @@ static bool is_named(const tensor_module *top, const struct module_node *node, u
 	       (node_kind(node) == NODE_BUFFER && which & TENSOR_MODULE_BUFFERS);
 }
 
-/* A file may have one of two names of a tied parameter: module_file.c marks both. */
+/* A file may have one of two names of a tied parameter: file.c marks both. */
 static bool is_missing(const tensor_module *top, const struct module_node *node, unsigned which)
 {
 	return node_has_tensor(node) && !node->loaded;

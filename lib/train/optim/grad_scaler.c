@@ -2,7 +2,7 @@
 /* The scale of gradients in half precision. The rules are those of _amp_update_scale_; the scale is an f32, as there. */
 #include "core/scope.h"
 #include "dispatch/dispatch.h"
-#include "train/optim.h"
+#include "train/optim/optim.h"
 
 #include "family/factory.h"
 #include "family/pointwise.h"

@@ -3,7 +3,7 @@
 #ifndef TRAIN_MODULE_LIST_H
 #define TRAIN_MODULE_LIST_H
 
-#include "train/module_tree.h"
+#include "train/module/tree.h"
 
 /* The node after `node` (NULL: the first) of all nodes below top that are no modules; NULL at the end.
  * In the order of PyTorch's state dict: parameters, then others, then those of the children. */
