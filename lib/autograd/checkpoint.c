@@ -158,9 +158,8 @@ static tensor *restore_input(const struct input *in)
 static void restore_autocast(const struct checkpoint *c)
 {
 	struct thread_modes *m = &thread()->modes;
-	uint32_t bit = KEY_BIT(TENSOR_KEY_AUTOCAST);
 
-	m->include = c->autocast_dtype ? m->include | bit : m->include & ~bit;
+	m->include = c->autocast_dtype ? m->include | AUTOCAST_BIT : m->include & ~AUTOCAST_BIT;
 	m->autocast_dtype = c->autocast_dtype;
 	m->autocast_depth = 0;
 }

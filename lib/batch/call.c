@@ -19,6 +19,7 @@ static struct thread_modes outside_enter(struct batch_level *level)
 	if (!m->inference)
 		m->exclude &= ~AUTOGRAD_BIT;
 	m->exclude &= ~(FORWARD_BIT | BATCHED_BIT);
+	m->exclude |= AUTOCAST_BIT; /* the arguments are converted */
 	m->batch_level = level->parent;
 	m->include &= level->parent ? ~0u : ~BATCHED_BIT;
 	return before;

@@ -8,7 +8,7 @@
 
 #include "autograd/graph/meta.h"
 #include "base/init.h"
-
+#include "core/batched.h"
 #include "dispatch/boxed.h"
 #include "dispatch/fallback.h"
 
@@ -19,8 +19,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define AUTOCAST_BIT KEY_BIT(TENSOR_KEY_AUTOCAST)
-#define ARGS_MAX     24
+#define ARGS_MAX 24
 
 enum policy { POLICY_NONE, POLICY_LOWER, POLICY_F32, POLICY_PROMOTE };
 
@@ -50,7 +49,8 @@ static bool has_policy(const struct tensor_op *op)
 
 static bool eligible(const tensor *t)
 {
-	return t && t != tensor_none && !t->ext && t->device.type == TENSOR_CPU &&
+	return t && t != tensor_none && (!t->ext || is_batched(t)) &&
+	       t->device.type == TENSOR_CPU &&
 	       (t->dtype == TENSOR_F32 || dtype_is_reduced_float(t->dtype));
 }
 

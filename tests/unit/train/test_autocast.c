@@ -273,6 +273,133 @@ static void other_dtypes_are_refused(void **state)
 	}
 }
 
+/* mm(tanh(mm(x, w)), w), sum of squares */
+static int segment(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	out[0] = tensor_mm(tensor_tanh(tensor_mm(in[0], in[1])), in[1]);
+	return out[0] && nin == 2 && nout == 1 ? 0 : -1;
+}
+
+/* Backward is outside of the scope, in which the function ran at first. */
+static void a_checkpoint_runs_again_with_the_conversions_of_its_scope(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_randn(TENSOR_SHAPE(4, 4), F32));
+		tensor *w = leaf(ok(tensor_randn(TENSOR_SHAPE(4, 4), F32))), *in[] = { x, w }, *y;
+		tensor *plain;
+
+		tensor_autocast(TENSOR_BF16) assert_done(segment(in, 2, &y, 1, NULL));
+		assert_done(tensor_backward(ok(tensor_sum(y))));
+		plain = ok(tensor_clone(tensor_grad(w)));
+		tensor_set_grad(w, NULL);
+		tensor_autocast(TENSOR_BF16) assert_done(
+			tensor_checkpoint(segment, NULL, NULL, TENSOR_LIST(x, w), &y, 1));
+		assert_done(tensor_backward(ok(tensor_sum(y))));
+		assert_same(plain, tensor_grad(w));
+		/* And the other way round. */
+		tensor_set_grad(w, NULL);
+		assert_done(segment(in, 2, &y, 1, NULL));
+		tensor_autocast(TENSOR_BF16) assert_done(tensor_backward(ok(tensor_sum(y))));
+		plain = ok(tensor_clone(tensor_grad(w)));
+		tensor_set_grad(w, NULL);
+		assert_done(tensor_checkpoint(segment, NULL, NULL, TENSOR_LIST(x, w), &y, 1));
+		tensor_autocast(TENSOR_BF16) assert_done(tensor_backward(ok(tensor_sum(y))));
+		assert_same(plain, tensor_grad(w));
+	}
+}
+
+/* The gradient of one sample with respect to w. */
+static int sample_gradient(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	tensor *y;
+	int err = segment(in, nin, &y, 1, ctx);
+
+	if (err)
+		return err;
+	return tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(y))), NULL, TENSOR_LIST(in[1]), out, 0);
+}
+
+static void samples_of_a_batch_are_converted(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_randn(TENSOR_SHAPE(3, 4, 4), F32)), *y, *g;
+		tensor *w = leaf(ok(tensor_randn(TENSOR_SHAPE(4, 4), F32)));
+		const int64_t dims[] = { 0, TENSOR_NONE };
+
+		tensor_autocast(TENSOR_BF16)
+		{
+			assert_done(tensor_vmap(segment, NULL, TENSOR_LIST(x, w), dims, &y, 1, NULL,
+						NULL));
+			assert_dtype(y, TENSOR_BF16);
+			assert_done(tensor_vmap(sample_gradient, NULL, TENSOR_LIST(x, w), dims, &g,
+						1, NULL, NULL));
+			assert_dtype(g, TENSOR_F32);
+		}
+		for (int64_t i = 0; i < 3; i++) {
+			tensor *in[] = { ok(tensor_select(x, 0, i)), w }, *one = NULL,
+			       *gradient = NULL;
+
+			tensor_autocast(TENSOR_BF16)
+			{
+				assert_done(segment(in, 2, &one, 1, NULL));
+				assert_done(sample_gradient(in, 2, &gradient, 1, NULL));
+			}
+			assert_same(one, ok(tensor_select(y, 0, i)));
+			assert_same(gradient, ok(tensor_select(g, 0, i)));
+		}
+		/* A backward of the batch, outside of the scope. */
+		assert_done(tensor_backward(ok(tensor_sum(y))));
+		assert_dtype(tensor_grad(w), TENSOR_F32);
+	}
+}
+
+static tensor *enter_and_convert(tensor *grad, void *w)
+{
+	tensor_autocast_enter(TENSOR_BF16);
+	ok(tensor_mm(w, w));
+	return grad;
+}
+
+static void a_scope_that_a_hook_leaves_open_ends_with_the_hook(void **state)
+{
+	int64_t before = live();
+
+	tensor_scope {
+		tensor *w = leaf(ok(tensor_ones(TENSOR_SHAPE(2, 2), F32)));
+		tensor *y = ok(tensor_mul(w, w));
+
+		assert_done(tensor_register_hook(y, enter_and_convert, w, NULL, NULL));
+		assert_done(tensor_backward(ok(tensor_sum(y))));
+		assert_int_equal(tensor_autocast_dtype(), TENSOR_DTYPE_NONE);
+		assert_dtype(tensor_mm(w, w), TENSOR_F32);
+		tensor_autocast(TENSOR_BF16) assert_dtype(tensor_mm(w, w), TENSOR_BF16);
+		assert_dtype(tensor_mm(w, w), TENSOR_F32);
+	}
+	assert_int_equal(live(), before);
+}
+
+static void *leave_a_scope_open(void *w)
+{
+	tensor_scope {
+		tensor_autocast_enter(TENSOR_BF16);
+		ok(tensor_mm(w, w));
+	}
+	return NULL;
+}
+
+static void a_thread_that_leaves_a_scope_open_frees_its_conversions(void **state)
+{
+	tensor_scope {
+		tensor *w = leaf(ok(tensor_ones(TENSOR_SHAPE(2, 2), F32)));
+		int64_t before = live();
+		pthread_t thread;
+
+		assert_int_equal(pthread_create(&thread, NULL, leave_a_scope_open, w), 0);
+		pthread_join(thread, NULL);
+		assert_int_equal(live(), before);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +410,10 @@ int main(void)
 		cmocka_unit_test(conversions_of_leaves_are_kept_for_the_scope),
 		cmocka_unit_test(many_leaves_are_kept),
 		cmocka_unit_test(scopes_belong_to_their_thread),
+		cmocka_unit_test(a_checkpoint_runs_again_with_the_conversions_of_its_scope),
+		cmocka_unit_test(samples_of_a_batch_are_converted),
+		cmocka_unit_test(a_scope_that_a_hook_leaves_open_ends_with_the_hook),
+		cmocka_unit_test(a_thread_that_leaves_a_scope_open_frees_its_conversions),
 		cmocka_unit_test(other_dtypes_are_refused),
 	};
 
