@@ -4,10 +4,10 @@
  *
  * usage: PROGRAM [STEPS [FILE [f64]]]
  *
- * Trains up to step STEPS. With FILE, goes on from the state in FILE.safetensors and FILE.optim.safetensors
- * if they exist, and saves it there at the end: the same steps in one run or in several give the same
- * bits. Batches depend on the number of the step alone. Prints the loss of each step. Run them from the
- * root of the tree.
+ * Trains up to step STEPS. With FILE, goes on from the state in it if it exists, and saves it there at the
+ * end: the same steps in one run or in several give the same bits. Batches depend on the number of the
+ * step alone. Shows the progress on a terminal, else prints the loss of each step. Run them from the root
+ * of the tree.
  */
 #ifndef TRAINING_COMMON_H
 #define TRAINING_COMMON_H
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tensor/progress.h>
 #include <tensor/tensor.h>
 
 struct training {
@@ -22,6 +23,7 @@ struct training {
 	tensor_optim *optim; /* made in the first step, when the parameters exist */
 	const char *file;    /* NULL: no checkpoints */
 	bool loaded;
+	tensor_progress *progress;
 	int64_t step, last;
 	tensor_options options; /* the dtype of the model */
 	bool failed;

@@ -123,6 +123,14 @@ int tensor_module_share_memory(tensor_module *m);
 
 /* Save parameters and buffers of m and below as safetensors; the old file is replaced atomically. */
 int tensor_module_save(tensor_module *m, const char *path);
+/*
+ * Save m and an optimizer to one file, which is replaced atomically, so that a training that is interrupted can go on
+ * from it bit for bit. tensor_module_load() and tensor_optim_load() each read their part of it: the module before the
+ * first call of the model, if need be, and the optimizer, which needs the parameters, after it. What else a training
+ * needs, such as the number of steps, can be buffers of m. 0 or -errno.
+ */
+struct tensor_optim;
+int tensor_training_save(tensor_module *m, struct tensor_optim *o, const char *path);
 
 #define TENSOR_LOAD_STRICT 1u /* ENOENT if a name of the file or of m has no counterpart now */
 #define TENSOR_LOAD_CAST   2u /* convert other dtypes; without it they are an error */

@@ -217,7 +217,7 @@ def compare(build, name, dtype, steps):
     torch.manual_seed(1)
     with tempfile.TemporaryDirectory() as folder:
         save(f"{folder}/x.safetensors", {**make().state_dict(), "step": torch.tensor(0)})
-        ours = losses_of_program(f"{build}/examples/{name}", f"{folder}/x", dtype, steps)
+        ours = losses_of_program(f"{build}/examples/{name}", f"{folder}/x.safetensors", dtype, steps)
     theirs = losses(lambda model: model)
     worst, limit = largest(ours, theirs), LIMITS[dtype]
     if worst > limit and dtype == torch.float32:

@@ -138,6 +138,7 @@ tensor *module_entry(tensor_module *m, const char *op, const char *path, const s
 
 	if (!node)
 		return NULL;
+	module_place(node);
 	if (node_kind(node) != NODE_VACANT)
 		return existing(node, e, op);
 	options = m->tree->options;
@@ -209,6 +210,7 @@ TENSOR_EXPORT int tensor_module_tie(tensor_module *m, const char *path, const ch
 	node = module_node_at(m, "module_tie", path);
 	if (!node)
 		return -thread()->error.code;
+	module_place(node);
 	pthread_mutex_lock(&m->tree->lock);
 	if (node_kind(node) == NODE_VACANT) {
 		/* A value of a file has been used: it is that of the other name. */

@@ -4,6 +4,7 @@
  * tensor of the file is connected with its node first.
  */
 #include "train/module/list.h"
+#include "train/optim/optim.h"
 
 #include <stdlib.h>
 #include <tensor/autograd.h>
@@ -18,12 +19,22 @@ TENSOR_EXPORT int tensor_module_save(tensor_module *m, const char *path)
 	return n < 0 ? (int)n : tensor_save_safetensors(path, named, n, NULL, 0);
 }
 
+TENSOR_EXPORT int tensor_training_save(tensor_module *m, tensor_optim *o, const char *path)
+{
+	struct optim_file f = { .caller = "training_save", .path = path, .with_module = true };
+
+	f.nmodule =
+		tensor_module_named(m, TENSOR_MODULE_PARAMETERS | TENSOR_MODULE_BUFFERS, &f.module);
+	return f.nmodule < 0 ? (int)f.nmodule : optim_save(o, &f);
+}
+
 /* ---- loading ---- */
 
-/* A file that is being loaded: for each tensor, owned, its node. */
+/* A file that is being loaded: for each tensor of the module, owned, its name and its node. */
 struct state_file {
 	int64_t n;
 	tensor **t;
+	const char **name; /* borrowed */
 	struct module_node **node;
 	unsigned flags;
 };
@@ -34,16 +45,24 @@ static int read_tensors(struct state_file *f, tensor_archive *archive)
 	struct tensor_grad_guard mode = tensor_inference_enter(false);
 	struct tensor_scope_guard scope = tensor_scope_enter();
 
-	for (int64_t i = 0; i < f->n; i++) {
-		tensor *t = tensor_archive_at(archive, i);
+	int err = 0;
 
-		if (!t)
-			break;
-		f->t[i] = tensor_get(t);
+	for (int64_t i = 0; i < tensor_archive_count(archive) && !err; i++) {
+		const char *name = tensor_archive_name(archive, i);
+		tensor *t;
+
+		if (!strncmp(name, OPTIM_PREFIX, strlen(OPTIM_PREFIX)))
+			continue;
+		t = tensor_archive_at(archive, i);
+		if (t) {
+			f->name[f->n] = name;
+			f->t[f->n++] = tensor_get(t);
+		} else
+			err = -thread()->error.code;
 	}
 	tensor_scope_leave(&scope);
 	tensor_grad_leave(&mode);
-	return f->n && !f->t[f->n - 1] ? -thread()->error.code : 0;
+	return err;
 }
 
 static int check_fits(const struct state_file *f, const struct module_node *node, const tensor *t)
@@ -68,12 +87,12 @@ static int check_fits(const struct state_file *f, const struct module_node *node
 }
 
 /* Finds or makes the nodes, so that nothing needs memory later. */
-static int connect_nodes(tensor_module *m, struct state_file *f, const tensor_archive *archive)
+static int connect_nodes(tensor_module *m, struct state_file *f)
 {
 	int err = 0;
 
 	for (int64_t i = 0; i < f->n; i++) {
-		const char *name = tensor_archive_name(archive, i);
+		const char *name = f->name[i];
 		struct module_node *node = module_node_find(m, name);
 
 		if (!node && f->flags & TENSOR_LOAD_STRICT)
@@ -159,19 +178,20 @@ static int store(struct state_file *f, tensor_module *m, struct module_node *con
 
 static int load_from(tensor_module *m, tensor_archive *archive, unsigned flags)
 {
-	struct state_file f = { .n = tensor_archive_count(archive), .flags = flags };
-	const size_t n = (size_t)f.n + 1;
+	const size_t n = (size_t)tensor_archive_count(archive) + 1;
+	struct state_file f = { .flags = flags };
 	struct module_node **owners = calloc(n, sizeof(*owners));
 	int err;
 
 	f.t = calloc(n, sizeof(*f.t));
 	f.node = calloc(n, sizeof(*f.node));
-	if (!owners || !f.t || !f.node)
+	f.name = calloc(n, sizeof(*f.name));
+	if (!owners || !f.t || !f.node || !f.name)
 		err = tensor_fail(ENOMEM, "module_load: no memory");
 	else
 		err = read_tensors(&f, archive);
 	if (!err)
-		err = connect_nodes(m, &f, archive);
+		err = connect_nodes(m, &f);
 	for (int64_t i = 0; i < f.n && !err; i++)
 		owners[i] = (struct module_node *)owner_of(f.node[i]);
 	if (!err && f.n)
@@ -184,6 +204,7 @@ static int load_from(tensor_module *m, tensor_archive *archive, unsigned flags)
 		tensor_put(f.t[i]);
 	free(f.t);
 	free(f.node);
+	free(f.name);
 	free(owners);
 	return err;
 }

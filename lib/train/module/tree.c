@@ -75,6 +75,35 @@ static int table_reserve(struct module_tree *tree)
 
 /* ---- nodes ---- */
 
+static void append(tensor_module *m, struct module_node *node)
+{
+	node->prev = m->last;
+	node->next = NULL;
+	*(m->last ? &m->last->next : &m->first) = node;
+	m->last = node;
+}
+
+static void unlink_node(tensor_module *m, struct module_node *node)
+{
+	*(node->prev ? &node->prev->next : &m->first) = node->next;
+	*(node->next ? &node->next->prev : &m->last) = node->prev;
+}
+
+void module_place(struct module_node *node)
+{
+	struct module_tree *tree = node->parent->tree;
+
+	if (atomic_load_explicit(&node->placed, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&tree->lock);
+	for (; node && !node->placed; node = node->parent->self) {
+		unlink_node(node->parent, node);
+		append(node->parent, node);
+		atomic_store_explicit(&node->placed, true, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&tree->lock);
+}
+
 /* The caller holds the lock. NULL without memory. */
 static struct module_node *node_new(tensor_module *m, const char *name, size_t n)
 {
@@ -89,11 +118,7 @@ static struct module_node *node_new(tensor_module *m, const char *name, size_t n
 	}
 	memcpy(node->name, name, n);
 	node->parent = m;
-	if (m->last)
-		m->last->next = node;
-	else
-		m->first = node;
-	m->last = node;
+	append(m, node);
 	table_put(m->tree->table, node);
 	return node;
 }
@@ -229,7 +254,10 @@ tensor_module *module_child(tensor_module *m, const char *op, const char *name)
 		return NULL;
 	}
 	node = module_node_at(m, op, name);
-	return node ? module_of_node(node, op) : NULL;
+	if (!node)
+		return NULL;
+	module_place(node);
+	return module_of_node(node, op);
 }
 
 TENSOR_EXPORT tensor_module *tensor_module_child(tensor_module *m, const char *path)
@@ -288,7 +316,7 @@ static tensor_module *free_first_node(tensor_module *m)
 		node->child = NULL;
 		return child;
 	}
-	m->first = node->next;
+	unlink_node(m, node);
 	tensor_put(node->t);
 	free(node);
 	return m;

@@ -21,9 +21,10 @@ enum node_kind {
 };
 
 struct module_node {
-	struct module_node *next; /* in the module, in order of creation */
+	struct module_node *next, *prev; /* in the module, in the order of module_place() */
 	tensor_module *parent;
 	atomic_int kind;
+	atomic_bool placed;
 	bool loaded;		  /* a file had this name */
 	bool cast;		  /* ... and its dtype may be converted */
 	tensor *t;		  /* owned; NULL for a module and a tied parameter */
@@ -94,6 +95,8 @@ static inline bool node_has_tensor(const struct module_node *node)
 struct module_node *module_node_at(tensor_module *m, const char *op, const char *path);
 /* The same without making anything. NULL, without an error, if there is none. */
 struct module_node *module_node_find(const tensor_module *m, const char *path);
+/* The program uses the name: names have the order of their first use, also those that a file had before. */
+void module_place(struct module_node *node);
 /* Makes a module of a node that is vacant. The caller does not hold the lock. NULL with the error set. */
 tensor_module *module_of_node(struct module_node *node, const char *op);
 /* The child `name`, with an error of `op`. */

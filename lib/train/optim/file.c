@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The file of an optimizer: safetensors with the state tensors, and the options of each group as metadata. */
+/*
+ * The file of an optimizer, or of an optimizer and a module: safetensors with the state tensors, and the options of each
+ * group as metadata.
+ */
 #include "train/optim/optim.h"
 
 #include "core/scope.h"
@@ -8,30 +11,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FORMAT "devtensor optimizer 1"
+#define FORMAT		"devtensor optimizer 1"
+#define FORMAT_TRAINING "devtensor training 1"
 
 /* ---- saving ---- */
 
 struct saving {
-	struct tensor_named *state;
+	struct tensor_named *named;
 	struct tensor_metadata *metadata;
-	char (*names)[64];
+	char (*names)[OPTIM_NAME];
 	char (*groups)[2][OPTIM_TEXT]; /* key and value */
 };
 
-static int save(tensor_optim *o, const char *path, struct saving *s, int64_t n)
+static int save(tensor_optim *o, const struct optim_file *f, struct saving *s, int64_t n)
 {
-	int64_t nmetadata = 0;
+	const bool alone = !f->with_module;
+	int64_t nmetadata = 0, i;
 
-	if (!s->state || !s->metadata || !s->names || !s->groups)
-		return tensor_fail(ENOMEM, "optim_save: no memory");
-	for (int64_t i = 0; i < n; i++) {
-		if (tensor_optim_state_at(o, i, &s->state[i]) < 0)
+	if (!s->named || !s->metadata || !s->names || !s->groups)
+		return tensor_fail(ENOMEM, "%s: no memory", f->caller);
+	for (i = 0; i < n; i++) {
+		if (tensor_optim_state_at(o, i, &s->named[i]) < 0)
 			return -thread()->error.code;
-		memcpy(s->names[i], o->name, sizeof(o->name));
-		s->state[i].name = s->names[i];
+		snprintf(s->names[i], OPTIM_NAME, "%s%s", alone ? "" : OPTIM_PREFIX, o->name);
+		s->named[i].name = s->names[i];
 	}
-	s->metadata[nmetadata++] = (struct tensor_metadata){ "format", FORMAT };
+	for (int64_t k = 0; k < f->nmodule; k++)
+		s->named[i++] = f->module[k];
+	s->metadata[nmetadata++] =
+		(struct tensor_metadata){ "format", alone ? FORMAT : FORMAT_TRAINING };
 	s->metadata[nmetadata++] =
 		(struct tensor_metadata){ "method",
 					  optim_method_name(o->groups[0].options.method) };
@@ -41,28 +49,33 @@ static int save(tensor_optim *o, const char *path, struct saving *s, int64_t n)
 		s->metadata[nmetadata++] =
 			(struct tensor_metadata){ s->groups[k][0], s->groups[k][1] };
 	}
-	return tensor_save_safetensors(path, s->state, n, s->metadata, nmetadata);
+	return tensor_save_safetensors(f->path, s->named, i, s->metadata, nmetadata);
 }
 
-TENSOR_EXPORT int tensor_optim_save(tensor_optim *o, const char *path)
+int optim_save(tensor_optim *o, const struct optim_file *f)
 {
 	struct saving s;
 	int64_t n;
 	int err;
 
-	if (optim_absent("optim_save", o))
+	if (optim_absent(f->caller, o))
 		return -EINVAL;
 	n = tensor_optim_state_count(o);
-	s.state = calloc((size_t)n + 1, sizeof(*s.state));
+	s.named = calloc((size_t)(n + f->nmodule) + 1, sizeof(*s.named));
 	s.names = calloc((size_t)n + 1, sizeof(*s.names));
 	s.metadata = calloc((size_t)o->ngroups + 2, sizeof(*s.metadata));
 	s.groups = calloc((size_t)o->ngroups, sizeof(*s.groups));
-	err = save(o, path, &s, n);
-	free(s.state);
+	err = save(o, f, &s, n);
+	free(s.named);
 	free(s.names);
 	free(s.metadata);
 	free(s.groups);
 	return err;
+}
+
+TENSOR_EXPORT int tensor_optim_save(tensor_optim *o, const char *path)
+{
+	return optim_save(o, &(struct optim_file){ .caller = "optim_save", .path = path });
 }
 
 /* ---- loading ---- */
@@ -84,7 +97,7 @@ static int read_groups(const tensor_archive *a, const tensor_optim *o, struct op
 	const char *format = metadata_value(a, "format"), *method = metadata_value(a, "method");
 	char key[32];
 
-	if (!format || strcmp(format, FORMAT))
+	if (!format || (strcmp(format, FORMAT) && strcmp(format, FORMAT_TRAINING)))
 		return tensor_fail(EINVAL, "optim_load: the file is not that of an optimizer");
 	if (!method || strcmp(method, optim_method_name(o->groups[0].options.method)))
 		return tensor_fail(EINVAL, "optim_load: the file is for %s, the optimizer is %s",
@@ -120,16 +133,22 @@ static int read_groups(const tensor_archive *a, const tensor_optim *o, struct op
 static int load(tensor_optim *o, tensor_archive *a, struct optim_group *groups,
 		struct tensor_named *state)
 {
-	int64_t n = tensor_archive_count(a);
+	int64_t n = 0;
+	size_t prefix;
 
 	if (!groups || !state)
 		return tensor_fail(ENOMEM, "optim_load: no memory");
 	if (read_groups(a, o, groups) < 0)
 		return -thread()->error.code;
-	for (int64_t i = 0; i < n; i++) {
-		state[i].name = tensor_archive_name(a, i);
-		state[i].t = tensor_archive_at(a, i);
-		if (!state[i].t)
+	prefix = strcmp(metadata_value(a, "format"), FORMAT) ? strlen(OPTIM_PREFIX) : 0;
+	for (int64_t i = 0; i < tensor_archive_count(a); i++) {
+		const char *name = tensor_archive_name(a, i);
+
+		if (strncmp(name, OPTIM_PREFIX, prefix))
+			continue;
+		state[n].name = name + prefix;
+		state[n].t = tensor_archive_at(a, i);
+		if (!state[n++].t)
 			return -thread()->error.code;
 	}
 	return optim_replace("optim_load", o, groups, state, n);

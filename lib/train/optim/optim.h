@@ -9,6 +9,10 @@
 
 #define OPTIM_KEYS 4 /* state tensors of a parameter */
 
+/* State in a file that has a module, too, begins with this, which no path in a module does. */
+#define OPTIM_PREFIX "optim.."
+#define OPTIM_NAME   80
+
 struct optim_param {
 	tensor *t;		   /* owned */
 	tensor *state[OPTIM_KEYS]; /* owned, in the order of optim_keys(); NULL before its first step */
@@ -60,6 +64,15 @@ int optim_options_parse(const char *text, struct optim_group *g);
 const char *optim_method_name(int method);
 /* The group, or NULL with the error set. */
 struct optim_group *optim_group(const char *caller, const tensor_optim *o, int group);
+/* Where optim_save() writes to, and what besides the optimizer. */
+struct optim_file {
+	const char *caller, *path;
+	bool with_module;
+	const struct tensor_named *module;
+	int64_t nmodule;
+};
+
+int optim_save(tensor_optim *o, const struct optim_file *f);
 bool optim_absent(const char *caller, const tensor_optim *o);
 
 #endif
