@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A part of <tensor/tensor.hpp>: hooks, functions with a backward of their own, and checkpoints.
+ * A part of <tensor/tensor.hpp>: hooks, functions with a backward of their own, checkpoints, batches.
  *
  * An exception that leaves such a function ends the backward or the call with an error; what() is its text.
  */
@@ -9,6 +9,7 @@
 
 #include <tensor/function.h>
 #include <tensor/ops.hpp>
+#include <tensor/vmap.h>
 
 #include <array>
 #include <exception>
@@ -48,6 +49,16 @@ inline std::vector<Tensor> borrowed(::tensor *const *list, int n)
 
 	for (int i = 0; i < n; i++)
 		all.push_back(Tensor::borrowed(list[i] == tensor_none ? nullptr : list[i]));
+	return all;
+}
+
+/* Results of a function in C. */
+inline std::vector<Tensor> taken(const std::vector<::tensor *> &list)
+{
+	std::vector<Tensor> all;
+
+	for (::tensor *t : list)
+		all.push_back(Tensor::result(t));
 	return all;
 }
 
@@ -212,7 +223,7 @@ class function_context
  * among the arguments of apply, in order. backward returns a gradient for each of them, empty for none. A derived class
  * may have a name and flags (TENSOR_FUNCTION_*).
  */
-template <class Derived, int N = 1> class function
+template <class Derived, std::size_t N = 1> class function
 {
       public:
 	using result = std::conditional_t<N == 1, Tensor, std::array<Tensor, N>>;
@@ -235,7 +246,7 @@ template <class Derived, int N = 1> class function
 		check(tensor_function_apply(&table(), call.release(), destroy_callback<Derived>,
 					    tensor_list{ inputs.data(),
 							 static_cast<int64_t>(inputs.size()) },
-					    outputs.data(), N));
+					    outputs.data(), static_cast<int>(N)));
 		if constexpr (N == 1)
 			return Tensor::result(outputs[0]);
 		else
@@ -307,12 +318,13 @@ template <class Derived, int N = 1> class function
 	}
 };
 
-/* ---- checkpoints ---- */
+/* ---- functions of tensors ---- */
 
+/* Tensor fn(const std::vector<Tensor> &) */
 template <class F>
-int call_checkpoint(::tensor *const *inputs, int ninputs, ::tensor **outputs, int, void *fn)
+int call_function(::tensor *const *inputs, int ninputs, ::tensor **outputs, int, void *fn)
 {
-	return call_from_c("checkpoint", [&] {
+	return call_from_c("function", [&] {
 		outputs[0] = lend((*static_cast<F *>(fn))(borrowed(inputs, ninputs)));
 	});
 }
@@ -327,9 +339,50 @@ template <class F> Tensor checkpoint(F fn, const tensors &inputs)
 	tensor_list_arg list = inputs;
 	::tensor *output = nullptr;
 
-	check(tensor_checkpoint(call_checkpoint<F>, owned.release(), destroy_callback<F>, list,
+	check(tensor_checkpoint(call_function<F>, owned.release(), destroy_callback<F>, list,
 				&output, 1));
 	return Tensor::result(output);
+}
+
+/* The dimension of an input of vmap() that has no batch. */
+inline constexpr std::int64_t no_batch = TENSOR_NONE;
+
+/*
+ * fn(inputs) for every sample of a batch in one call of each operator. in_dims: the batch dimension of each input,
+ * no_batch if it is the same for all samples; empty: all are 0. out_dim: that of the result.
+ */
+template <class F>
+Tensor vmap(F fn, const tensors &inputs, const std::vector<std::int64_t> &in_dims = {},
+	    std::int64_t out_dim = 0, const tensor_vmap_options &options = {})
+{
+	tensor_list_arg list = inputs;
+	::tensor *output = nullptr;
+
+	if (!in_dims.empty() && in_dims.size() != static_cast<std::size_t>(list.len))
+		throw_error(EINVAL, "vmap: there must be one dimension for each input");
+	check(tensor_vmap(call_function<F>, &fn, list, in_dims.empty() ? nullptr : in_dims.data(),
+			  &output, 1, &out_dim, &options));
+	return Tensor::result(output);
+}
+
+/* For each input, the derivatives of fn(inputs), with the sizes of the result followed by those of the input. */
+template <class F> std::vector<Tensor> jacobian(F fn, const tensors &inputs, unsigned flags = 0)
+{
+	tensor_list_arg list = inputs;
+	std::vector<::tensor *> found(static_cast<std::size_t>(list.len));
+
+	check(tensor_jacobian(call_function<F>, &fn, list, 1, found.data(), flags));
+	return taken(found);
+}
+
+/* The second derivatives of fn(inputs), one element, by inputs i and j at i * inputs + j. */
+template <class F> std::vector<Tensor> hessian(F fn, const tensors &inputs, unsigned flags = 0)
+{
+	tensor_list_arg list = inputs;
+	std::vector<::tensor *> found(static_cast<std::size_t>(list.len * list.len));
+
+	check(tensor_hessian(call_function<F>, &fn, list, found.data(), flags));
+	return taken(found);
 }
 
 } /* namespace libtensor */

@@ -25,7 +25,9 @@ inline constexpr bool is_enum_of_tensor =
 	is_one_of<T, enum tensor_dtype, enum tensor_layout, enum tensor_device_type,
 		  enum tensor_memory_format, enum tensor_reduction, enum tensor_bag_mode,
 		  enum tensor_interpolation_mode, enum tensor_padding_mode, enum tensor_scalar_kind,
-		  enum tensor_buffer_kind, enum tensor_map, enum tensor_subscript_kind>;
+		  enum tensor_buffer_kind, enum tensor_map, enum tensor_subscript_kind,
+		  enum tensor_fan, enum tensor_nonlinearity, enum tensor_activation,
+		  enum tensor_optim_method, enum tensor_schedule_kind, enum tensor_vmap_randomness>;
 
 /*
  * The arithmetic type that T stands for, or not_a_number. std::conjunction evaluates what follows only for a type that

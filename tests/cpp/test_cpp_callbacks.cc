@@ -236,3 +236,25 @@ TEST(error_of_the_program_is_recorded)
 	CHECK(tensor_set_error(-5, "%s", "x") == -EINVAL);
 	tensor_clear_error();
 }
+
+TEST(function_is_computed_for_all_samples)
+{
+	using list = std::vector<Tensor>;
+	using values = std::vector<double>;
+	Tensor x = arange(6, f64).view({ 2, 3 }), w = full({ 3 }, 2.0, f64);
+	const auto dot = [](const list &in) { return (in[0] * in[1]).sum(); };
+	const auto cube = [](const list &in) { return in[0].pow(3).sum(); };
+	const auto fails = [](const list &) -> Tensor { throw std::runtime_error("ours"); };
+
+	CHECK((vmap(dot, { x, w }, { 0, no_batch }).to_vector<double>() == values{ 6, 24 }));
+	CHECK((vmap(dot, { x, full({ 2 }, 1.0, f64) }, { 1, no_batch }).to_vector<double>() ==
+	       values{ 3, 5, 7 }));
+	CHECK(vmap([](const list &in) { return in[0] * 2; }, { x }, {}, 1).size(0) == 3);
+	CHECK((jacobian(cube, { x[0] })[0].to_vector<double>() == values{ 0, 3, 12 }));
+	CHECK((hessian(cube, { x[0] })[0].diagonal().to_vector<double>() == values{ 0, 6, 12 }));
+	CHECK(jacobian(dot, { x[0], w }).size() == 2);
+	CHECK(hessian(dot, { x[0], w }).size() == 4);
+	CHECK_THROWS(error, vmap(dot, { x, w }, { 0 }));
+	CHECK_THROWS(error, vmap(fails, { x }));
+	CHECK_THROWS(error, jacobian(fails, { x }));
+}

@@ -102,14 +102,24 @@ first_program_runs_in_cpp() {
 	done
 }
 
-# The same program with <tensor/tensor.hpp>.
-first_program_of_the_guide_runs() {
+# Writes program $1 of the guide, and the text block after it.
+guide_program() {
+	awk -v n="$1" '/^```cpp program$/ { k++; on = k == n; next } /^```$/ { on = 0 } on' docs/reference/cpp.md >"$tmp/guide.cc"
+	awk -v n="$1" '/^```cpp program$/ { k++ } /^```text$/ { on = k == n; next } /^```$/ { on = 0 } on' \
+		docs/reference/cpp.md >"$tmp/first.out"
+}
+
+# The same program with <tensor/tensor.hpp>, and those of the sections.
+programs_of_the_guide_run() {
 	needs "$cxx_compilers"
-	awk '/^```cpp program$/ { on = 1; next } /^```$/ { if (on) exit } on' docs/reference/cpp.md >"$tmp/guide.cc"
-	awk '/^```text$/ { on = 1; next } /^```$/ { if (on) exit } on' docs/reference/cpp.md >"$tmp/first.out"
-	grep -q 'int main' "$tmp/guide.cc"
-	for cxx in $cxx_compilers; do
-		for std in $cxx_standards; do runs $cxx $std "$tmp/guide.cc"; done
+	n=$(grep -c '^```cpp program$' docs/reference/cpp.md)
+	[ "$n" -ge 3 ]
+	for i in $(seq "$n"); do
+		guide_program "$i"
+		grep -q 'int main' "$tmp/guide.cc"
+		for cxx in $cxx_compilers; do
+			for std in $cxx_standards; do runs $cxx $std "$tmp/guide.cc"; done
+		done
 	done
 }
 
@@ -207,6 +217,6 @@ int128_has_no_dtype() {
 }
 
 check_all headers_compile_as_c headers_compile_as_cpp type_without_a_scalar_does_not_compile first_program_runs_in_c \
-	first_program_runs_in_cpp first_program_of_the_guide_runs other_blocks_of_the_guide_run \
+	first_program_runs_in_cpp programs_of_the_guide_run other_blocks_of_the_guide_run \
 	cpp_tests_pass_with_clang_and_later_standards every_function_can_be_called dangling_lists_do_not_compile \
 	wrong_arguments_do_not_compile enumeration_of_the_library_is_no_integer int128_has_no_dtype
