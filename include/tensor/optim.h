@@ -115,6 +115,13 @@ tensor *tensor_optim_state(const tensor_optim *o, int group, int64_t i, const ch
 int tensor_optim_load_state(tensor_optim *o, const struct tensor_named *state, int64_t n);
 
 /*
+ * tensor_share_memory() for every state tensor, and for those that the first step would make: a child process that is
+ * forked then, and steps on parameters in shared memory (tensor_module_share_memory()), uses the same state. 0 or -errno:
+ * EINVAL for SGD with dampening before its first step, in which the buffer becomes the gradient.
+ */
+int tensor_optim_share_memory(tensor_optim *o);
+
+/*
  * Save state and options to a safetensors file, and load them: training goes on bit for bit as without it. Loading
  * needs the same method, number of groups and shapes of parameters; after a failure nothing is changed. The parameters
  * themselves are not in the file. 0 or -errno: EINVAL for a file of another optimizer, EBADMSG, or that of a system call.

@@ -169,6 +169,12 @@ class Optim
 		check(tensor_schedule_apply(&schedule, get(), step));
 	}
 
+	/* Processes that are forked then use the same state. */
+	void share_memory()
+	{
+		check(tensor_optim_share_memory(get()));
+	}
+
 	/* State and options, without the parameters. */
 	void save(const std::string &path) const
 	{

@@ -49,6 +49,9 @@ struct tensor_optim {
 void optim_keys(const tensor_optim_options *options, const char *keys[OPTIM_KEYS]);
 /* True for a state tensor that counts steps. */
 bool optim_is_step(const char *key);
+/* Allocate the state tensors of a parameter that are missing. 0 or -errno. */
+int optim_complete_state(const struct optim_group *g, struct optim_param *p,
+			 const char *const *keys);
 /* Fill in defaults and check. 0 or -EINVAL. */
 int optim_complete(const char *caller, tensor_optim_options *options);
 /* Check options whose 0 is the number 0. 0 or -EINVAL. */

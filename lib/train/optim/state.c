@@ -236,3 +236,40 @@ TENSOR_EXPORT int tensor_optim_load_state(tensor_optim *o, const struct tensor_n
 		return wrong_list_code("optim_load_state", "state");
 	return optim_replace("optim_load_state", o, o->groups, state, n);
 }
+
+/* ---- sharing ---- */
+
+static bool starts_with_gradient(const struct optim_group *g, const struct optim_param *p)
+{
+	return g->options.method == TENSOR_OPTIM_SGD && g->options.momentum != 0 &&
+	       g->options.dampening != 0 && !p->state[0];
+}
+
+static int share_state(const struct optim_group *g, struct optim_param *p)
+{
+	const char *keys[OPTIM_KEYS];
+	int err;
+
+	optim_keys(&g->options, keys);
+	if (starts_with_gradient(g, p))
+		return tensor_fail(EINVAL,
+				   "optim_share_memory: SGD with dampening must step before");
+	err = optim_complete_state(g, p, keys);
+	for (int s = 0; s < OPTIM_KEYS && !err; s++)
+		if (p->state[s])
+			err = tensor_share_memory(p->state[s]);
+	return err;
+}
+
+TENSOR_EXPORT int tensor_optim_share_memory(tensor_optim *o)
+{
+	int err = 0;
+
+	if (optim_absent("optim_share_memory", o))
+		return -EINVAL;
+	o->cursor.valid = false;
+	for (int k = 0; k < o->ngroups; k++)
+		for (int64_t i = 0; i < o->groups[k].n && !err; i++)
+			err = share_state(&o->groups[k], &o->groups[k].params[i]);
+	return err;
+}

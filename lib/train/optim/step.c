@@ -39,9 +39,8 @@ static tensor *new_state(const tensor_optim_options *o, const char *key, tensor 
 	return call_zeros_like(param, like);
 }
 
-/* Allocate the state tensors that are missing. 0 or -errno. */
-static int complete_state(const struct optim_group *g, struct optim_param *p,
-			  const char *const *keys)
+int optim_complete_state(const struct optim_group *g, struct optim_param *p,
+			 const char *const *keys)
 {
 	for (int k = 0; k < OPTIM_KEYS; k++) {
 		if (!keys[k] || p->state[k])
@@ -163,7 +162,7 @@ static int64_t step_device(tensor_optim *o, struct optim_group *g, int64_t from)
 			break;
 		}
 		first = fresh;
-		err = complete_state(g, p, keys);
+		err = optim_complete_state(g, p, keys);
 		if (err < 0)
 			break;
 		add(&b, p, grad);

@@ -3,6 +3,8 @@
 #include "files.h"
 #include "optim.h"
 
+#include <sys/wait.h>
+
 static void state_is_enumerated_and_replaced(void **state)
 {
 	tensor_scope {
@@ -137,11 +139,55 @@ static void files_of_other_optimizers_are_refused(void **state)
 	}
 }
 
+/* Steps of a child, with its parameters and its state, are those of this process. */
+static void state_is_shared_with_a_child(void **state)
+{
+	tensor_scope {
+		tensor *p[PARAMS], *q[PARAMS];
+		struct tensor_named buffer;
+		tensor_optim *o, *alone;
+		int status;
+		pid_t pid;
+
+		make_params(p, TENSOR_F32);
+		make_params(q, TENSOR_F32);
+		o = optimizer(p, TENSOR_ADAM(.lr = 0.01));
+		alone = optimizer(q, TENSOR_ADAM(.lr = 0.01));
+		train(alone, q, 0, 4);
+		for (int i = 0; i < PARAMS; i++)
+			assert_done(tensor_share_memory(p[i]));
+		assert_done(tensor_optim_share_memory(o));
+		assert_int_equal(tensor_optim_state_count(o), 9);
+		pid = fork();
+		if (!pid) {
+			train(o, p, 0, 2);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		train(o, p, 2, 4);
+		for (int i = 0; i < PARAMS; i++)
+			assert_same(p[i], q[i]);
+		assert_done(tensor_optim_state_at(o, 0, &buffer));
+		tensor_optim_free(o);
+		tensor_optim_free(alone);
+
+		/* Its first step sets the buffer to the gradient. */
+		o = optimizer(q, TENSOR_SGD(.lr = 0.01, .momentum = 0.9, .dampening = 0.5));
+		assert_fails(tensor_optim_share_memory(o), EINVAL, "dampening");
+		train(o, q, 0, 1);
+		assert_done(tensor_optim_share_memory(o));
+		tensor_optim_free(o);
+		assert_fails(tensor_optim_share_memory(NULL), EINVAL, "NULL");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(state_is_enumerated_and_replaced),
 		cmocka_unit_test(many_parameters_are_saved_and_loaded),
+		cmocka_unit_test(state_is_shared_with_a_child),
 		cmocka_unit_test(no_parameters_are_no_error),
 		cmocka_unit_test(files_of_other_optimizers_are_refused),
 	};
