@@ -8,29 +8,21 @@
 #define RATE  0.5
 
 /* 0, or -errno: an operator that gets NULL returns NULL, so that the chain is checked once. */
-static int step(tensor *x, tensor *y, tensor *slope, tensor *offset, double *loss)
+static int step(tensor *x, tensor *y, tensor *slope, tensor *offset, tensor_optim *optim,
+		double *loss)
 {
-	tensor *parameters[] = { slope, offset };
 	int err = 0;
 
 	tensor_scope {
 		tensor *guess = tensor_add(tensor_mul(x, slope), offset);
 		tensor *mean = tensor_mean(tensor_square(tensor_sub(guess, y)));
 
+		tensor_optim_zero_grad(optim); /* backward adds to the gradients */
 		err = tensor_backward(mean);
 		if (err == 0)
 			err = tensor_item(mean, loss);
-		if (err < 0)
-			break; /* ends the scope */
-		tensor_no_grad {
-			for (int i = 0; i < 2; i++) {
-				tensor *change = tensor_mul_scalar(tensor_grad(parameters[i]),
-								   TENSOR_SCALAR(RATE));
-
-				tensor_sub_(parameters[i], change);
-				tensor_set_grad(parameters[i], NULL); /* backward adds to it */
-			}
-		}
+		if (err == 0)
+			err = tensor_optim_step(optim);
 	}
 	return err;
 }
@@ -57,13 +49,16 @@ int main(void)
 						 TENSOR_SCALAR(-1));
 		tensor *y = tensor_add(line, noise);
 		tensor *slope = parameter(), *offset = parameter();
+		tensor_optim *optim =
+			tensor_optim_new(TENSOR_LIST(slope, offset), TENSOR_SGD(.lr = RATE));
 
 		for (int i = 0; i < STEPS; i++) {
-			if (step(x, y, slope, offset, &loss) < 0)
+			if (step(x, y, slope, offset, optim, &loss) < 0)
 				goto failed;
 			if (!i)
 				first = loss;
 		}
+		tensor_optim_free(optim);
 		if (tensor_item(slope, &a) < 0 || tensor_item(offset, &b) < 0)
 			goto failed;
 		printf("%.3f x %+.3f, loss %.5f (%.5f at first)\n", a, b, loss, first);
