@@ -63,13 +63,14 @@ static bool changes(const tensor *t, tensor_options o)
 /* The tensor of a node, with its gradient, as the options say. Owned; NULL with the error set. */
 static tensor *converted(const struct module_node *node, tensor_options options)
 {
-	struct tensor_scope_guard scope = tensor_scope_enter();
 	tensor *grad = tensor_grad(node->t), *t;
+	struct tensor_scope_guard scope;
 
 	if (!dtype_trainable(node->t->dtype))
 		options.dtype = TENSOR_DTYPE_NONE;
 	if (!changes(node->t, options))
 		return tensor_get(node->t);
+	scope = tensor_scope_enter();
 	t = scope_leave_with(&scope, tensor_to(tensor_detach(node->t), options));
 	scope = tensor_scope_enter();
 	if (t && tensor_requires_grad(node->t) &&

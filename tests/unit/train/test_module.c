@@ -360,6 +360,28 @@ static void conversion_replaces_all_tensors_or_none(void **state)
 	tensor_module_free(m);
 }
 
+static uint32_t scope_depth(void)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+
+	tensor_scope_leave(&guard);
+	return guard.depth;
+}
+
+static void conversion_to_the_same_dtype_leaves_no_scope_open(void **state)
+{
+	tensor_module *m = tensor_module_new(F32);
+
+	(void)state;
+	ok(tensor_module_parameter(m, "w", TENSOR_INTS(2), NULL, NULL));
+	ok(tensor_module_buffer(m, "n", TENSOR_SCALAR_SHAPE, TENSOR_I64, NULL, NULL));
+	assert_done(tensor_module_to(m, F32));
+	assert_int_equal(scope_depth(), 0);
+	assert_done(tensor_module_to(m, F64));
+	assert_int_equal(scope_depth(), 0);
+	tensor_module_free(m);
+}
+
 static void tied_parameters_are_one_tensor(void **state)
 {
 	tensor_module *m = tensor_module_new(F64);
@@ -432,6 +454,7 @@ int main(void)
 		T(hostile_arguments_of_layers_fail),
 		T(modes_apply_to_all_below_and_later),
 		T(conversion_replaces_all_tensors_or_none),
+		T(conversion_to_the_same_dtype_leaves_no_scope_open),
 		T(tied_parameters_are_one_tensor),
 		T(shared_memory_is_that_of_a_child_process),
 	};
