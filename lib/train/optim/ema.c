@@ -106,6 +106,10 @@ static int swap(tensor_ema *e, tensor **before)
 	int err = 0;
 
 	for (int64_t i = 0; i < e->n; i++) {
+		if (!sizes_equal(e->t[i], e->t[e->n + i]))
+			return tensor_fail(EINVAL, "ema_swap: parameter %lld is %s, its average %s",
+					   (long long)i, SHAPE_STR(e->t[i]),
+					   SHAPE_STR(e->t[e->n + i]));
 		before[i] = call_clone(e->t[i], TENSOR_PRESERVE_FORMAT);
 		if (!before[i])
 			return -thread()->error.code;

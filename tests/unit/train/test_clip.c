@@ -174,6 +174,23 @@ static void averages_follow_the_parameters(void **state)
 	}
 }
 
+static void a_parameter_of_another_shape_is_not_swapped(void **state)
+{
+	tensor_scope {
+		tensor *p = ok(tensor_ones(TENSOR_SHAPE(2), F64));
+		tensor_ema *e = tensor_ema_new(TENSOR_LIST(p), 0.75);
+
+		ok(tensor_resize_(p, TENSOR_INTS(300, 300)));
+		assert_fails(tensor_ema_swap(e), EINVAL,
+			     "parameter 0 is [300, 300], its average [2]");
+		assert_false(tensor_ema_is_swapped(e));
+		ok(tensor_resize_(p, TENSOR_INTS(1)));
+		assert_fails(tensor_ema_swap(e), EINVAL, "parameter 0 is [1], its average [2]");
+		assert_values(tensor_ema_average(e, 0), 0, 1, 1);
+		tensor_ema_free(e);
+	}
+}
+
 static void the_scaler_leaves_out_infinite_steps(void **state)
 {
 	tensor_scope {
@@ -304,6 +321,7 @@ int main(void)
 		cmocka_unit_test(clip_grad_value_clamps),
 		cmocka_unit_test(norms_are_the_same_in_all_threads),
 		cmocka_unit_test(averages_follow_the_parameters),
+		cmocka_unit_test(a_parameter_of_another_shape_is_not_swapped),
 		cmocka_unit_test(the_scaler_leaves_out_infinite_steps),
 		cmocka_unit_test(the_scale_of_an_f16_loss_is_f32),
 		cmocka_unit_test(operators_of_the_scale_equal_pytorch),
