@@ -162,7 +162,8 @@ int tensor_loader_start_epoch(tensor_loader *loader, int64_t epoch);
 /*
  * End the workers and free the loader; batches stay valid. NULL is ignored. A worker that does not
  * return from a function of the program within a second is killed. In a child of fork() the call frees
- * the child's copy and leaves the parent's workers alone.
+ * the child's copy and leaves the parent's workers alone. Called by a function of the same loader, it frees
+ * nothing and only sets the error record, to EBUSY.
  */
 void tensor_loader_free(tensor_loader *loader);
 

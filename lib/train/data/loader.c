@@ -157,6 +157,10 @@ TENSOR_EXPORT void tensor_loader_free(tensor_loader *l)
 
 	if (!l)
 		return;
+	if (atomic_load(&l->inside) == gettid()) {
+		tensor_fail(EBUSY, "loader_free: called by a function of the same loader");
+		return;
+	}
 	foreign = l->owner != getpid() && l->options.workers;
 	/* Another thread of the parent was changing it at the fork: its memory is not consistent. */
 	if (foreign && pthread_mutex_trylock(&l->lock))

@@ -387,6 +387,7 @@ void worker_main(tensor_loader *l, struct loader_worker *w, const sigset_t *sign
 	reset_signals();
 	pthread_sigmask(SIG_SETMASK, signals, NULL);
 	this_worker = w->number;
+	atomic_store(&l->inside, gettid()); /* the worker is always in a function of the loader */
 	thread()->traced = NULL;
 	thread()->span = NULL;
 	end_with_loader(w->peer_life);

@@ -177,6 +177,31 @@ static void loader_called_by_its_own_function_fails(void **state)
 	tensor_loader_free(nested);
 }
 
+static int get_freeing(void *ctx, int64_t index, tensor **outputs, int n)
+{
+	(void)ctx;
+	(void)n;
+	tensor_clear_error();
+	tensor_loader_free(nested);
+	outputs[0] = tensor_full(TENSOR_SCALAR_SHAPE, S(tensor_last_error()->code), I64);
+	return index < 0 ? -EIO : 0;
+}
+
+static void loader_freed_by_its_own_function_stays(void **state)
+{
+	struct tensor_loader_options o = { .size = 4, .outputs = 1, .get = get_freeing };
+	tensor *batch;
+
+	nested = loader_of(&o);
+	for (int i = 0; i < 4; i++) {
+		tensor_scope {
+			assert_int_equal(tensor_loader_next(nested, &batch, 1), 1);
+			assert_values(batch, 0, EBUSY);
+		}
+	}
+	tensor_loader_free(nested);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +211,7 @@ int main(void)
 		cmocka_unit_test(empty_data_set_has_no_batch),
 		cmocka_unit_test(failure_of_worker_init_is_an_error),
 		cmocka_unit_test(loader_called_by_its_own_function_fails),
+		cmocka_unit_test(loader_freed_by_its_own_function_stays),
 	};
 
 	return cmocka_run_group_tests_name("loader_errors", tests, NULL, NULL);
