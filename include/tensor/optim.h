@@ -270,20 +270,22 @@ typedef struct tensor_grad_scaler {
 	double growth TENSOR_ZERO_, backoff TENSOR_ZERO_; /* factors: 2, 0.5 */
 	int64_t interval TENSOR_ZERO_; /* steps with finite gradients before the scale grows: 2000 */
 	double scale TENSOR_ZERO_;     /* the first scale: 65536 */
-	/* State, zero at first: a copy of the struct is a complete save. */
+	/* State, zero at first: a copy of the struct after an update is a complete save. */
 	int32_t finite_steps TENSOR_ZERO_;
-	bool unscaled TENSOR_ZERO_, found_inf TENSOR_ZERO_;
-	uint8_t reserved[2] TENSOR_ZERO_;
+	bool found_inf TENSOR_ZERO_; /* since the last update, of any optimizer */
+	uint8_t reserved[3] TENSOR_ZERO_;
+	uint64_t round TENSOR_ZERO_; /* 0 from an update to the next tensor_grad_scaler_unscale() */
 } tensor_grad_scaler;
 
 /* loss * scale, a recorded result; NULL with the error set. */
 tensor *tensor_grad_scaler_scale(tensor_grad_scaler *s, tensor *loss);
-/* Divide the gradients of all parameters by the scale, at most once before a step: to clip them, for example. 0 or
- * -errno. */
+/* Divide the gradients of all parameters by the scale, at most once for each optimizer between two updates: to clip them,
+ * for example. 0 or -errno: EALREADY for another call before the update. */
 int tensor_grad_scaler_unscale(tensor_grad_scaler *s, tensor_optim *o);
-/* Unscale unless that was done, and step if all gradients are finite. Returns 1 if it stepped, 0 if not, or -errno. */
+/* Unscale unless that was done, and step if all gradients of this optimizer are finite. Returns 1 if it stepped, 0 if
+ * not, or -errno: EALREADY for another call before the update. */
 int tensor_grad_scaler_step(tensor_grad_scaler *s, tensor_optim *o);
-/* Set the scale for the next step. 0 or -errno. */
+/* Set the scale for the next step, after the steps of all optimizers. 0 or -errno. */
 int tensor_grad_scaler_update(tensor_grad_scaler *s);
 
 #ifdef __cplusplus

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The scale of gradients in half precision. The rules are those of _amp_update_scale_; the scale is an f32, as there. */
+/*
+ * The scale of gradients in half precision. The rules are those of _amp_update_scale_; the scale is an f32, as there.
+ * The steps of all optimizers between two updates are a round, whose number is unique in the process: an optimizer
+ * keeps that of its last round.
+ */
 #include "core/scope.h"
 #include "dispatch/dispatch.h"
 #include "train/optim/optim.h"
@@ -10,6 +14,8 @@
 
 #include <math.h>
 #include <stdlib.h>
+
+static _Atomic uint64_t rounds;
 
 /* Check the scaler, and fill in its defaults. */
 static int begin(const char *caller, tensor_grad_scaler *s)
@@ -62,7 +68,7 @@ static int all_grads(const tensor_optim *o, tensor_list *grads)
 	return 0;
 }
 
-static int unscale(tensor_grad_scaler *s, tensor_list grads)
+static int unscale(const tensor_grad_scaler *s, tensor_list grads, bool *found_inf)
 {
 	tensor *found = call_zeros(TENSOR_SCALAR_SHAPE, TENSOR_OPTIONS(.dtype = TENSOR_F32));
 	tensor *scale = call_full(TENSOR_SCALAR_SHAPE, tensor_scalar_float(1 / s->scale),
@@ -72,7 +78,7 @@ static int unscale(tensor_grad_scaler *s, tensor_list grads)
 	if (!err && call__amp_foreach_non_finite_check_and_unscale_(grads, found, scale) < 0)
 		err = -thread()->error.code;
 	if (!err)
-		s->found_inf = *(const float *)found->data != 0;
+		*found_inf = *(const float *)found->data != 0;
 	tensor_put(found);
 	tensor_put(scale);
 	return err;
@@ -82,13 +88,14 @@ TENSOR_EXPORT int tensor_grad_scaler_unscale(tensor_grad_scaler *s, tensor_optim
 {
 	struct tensor_grad_guard guard;
 	tensor_list grads = { NULL, 0 };
+	bool found_inf = false;
 	int err;
 
 	if (begin("grad_scaler_unscale", s) < 0)
 		return -EINVAL;
 	if (optim_absent("grad_scaler_unscale", o))
 		return -EINVAL;
-	if (s->unscaled)
+	if (s->round && o->unscaled == s->round)
 		return tensor_fail(EALREADY,
 				   "grad_scaler_unscale: the gradients are unscaled; call "
 				   "tensor_grad_scaler_update() after the step");
@@ -96,27 +103,38 @@ TENSOR_EXPORT int tensor_grad_scaler_unscale(tensor_grad_scaler *s, tensor_optim
 	if (err)
 		return err;
 	guard = tensor_grad_enter(false);
-	s->found_inf = false;
 	if (grads.len)
-		err = unscale(s, grads);
+		err = unscale(s, grads, &found_inf);
 	tensor_grad_leave(&guard);
 	free((void *)grads.data);
-	s->unscaled = !err;
-	if (err)
+	if (err) {
 		error_in("grad_scaler_unscale");
-	return err;
+		return err;
+	}
+	s->round = s->round ? s->round : ++rounds;
+	o->unscaled = s->round;
+	o->found_inf = found_inf;
+	s->found_inf |= found_inf;
+	return 0;
 }
 
 TENSOR_EXPORT int tensor_grad_scaler_step(tensor_grad_scaler *s, tensor_optim *o)
 {
 	int err = begin("grad_scaler_step", s);
 
-	if (!err && !s->unscaled)
+	if (!err && optim_absent("grad_scaler_step", o))
+		err = -EINVAL;
+	if (!err && s->round && o->stepped == s->round)
+		err = tensor_fail(EALREADY, "grad_scaler_step: the optimizer has stepped; call "
+					    "tensor_grad_scaler_update() before the next backward");
+	if (!err && (!s->round || o->unscaled != s->round))
 		err = tensor_grad_scaler_unscale(s, o);
-	if (err || s->found_inf)
+	if (!err && !o->found_inf)
+		err = tensor_optim_step(o);
+	if (err)
 		return err;
-	err = tensor_optim_step(o);
-	return err < 0 ? err : 1;
+	o->stepped = s->round;
+	return !o->found_inf;
 }
 
 TENSOR_EXPORT int tensor_grad_scaler_update(tensor_grad_scaler *s)
@@ -133,6 +151,7 @@ TENSOR_EXPORT int tensor_grad_scaler_update(tensor_grad_scaler *s)
 	} else {
 		s->finite_steps++;
 	}
-	s->found_inf = s->unscaled = false;
+	s->found_inf = false;
+	s->round = 0;
 	return 0;
 }

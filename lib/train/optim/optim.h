@@ -39,6 +39,10 @@ struct tensor_optim {
 	int64_t most; /* parameters of the largest group */
 	/* Space for the lists of one call: parameters, gradients, states; OPTIM_LISTS * most. */
 	tensor **lists;
+	/* Rounds of a scaler, see tensor_grad_scaler.round: the last in which the gradients were unscaled, and in which
+	 * the optimizer stepped or left the step out. */
+	uint64_t unscaled, stepped;
+	bool found_inf;		    /* in the round `unscaled` */
 	struct optim_cursor cursor; /* of tensor_optim_state_at() */
 	char name[64];		    /* of tensor_optim_state_at() */
 };

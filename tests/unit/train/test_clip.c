@@ -223,6 +223,61 @@ static void the_scaler_leaves_out_infinite_steps(void **state)
 	}
 }
 
+static void one_scaler_serves_several_optimizers(void **state)
+{
+	tensor_scope {
+		tensor *p = leaf(ok(tensor_ones(TENSOR_SHAPE(1), F32)));
+		tensor *q = leaf(ok(tensor_ones(TENSOR_SHAPE(1), F32)));
+		tensor_optim *a = tensor_optim_new(TENSOR_LIST(p), TENSOR_SGD(.lr = 1));
+		tensor_optim *b = tensor_optim_new(TENSOR_LIST(q), TENSOR_SGD(.lr = 1));
+		tensor_grad_scaler s = { .scale = 8 };
+
+		assert_done(tensor_set_grad(p, ok(tensor_full(TENSOR_SHAPE(1), S(8), F32))));
+		assert_done(tensor_set_grad(q, ok(tensor_full(TENSOR_SHAPE(1), S(16), F32))));
+		assert_int_equal(tensor_grad_scaler_step(&s, a), 1);
+		assert_int_equal(tensor_grad_scaler_step(&s, b), 1);
+		assert_values(p, 0, 0);
+		assert_values(q, 0, -1);
+		assert_done(tensor_grad_scaler_update(&s));
+		assert_true(s.scale == 8);
+
+		/* Infinite gradients of one leave out its step, and lower the scale of all. */
+		assert_done(tensor_set_grad(p, ok(tensor_full(TENSOR_SHAPE(1), S(INFINITY), F32))));
+		assert_done(tensor_set_grad(q, ok(tensor_full(TENSOR_SHAPE(1), S(8), F32))));
+		assert_int_equal(tensor_grad_scaler_step(&s, a), 0);
+		assert_int_equal(tensor_grad_scaler_step(&s, b), 1);
+		assert_values(p, 0, 0);
+		assert_values(q, 0, -2);
+		assert_done(tensor_grad_scaler_update(&s));
+		assert_true(s.scale == 4);
+		tensor_optim_free(a);
+		tensor_optim_free(b);
+	}
+}
+
+static void a_step_without_an_update_before_is_refused(void **state)
+{
+	tensor_scope {
+		tensor *p = leaf(ok(tensor_ones(TENSOR_SHAPE(1), F32)));
+		tensor_optim *o = tensor_optim_new(TENSOR_LIST(p), TENSOR_SGD(.lr = 1));
+		tensor_grad_scaler s = { .scale = 8 }, other = { .scale = 8 };
+
+		assert_done(tensor_set_grad(p, ok(tensor_full(TENSOR_SHAPE(1), S(8), F32))));
+		assert_int_equal(tensor_grad_scaler_step(&s, o), 1);
+		assert_done(tensor_set_grad(p, ok(tensor_full(TENSOR_SHAPE(1), S(8), F32))));
+		assert_fails(tensor_grad_scaler_step(&s, o), EALREADY, "tensor_grad_scaler_update");
+		assert_values(p, 0, 0);
+		assert_done(tensor_grad_scaler_update(&s));
+		assert_int_equal(tensor_grad_scaler_step(&s, o), 1);
+		assert_values(p, 0, -1);
+		/* Another scaler begins a round of its own. */
+		assert_done(tensor_set_grad(p, ok(tensor_full(TENSOR_SHAPE(1), S(8), F32))));
+		assert_int_equal(tensor_grad_scaler_step(&other, o), 1);
+		assert_values(p, 0, -2);
+		tensor_optim_free(o);
+	}
+}
+
 static void the_scale_of_an_f16_loss_is_f32(void **state)
 {
 	tensor_scope {
@@ -323,6 +378,8 @@ int main(void)
 		cmocka_unit_test(averages_follow_the_parameters),
 		cmocka_unit_test(a_parameter_of_another_shape_is_not_swapped),
 		cmocka_unit_test(the_scaler_leaves_out_infinite_steps),
+		cmocka_unit_test(one_scaler_serves_several_optimizers),
+		cmocka_unit_test(a_step_without_an_update_before_is_refused),
 		cmocka_unit_test(the_scale_of_an_f16_loss_is_f32),
 		cmocka_unit_test(operators_of_the_scale_equal_pytorch),
 		cmocka_unit_test(invalid_arguments_are_refused),
