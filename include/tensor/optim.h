@@ -169,7 +169,7 @@ typedef struct tensor_schedule {
 } tensor_schedule;
 
 /* The learning rate after `step` >= 0 steps, for a group whose rate is lr. NaN with the error set: EINVAL for fields out
- * of range, or a step after the end of a one-cycle schedule. */
+ * of range, or a step after the end of a one-cycle schedule; ERANGE for a rate that is not finite. */
 double tensor_schedule_lr(const tensor_schedule *s, double lr, int64_t step);
 /* Set the rate of each group: call it with 0 before the first step, and with the number of steps after each. A
  * group's own rate is that of the options it was made with, which the optimizer's file contains. 0 or -errno. */

@@ -51,7 +51,7 @@ static double one_cycle(const tensor_schedule *s, double lr, int64_t step)
 
 static double after_warmup(const tensor_schedule *s, double lr, int64_t step)
 {
-	double part = s->steps ? (double)step / (double)s->steps : 0, start, end;
+	double part = s->steps ? (double)step / (double)s->steps : 0, start, end, least;
 
 	switch (s->kind) {
 	case TENSOR_SCHEDULE_STEP:
@@ -63,7 +63,8 @@ static double after_warmup(const tensor_schedule *s, double lr, int64_t step)
 		end = given(s->end_factor, 1);
 		return lr * (start + (end - start) * fmin(part, 1));
 	case TENSOR_SCHEDULE_COSINE:
-		return s->min_lr + (lr - s->min_lr) * (1 + cos(M_PI * part)) / 2;
+		least = given(s->min_lr, 0);
+		return least + (lr - least) * (1 + cos(M_PI * part)) / 2;
 	case TENSOR_SCHEDULE_ONE_CYCLE:
 		return one_cycle(s, lr, step);
 	default:
@@ -96,8 +97,9 @@ static int check(const char *caller, const tensor_schedule *s, int64_t step)
 		if (!isfinite(numbers[i]) || (numbers[i] < 0 && numbers[i] != TENSOR_OPTIM_ZERO))
 			return tensor_fail(EINVAL, "%s: field %zu after gamma is %g", caller, i,
 					   numbers[i]);
-	if (!isfinite(s->warmup_factor) || given(s->div_factor, 25) == 0 ||
-	    given(s->final_div_factor, 1e4) == 0 || given(s->pct_start, 0.3) > 1)
+	if (!isfinite(s->warmup_factor) || given(s->warmup_factor, 1) < 0 ||
+	    given(s->div_factor, 25) == 0 || given(s->final_div_factor, 1e4) == 0 ||
+	    given(s->pct_start, 0.3) > 1)
 		return tensor_fail(EINVAL, "%s: a factor is out of range", caller);
 	if (!s->steps && s->kind != TENSOR_SCHEDULE_CONSTANT &&
 	    s->kind != TENSOR_SCHEDULE_MULTI_STEP && s->kind != TENSOR_SCHEDULE_EXPONENTIAL)
@@ -119,15 +121,36 @@ static double schedule_lr(const tensor_schedule *s, double lr, int64_t step)
 	return after_warmup(s, lr, step - s->warmup);
 }
 
+/* A rate that is not finite could not be stored with the optimizer. */
+static int finite_lr(const char *caller, const tensor_schedule *s, double lr, int64_t step,
+		     double *next)
+{
+	*next = schedule_lr(s, lr, step);
+	return isfinite(*next) ? 0 :
+				 tensor_fail(ERANGE, "%s: the rate %g becomes %g after %lld steps",
+					     caller, lr, *next, (long long)step);
+}
+
 TENSOR_EXPORT double tensor_schedule_lr(const tensor_schedule *s, double lr, int64_t step)
 {
-	return check("schedule_lr", s, step) < 0 ? NAN : schedule_lr(s, lr, step);
+	double next;
+
+	return check("schedule_lr", s, step) < 0 ||
+			       finite_lr("schedule_lr", s, lr, step, &next) < 0 ?
+		       NAN :
+		       next;
 }
 
 TENSOR_EXPORT int tensor_schedule_apply(const tensor_schedule *s, tensor_optim *o, int64_t step)
 {
 	if (optim_absent("schedule_apply", o) || check("schedule_apply", s, step) < 0)
 		return -thread()->error.code;
+	for (int k = 0; k < o->ngroups; k++) {
+		double next;
+
+		if (finite_lr("schedule_apply", s, o->groups[k].initial_lr, step, &next) < 0)
+			return -ERANGE;
+	}
 	for (int k = 0; k < o->ngroups; k++)
 		o->groups[k].options.lr = schedule_lr(s, o->groups[k].initial_lr, step);
 	return 0;
@@ -150,7 +173,7 @@ static bool lower(const tensor_plateau *p, tensor_optim *o)
 	for (int k = 0; k < o->ngroups; k++) {
 		double *lr = &o->groups[k].options.lr, next = *lr * given(p->factor, 0.1);
 
-		next = next > p->min_lr ? next : p->min_lr;
+		next = fmax(next, given(p->min_lr, 0));
 		if (*lr - next > 1e-8) /* PyTorch's eps */
 			*lr = next;
 	}
@@ -163,8 +186,9 @@ TENSOR_EXPORT int tensor_plateau_step(tensor_plateau *p, tensor_optim *o, double
 		return tensor_fail(EINVAL, "plateau_step: the plateau is NULL");
 	if (optim_absent("plateau_step", o))
 		return -EINVAL;
-	if (!(given(p->factor, 0.1) >= 0 && given(p->factor, 0.1) < 1) || !(p->min_lr >= 0) ||
-	    !(given(p->threshold, 1e-4) >= 0) || p->patience < -1 || p->cooldown < 0)
+	if (!(given(p->factor, 0.1) >= 0 && given(p->factor, 0.1) < 1) ||
+	    !(given(p->min_lr, 0) >= 0) || !(given(p->threshold, 1e-4) >= 0) || p->patience < -1 ||
+	    p->cooldown < 0)
 		return tensor_fail(EINVAL, "plateau_step: an option is out of range");
 	if (better(p, measure)) {
 		p->best = measure;

@@ -227,6 +227,42 @@ static void invalid_schedules_are_refused(void **state)
 	}
 }
 
+static void zero_is_given_as_for_other_options(void **state)
+{
+	tensor_schedule down = { .kind = TENSOR_SCHEDULE_COSINE,
+				 .steps = 10,
+				 .min_lr = TENSOR_OPTIM_ZERO };
+	tensor_plateau p = { .min_lr = TENSOR_OPTIM_ZERO, .factor = 0.5, .patience = -1 };
+
+	assert_true(rate(down, 10) == 0);
+	assert_true(rate((tensor_schedule){ .warmup = 10, .warmup_factor = TENSOR_OPTIM_ZERO },
+			 0) == 0);
+	assert_fails(rate((tensor_schedule){ .warmup = 10, .warmup_factor = -5 }, 0), EINVAL,
+		     "factor");
+	tensor_scope {
+		tensor_optim *o = optimizer(1);
+
+		assert_int_equal(tensor_plateau_step(&p, o, 1), 0);
+		assert_int_equal(tensor_plateau_step(&p, o, 1), 1);
+		assert_true(tensor_optim_lr(o, 0) == 0.5);
+		tensor_optim_free(o);
+	}
+}
+
+static void a_rate_that_is_not_finite_is_refused(void **state)
+{
+	tensor_schedule up = { .kind = TENSOR_SCHEDULE_EXPONENTIAL, .gamma = 1e10 };
+
+	assert_fails(rate(up, 100), ERANGE, "inf after 100 steps");
+	tensor_scope {
+		tensor_optim *o = optimizer(1);
+
+		assert_fails(tensor_schedule_apply(&up, o, 100), ERANGE, "schedule_apply");
+		assert_true(tensor_optim_lr(o, 0) == 1);
+		tensor_optim_free(o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +270,8 @@ int main(void)
 		cmocka_unit_test(plateau_equals_pytorch),
 		cmocka_unit_test(groups_keep_their_own_rates),
 		cmocka_unit_test(invalid_schedules_are_refused),
+		cmocka_unit_test(zero_is_given_as_for_other_options),
+		cmocka_unit_test(a_rate_that_is_not_finite_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
