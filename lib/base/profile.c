@@ -80,11 +80,21 @@ static const char *inputs_of(const struct trace_span *span, size_t *n)
 
 static unsigned chain_of(const struct trace_span *span, const char *inputs, size_t n)
 {
-	uintptr_t hash = (uintptr_t)span->name * 0x9e3779b1u ^ (uintptr_t)span->category;
+	uintptr_t hash = (uintptr_t)span->category;
 
+	for (const char *c = span->name; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x01000193u;
 	for (size_t i = 0; i < n; i++)
 		hash = (hash ^ (unsigned char)inputs[i]) * 0x01000193u;
 	return (unsigned)(hash >> 7) % PROFILE_CHAINS;
+}
+
+static void free_row(struct profile_row *r)
+{
+	free((char *)r->row.name);
+	if (r->row.inputs && *r->row.inputs)
+		free((char *)r->row.inputs);
+	free(r);
 }
 
 /* The row of the span, new if needed; NULL: no memory. */
@@ -95,18 +105,19 @@ static struct profile_row *find_row(tensor_profiler *p, const struct trace_span 
 	struct profile_row **chain = &p->chains[chain_of(span, inputs, n)], *r;
 
 	for (r = *chain; r; r = r->next)
-		if (r->row.name == span->name && r->row.category == span->category &&
+		if (!strcmp(r->row.name, span->name) && r->row.category == span->category &&
 		    !strncmp(r->row.inputs, inputs, n) && !r->row.inputs[n])
 			return r;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
+	/* The name of a node may be in the node. */
+	r->row.name = strdup(span->name);
 	r->row.inputs = n ? strndup(inputs, n) : "";
-	if (!r->row.inputs) {
-		free(r);
+	if (!r->row.name || !r->row.inputs) {
+		free_row(r);
 		return NULL;
 	}
-	r->row.name = span->name;
 	r->row.category = span->category;
 	r->next = *chain;
 	*chain = r;
@@ -180,9 +191,7 @@ void profile_clear(tensor_profiler *p)
 			struct profile_row *r = p->chains[i];
 
 			p->chains[i] = r->next;
-			if (*r->row.inputs)
-				free((char *)r->row.inputs);
-			free(r);
+			free_row(r);
 		}
 	free(p->events);
 }

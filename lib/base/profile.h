@@ -12,7 +12,7 @@
 #define PROFILE_CHAINS 1024
 
 struct profile_row {
-	struct tensor_profile_row row; /* inputs: owned, unless "" */
+	struct tensor_profile_row row; /* name and inputs: owned; inputs may be "", which is not */
 	struct profile_row *next;
 };
 

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 #include <sys/wait.h>
-#include <tensor/autograd.h>
+#include <tensor/function.h>
 #include <tensor/profiler.h>
 #include <unistd.h>
 
@@ -203,6 +203,43 @@ static void trace_links_operators_with_their_backward(void **state)
 	unlink(path);
 }
 
+static int square(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	(void)ctx, (void)nin, (void)nout;
+	out[0] = tensor_square(in[0]);
+	return out[0] ? 0 : -1;
+}
+
+static int square_backward(tensor_function_ctx *ctx, tensor *const *grads, int n, tensor **in,
+			   int nin)
+{
+	(void)ctx, (void)n, (void)nin;
+	in[0] = grads[0];
+	return 0;
+}
+
+static void calls_of_a_function_of_the_program_are_one_row(void **state)
+{
+	static const struct tensor_function function = { "Square", square, square_backward, 0 };
+	tensor_profiler *p = start_of(0);
+
+	for (int i = 0; i < 10; i++)
+		tensor_scope {
+			tensor *w = weights(), *y;
+			tensor *list[2] = { 0 };
+
+			for (int k = 0; k < 2; k++, w = y) {
+				assert_done(tensor_function_apply(&function, NULL, NULL,
+								  TENSOR_LIST(w), &y, 1));
+				list[k] = y;
+			}
+			assert_done(tensor_backward(tensor_sum(list[1])));
+		}
+	/* The nodes, which have the name, are freed. */
+	assert_int_equal(row_of(p, "SquareBackward", NULL).count, 20);
+	tensor_profiler_free(p);
+}
+
 static void one_profile_at_a_time_is_recorded(void **state)
 {
 	tensor_profiler *p = start_of(0), *q;
@@ -301,6 +338,7 @@ int main(void)
 		cmocka_unit_test(shapes_give_rows_of_their_own),
 		cmocka_unit_test(table_has_a_line_for_each_row),
 		cmocka_unit_test(trace_links_operators_with_their_backward),
+		cmocka_unit_test(calls_of_a_function_of_the_program_are_one_row),
 		cmocka_unit_test(one_profile_at_a_time_is_recorded),
 		cmocka_unit_test(child_of_a_fork_records_nothing),
 		cmocka_unit_test(profiles_begin_and_end_while_threads_compute),
