@@ -21,7 +21,9 @@ struct tensor_value; /* <tensor/dispatch.h> */
 
 /* A function. It and its name must stay valid as long as graphs with calls of it. */
 struct tensor_function {
-	const char *name; /* at most 40 characters; nodes of "Exp" are called "ExpBackward" */
+	/* At most 40 bytes of UTF-8 without quotation marks, backslashes and control characters; nodes of "Exp" are
+	 * called "ExpBackward". */
+	const char *name;
 	/*
 	 * Computes outputs[] from inputs[], both borrowed; operators inside are not recorded. An
 	 * output may be an input that was marked dirty. 0, or a negative error number.

@@ -27,7 +27,8 @@ static inline unsigned trace_on(void)
 
 #define TRACE_ARGS 1024
 
-/* An event that has begun. The names are literals or live as long as the library. */
+/* An event that has begun. The category is a literal; the name is valid until the end of the event, and has no
+ * character that JSON escapes. */
 struct trace_span {
 	int64_t start; /* ns; -1: nothing is recorded */
 	const char *category, *name;

@@ -2,6 +2,8 @@
 /* Archives of any format: entries by index and by name. */
 #include "io/archive.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 
 tensor_archive *archive_open(const char *op, const char *path,
@@ -166,29 +168,6 @@ TENSOR_EXPORT const struct tensor_metadata *tensor_archive_metadata(const tensor
 
 /* ---- checks for writers ---- */
 
-bool archive_text_is_utf8(const char *s, size_t n)
-{
-	static const uint32_t first[] = { 0, 0x80, 0x800, 0x10000 };
-	const unsigned char *p = (const unsigned char *)s;
-
-	for (size_t i = 0; i < n;) {
-		int more = p[i] < 0x80 ? 0 : p[i] >= 0xf0 ? 3 : p[i] >= 0xe0 ? 2 : 1;
-		uint32_t c = more ? p[i] & (0x3f >> more) : p[i];
-
-		if (!p[i] || (p[i] >= 0x80 && p[i] < 0xc0) || p[i] >= 0xf8 || n - i <= (size_t)more)
-			return false;
-		for (int k = 1; k <= more; k++) {
-			if ((p[i + k] & 0xc0) != 0x80)
-				return false;
-			c = c << 6 | (p[i + k] & 0x3f);
-		}
-		if (c < first[more] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
-			return false;
-		i += 1 + more;
-	}
-	return true;
-}
-
 static int by_text(const void *x, const void *y)
 {
 	return strcmp(*(const char *const *)x, *(const char *const *)y);
@@ -209,7 +188,7 @@ int archive_check_names(const char *op, const struct tensor_named *tensors, int6
 
 		if (!tensor_given(tensors[i].t))
 			err = null_argument_code(op);
-		else if (!name || !*name || !archive_text_is_utf8(name, strlen(name)))
+		else if (!name || !*name || !text_is_utf8(name, strlen(name)))
 			err = tensor_fail(EINVAL,
 					  "%s: the name of tensor %lld is empty or not UTF-8", op,
 					  (long long)i);

@@ -43,7 +43,4 @@ int archive_index(tensor_archive *a);
  * duplicate. */
 int archive_check_names(const char *op, const struct tensor_named *tensors, int64_t n);
 
-/* True if the n bytes are UTF-8 without a NUL. */
-bool archive_text_is_utf8(const char *s, size_t n);
-
 #endif

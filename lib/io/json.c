@@ -2,7 +2,9 @@
 /* Parse and quote JSON (RFC 8259). See json.h. */
 #include "io/json.h"
 
-#include "io/archive.h"
+#include "base/text.h"
+
+#include <string.h>
 
 static void skip_space(struct json *j)
 {
@@ -136,7 +138,7 @@ bool json_string(struct json *j, char **text)
 		return false;
 	j->p++;
 	*to = '\0';
-	return archive_text_is_utf8(*text, (size_t)(to - *text));
+	return text_is_utf8(*text, (size_t)(to - *text));
 }
 
 /* Append c to `to`, or only count it if `to` is NULL. */

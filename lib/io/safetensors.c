@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* The safetensors format: the length of a JSON header, the header, and the tensors' bytes end to
  * end. Duplicate names, gaps and overlaps are errors, as its documentation requires. */
+#include "base/text.h"
 #include "io/archive.h"
 #include "io/json.h"
 
@@ -405,8 +406,8 @@ static int check(const struct tensor_named *tensors, int64_t n,
 	for (int64_t i = 0; i < nmetadata && !err; i++) {
 		const char *key = metadata[i].key, *value = metadata[i].value;
 
-		if (!key || !value || !archive_text_is_utf8(key, strlen(key)) ||
-		    !archive_text_is_utf8(value, strlen(value)))
+		if (!key || !value || !text_is_utf8(key, strlen(key)) ||
+		    !text_is_utf8(value, strlen(value)))
 			err = tensor_fail(EINVAL, "%s: text %lld of metadata is not UTF-8", op,
 					  (long long)i);
 		for (int64_t k = 0; k < i && !err; k++)

@@ -5,6 +5,7 @@
 #include "autograd/graph/callback.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/record.h"
+#include "base/text.h"
 #include "core/batched.h"
 
 #include "core/scope.h"
@@ -384,6 +385,12 @@ static int check_call(const struct tensor_function *f, tensor_list inputs, tenso
 		return tensor_fail(EINVAL,
 				   "function_apply: a function with forward and a name of 1 to 40 "
 				   "characters is needed");
+	if (!text_is_name(f->name))
+		return tensor_fail(
+			EINVAL,
+			"function_apply: the name %s has a quotation mark, a backslash or a "
+			"control character, or is not UTF-8",
+			QUOTED(f->name));
 	if (f->flags & ~(TENSOR_FUNCTION_ONCE_DIFFERENTIABLE | TENSOR_FUNCTION_UNDEFINED_GRADS))
 		return tensor_fail(EINVAL, "function_apply: %s has unknown flags %#x", f->name,
 				   f->flags);

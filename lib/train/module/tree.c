@@ -2,7 +2,7 @@
 /* The tree of a module: nodes by name, children, and the order of modules. */
 #include "train/module/tree.h"
 
-#include "io/archive.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 
@@ -150,7 +150,7 @@ static int check_path(const char *op, const char *path)
 		return tensor_fail(EINVAL, "%s: the name is NULL", op);
 	if (!n || *path == '.' || path[n - 1] == '.' || strstr(path, ".."))
 		return tensor_fail(EINVAL, "%s: %s has an empty name", op, QUOTED(path));
-	if (!archive_text_is_utf8(path, n))
+	if (!text_is_utf8(path, n))
 		return tensor_fail(EINVAL, "%s: a name is not UTF-8", op);
 	return 0;
 }

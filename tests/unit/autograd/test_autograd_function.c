@@ -462,6 +462,9 @@ static void arguments_are_checked(void **state)
 {
 	const struct tensor_function nameless = { "", bad_forward, NULL, 0 },
 				     flagged = { "F", bad_forward, NULL, 64 };
+	/* A trace and a table have the name as it is. */
+	static const char *const names[] = { "a\"b",	 "a\\",	 "\n",	"\x1b[2J",
+					     "\xc2\x9b", "\xff", "\xc3" };
 
 	tensor_scope {
 		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *out[1], *none = NULL;
@@ -471,6 +474,12 @@ static void arguments_are_checked(void **state)
 			     EINVAL, "name");
 		assert_fails(tensor_function_apply(&nameless, NULL, NULL, TENSOR_LIST(x), out, 1),
 			     EINVAL, "name");
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+			assert_fails(tensor_function_apply(&(struct tensor_function){ names[i],
+										      bad_forward,
+										      NULL, 0 },
+							   NULL, NULL, TENSOR_LIST(x), out, 1),
+				     EINVAL, "UTF-8");
 		assert_fails(tensor_function_apply(&flagged, NULL, NULL, TENSOR_LIST(x), out, 1),
 			     EINVAL, "0x40");
 		assert_fails(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(x), out, 0),
