@@ -221,8 +221,8 @@ typedef int (*tensor_graph_fn)(tensor *const *inputs, int ninputs, tensor **outp
  * in place, and other tensors that it reads must keep their values. Gradients are those without a
  * checkpoint, to the bit. Checkpoints nest. inputs may have entries tensor_none.
  *
- * destroy is called with ctx when the graph does not need fn any more (or is NULL); not if this
- * function fails before it calls fn. 0 or -errno.
+ * destroy is called with ctx when the graph does not need fn any more (or is NULL), also after a
+ * failure. 0 or -errno.
  */
 int tensor_checkpoint(tensor_graph_fn fn, void *ctx, void (*destroy)(void *ctx),
 		      tensor_list_arg inputs, tensor **outputs, int noutputs);

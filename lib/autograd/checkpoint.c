@@ -337,6 +337,10 @@ static int first_run(struct checkpoint *c, tensor_list inputs, tensor **outputs,
 	scope = tensor_scope_enter();
 	err = c->fn(inputs.data, (int)inputs.len, outputs, noutputs, c->ctx);
 	err = callback_end(&before, err, "checkpoint: the function failed");
+	for (int i = 0; i < noutputs && !err; i++)
+		if (!tensor_given(outputs[i]) || outputs[i] == tensor_none)
+			err = tensor_fail(EINVAL, "checkpoint: the function did not set output %d",
+					  i);
 	for (int i = 0; i < noutputs; i++)
 		outputs[i] = err ? NULL : tensor_retain(outputs[i]);
 	scope_leave(&scope);
@@ -345,11 +349,8 @@ static int first_run(struct checkpoint *c, tensor_list inputs, tensor **outputs,
 	return err ?: scope_own_list(outputs, noutputs);
 }
 
-TENSOR_EXPORT int tensor_checkpoint(tensor_graph_fn fn, void *ctx, void (*destroy)(void *ctx),
-				    tensor_list inputs, tensor **outputs, int noutputs)
+static int check_call(tensor_graph_fn fn, tensor_list inputs, tensor **outputs, int noutputs)
 {
-	struct checkpoint *c;
-
 	if (!fn || noutputs < 1 || !outputs || inputs.len < 0 || inputs.len > INT16_MAX)
 		return tensor_fail(EINVAL, "checkpoint: %s",
 				   fn ? "outputs must be given, inputs at most 32767" :
@@ -362,6 +363,20 @@ TENSOR_EXPORT int tensor_checkpoint(tensor_graph_fn fn, void *ctx, void (*destro
 		else if (tangent_of(inputs.data[i]))
 			return tensor_fail(EOPNOTSUPP, "checkpoint: input %lld has a tangent",
 					   (long long)i);
-	c = checkpoint_new(fn, ctx, destroy, inputs, noutputs);
-	return c ? first_run(c, inputs, outputs, noutputs) : -thread()->error.code;
+	return 0;
+}
+
+TENSOR_EXPORT int tensor_checkpoint(tensor_graph_fn fn, void *ctx, void (*destroy)(void *ctx),
+				    tensor_list inputs, tensor **outputs, int noutputs)
+{
+	struct checkpoint *c = NULL;
+	int err = check_call(fn, inputs, outputs, noutputs);
+
+	if (!err) {
+		c = checkpoint_new(fn, ctx, destroy, inputs, noutputs);
+		err = c ? 0 : -thread()->error.code;
+	}
+	if (err && destroy)
+		destroy(ctx);
+	return err ?: first_run(c, inputs, outputs, noutputs);
 }

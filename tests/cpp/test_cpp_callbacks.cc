@@ -4,6 +4,7 @@
 
 #include "check.hpp"
 
+#include <memory>
 #include <string>
 
 using namespace libtensor;
@@ -225,6 +226,18 @@ TEST(checkpoint_computes_again)
 	CHECK(x.grad().to_vector<double>() == w.grad().to_vector<double>());
 	CHECK_THROWS(error,
 		     checkpoint([](const std::vector<Tensor> &) { return Tensor(); }, { x }));
+}
+
+TEST(function_object_of_a_failing_checkpoint_is_freed)
+{
+	auto alive = std::make_shared<int>(1);
+	std::vector<Tensor> many;
+
+	for (int i = 0; i < 40000; i++)
+		many.push_back(leaf());
+	CHECK_THROWS(error,
+		     checkpoint([alive](const std::vector<Tensor> &in) { return in[0]; }, many));
+	CHECK(alive.use_count() == 1);
 }
 
 TEST(error_of_the_program_is_recorded)

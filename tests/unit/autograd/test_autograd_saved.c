@@ -440,6 +440,36 @@ static int changes_its_mind(tensor *const *inputs, int ninputs, tensor **outputs
 	return 0;
 }
 
+static int sets_nothing(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs,
+			void *ctx)
+{
+	(void)inputs, (void)ninputs, (void)noutputs;
+	outputs[0] = ctx ? tensor_none : NULL;
+	return 0;
+}
+
+static void data_of_a_failing_checkpoint_is_destroyed_once(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y, *in = NULL;
+
+		assert_fails(tensor_checkpoint(NULL, NULL, count_end, TENSOR_LIST(x), &y, 1),
+			     EINVAL, "NULL");
+		assert_int_equal(ends, 1);
+		assert_fails(tensor_checkpoint(block, NULL, count_end, (tensor_list){ &in, 1 }, &y,
+					       1),
+			     EINVAL, "NULL");
+		assert_int_equal(ends, 2);
+		for (int i = 0; i < 2; i++) {
+			assert_fails(tensor_checkpoint(sets_nothing, i ? &y : NULL, count_end,
+						       TENSOR_LIST(x), &y, 1),
+				     EINVAL, "did not set output 0");
+			assert_int_equal(ends, 3 + i);
+			assert_null(y);
+		}
+	}
+}
+
 static void failing_checkpoint_is_an_error(void **state)
 {
 	int calls = 0;
@@ -482,6 +512,7 @@ int main(void)
 		cmocka_unit_test_setup(checkpoint_gives_the_same_bits, setup),
 		cmocka_unit_test_setup(checkpoint_of_a_retained_graph_runs_again, setup),
 		cmocka_unit_test_setup(checkpoints_nest_and_are_differentiated_twice, setup),
+		cmocka_unit_test_setup(data_of_a_failing_checkpoint_is_destroyed_once, setup),
 		cmocka_unit_test_setup(failing_checkpoint_is_an_error, setup),
 	};
 
