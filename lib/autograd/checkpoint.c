@@ -8,6 +8,7 @@
 #include "autograd/graph/dual.h"
 #include "autograd/graph/meta.h"
 #include "autograd/graph/saved.h"
+#include "core/batched.h"
 
 #include "core/scope.h"
 
@@ -363,6 +364,14 @@ static int check_call(tensor_graph_fn fn, tensor_list inputs, tensor **outputs, 
 		else if (tangent_of(inputs.data[i]))
 			return tensor_fail(EOPNOTSUPP, "checkpoint: input %lld has a tangent",
 					   (long long)i);
+		else if (unlikely(is_batched(inputs.data[i])) && thread()->modes.grad_enabled &&
+			 batch_has_history(inputs.data[i]))
+			return tensor_fail(
+				EOPNOTSUPP,
+				"checkpoint: input %lld is a sample of a tensor that "
+				"requires a gradient outside of tensor_vmap(), where the "
+				"function cannot run again",
+				(long long)i);
 	return 0;
 }
 

@@ -249,6 +249,44 @@ static void functions_of_the_program_are_differentiated_inside(void **state)
 	}
 }
 
+static int square(tensor *const *in, int n, tensor **out, int nout, void *ctx)
+{
+	(void)n, (void)nout, (void)ctx;
+	out[0] = tensor_mul(in[0], in[0]);
+	return out[0] ? 0 : -1;
+}
+
+static int gradient_of_checkpoint(tensor *const *in, int n, tensor **out, int nout, void *ctx)
+{
+	tensor *x = ctx ? in[0] : tensor_detach(in[0]), *y;
+
+	(void)n, (void)nout;
+	if (!ctx && tensor_set_requires_grad(x, true) < 0)
+		return -1;
+	if (tensor_checkpoint(square, NULL, NULL, TENSOR_LIST(x), &y, 1) < 0)
+		return -1;
+	out[0] = y;
+	return ctx ? 0 :
+		     tensor_backward_ex(TENSOR_LIST(tensor_sum(y)), NULL, TENSOR_LIST(x), out, 0);
+}
+
+static void checkpoints_run_again_inside(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(2, 2)), *g;
+
+		assert_done(tensor_vmap(gradient_of_checkpoint, NULL, TENSOR_LIST(x), NULL, &g, 1,
+					NULL, NULL));
+		assert_values(g, 0, 2, 4, 6, 8);
+		assert_done(tensor_vmap(gradient_of_checkpoint, &g, TENSOR_LIST(x), NULL, &g, 1,
+					NULL, NULL));
+		assert_values(g, 0, 1, 4, 9, 16);
+		assert_fails(!tensor_vmap(gradient_of_checkpoint, &g, TENSOR_LIST(leaf(x)), NULL,
+					  &g, 1, NULL, NULL),
+			     EOPNOTSUPP, "where the function cannot run again");
+	}
+}
+
 /* ---- forward mode ---- */
 
 static int sine(tensor *const *in, int n, tensor **out, int nout, void *ctx)
@@ -455,6 +493,7 @@ int main(void)
 		cmocka_unit_test(gradient_flows_through_vmap),
 		cmocka_unit_test(gradients_of_samples_are_differentiated_again),
 		cmocka_unit_test(functions_of_the_program_are_differentiated_inside),
+		cmocka_unit_test(checkpoints_run_again_inside),
 		cmocka_unit_test(forward_mode_works_inside_and_around),
 		cmocka_unit_test(batch_of_gradients_is_one_backward),
 		cmocka_unit_test(jacobian_is_that_of_pytorch),
