@@ -117,7 +117,8 @@ struct tensor_norm_options {
 };
 
 /* x [n, c] or [n, c, *]. weight [c] ones, bias [c] zeros; buffers running_mean, running_var,
- * num_batches_tracked, which training updates and evaluation uses. */
+ * num_batches_tracked, which training updates and evaluation uses. EINVAL for one value of a channel in
+ * training: it has no variance; a loader's .drop_last leaves out a batch of one sample. */
 tensor *tensor_module_batch_norm_opt(tensor_module *m, const char *name, tensor *x,
 				     struct tensor_norm_options options);
 /* x [n, c, *] with at least one dimension after the channels. The default has no parameters. */

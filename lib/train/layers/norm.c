@@ -2,6 +2,7 @@
 /* Normalisations as layers. */
 #include "train/layers/layer.h"
 
+#include <math.h>
 #include <tensor/autograd.h>
 
 /* weight and bias of a norm; tensor_none for one that it has not, NULL with the error set. */
@@ -86,6 +87,21 @@ static const struct layer_type instance_type = {
 	.i = { "channels", "affine", "stats" },
 };
 
+/* The variance of one value is no estimate: it would make the running statistics NaN. */
+static int check_values(const struct channel_norm *n, const tensor *x, bool batch)
+{
+	int64_t values = batch ? tensor_size(x, 0) : 1;
+
+	for (int d = 2; d < tensor_dim(x); d++)
+		values *= tensor_size(x, d);
+	return values != 1 ?
+		       0 :
+		       tensor_fail(EINVAL,
+				   "%s: training needs more than one value for each channel%s, got "
+				   "x %s",
+				   n->key.type->op, batch ? "" : " of a sample", SHAPE_STR(x));
+}
+
 static tensor *channel_norm(struct channel_norm *n, tensor_module *m, const char *name, tensor *x)
 {
 	const bool batch = n->key.type == &batch_type;
@@ -102,6 +118,10 @@ static tensor *channel_norm(struct channel_norm *n, tensor_module *m, const char
 	    layer_made(layer, &n->key) < 0)
 		return NULL;
 	own = layer->training || !n->stats;
+	if (own && check_values(n, x, batch) < 0)
+		return NULL;
+	if (!tensor_numel(x) && own) /* no values: the statistics stay as they are */
+		s.mean = s.var = tensor_none;
 	if (batch && n->stats && layer->training &&
 	    count_batch(&s, n->o->cumulative, &momentum) < 0)
 		return NULL;
@@ -114,6 +134,8 @@ static tensor *channel_norm_layer(struct channel_norm *n, const struct layer_typ
 {
 	struct tensor_scope_guard scope;
 
+	if (!isfinite(n->o->momentum))
+		return tensor_fail_null(EINVAL, "%s: momentum is %g", type->op, n->o->momentum);
 	n->channels = tensor_size(x, channel);
 	n->key = (struct layer_key){
 		.type = type,

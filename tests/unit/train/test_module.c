@@ -255,6 +255,12 @@ static void hostile_arguments_of_layers_fail(void **state)
 			     "stride");
 		assert_fails(tensor_module_conv2d(m, "a", x3, 2, 2, .strides = TENSOR_INTS(1)),
 			     EINVAL, "strides has 1 numbers");
+		assert_fails(tensor_module_conv2d(m, "a", x3, 2, 2, .strides = { NULL, 2 }), EINVAL,
+			     "at NULL");
+		assert_fails(tensor_module_conv2d(m, "a", x3, 2, 2, .strides = { NULL, -1 }),
+			     EINVAL, "-1 numbers");
+		assert_fails(tensor_module_batch_norm(m, "a", x, .momentum = NAN), EINVAL,
+			     "momentum");
 		assert_fails(tensor_module_batch_norm(m, "a", scalar), EINVAL, "[n, c");
 		assert_fails(tensor_module_instance_norm(m, "a", x), EINVAL, "[n, c");
 		assert_fails(tensor_module_group_norm(m, "a", x, 0), EINVAL, "0 groups");
@@ -296,6 +302,51 @@ static void hostile_arguments_of_layers_fail(void **state)
 }
 
 /* ---- modes ---- */
+
+static tensor *enlarge(tensor *t, void *ctx)
+{
+	(void)ctx;
+	return tensor_resize_(t, TENSOR_INTS(7));
+}
+
+static void an_initialiser_cannot_change_the_sizes(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		assert_fails(tensor_module_parameter(m, "w", TENSOR_INTS(2), enlarge, NULL), EINVAL,
+			     "changed the sizes to [7]");
+		ok(tensor_module_parameter(m, "w", TENSOR_INTS(2), NULL, NULL));
+	}
+	tensor_module_free(m);
+}
+
+static void one_value_of_a_channel_is_no_statistic(void **state)
+{
+	tensor_module *m = tensor_module_new(F64);
+
+	(void)state;
+	tensor_scope {
+		tensor *one = ok(tensor_ones(TENSOR_SHAPE(1, 3), F64)), *line;
+		tensor *empty = ok(tensor_ones(TENSOR_SHAPE(0, 3), F64));
+
+		line = ok(tensor_reshape(one, TENSOR_INTS(1, 3, 1)));
+		assert_fails(tensor_module_batch_norm(m, "b", one), EINVAL, "more than one value");
+		assert_fails(tensor_module_batch_norm(m, "b", line), EINVAL, "more than one value");
+		assert_fails(tensor_module_instance_norm(m, "i", line, .stats = true), EINVAL,
+			     "of a sample");
+		assert_values(tensor_module_get(m, "b.num_batches_tracked"), 0, 0);
+		/* A batch without samples changes no statistics. */
+		ok(tensor_module_batch_norm(m, "b", empty));
+		assert_values(tensor_module_get(m, "b.running_mean"), 0, 0, 0, 0);
+		assert_values(tensor_module_get(m, "b.running_var"), 0, 1, 1, 1);
+		tensor_module_train(m, false);
+		ok(tensor_module_batch_norm(m, "b", one));
+		ok(tensor_module_instance_norm(m, "i", line, .stats = true));
+	}
+	tensor_module_free(m);
+}
 
 static void modes_apply_to_all_below_and_later(void **state)
 {
@@ -452,6 +503,8 @@ int main(void)
 		T(large_trees_work),
 		T(another_call_of_a_layer_must_have_the_same_options),
 		T(hostile_arguments_of_layers_fail),
+		T(an_initialiser_cannot_change_the_sizes),
+		T(one_value_of_a_channel_is_no_statistic),
 		T(modes_apply_to_all_below_and_later),
 		T(conversion_replaces_all_tensors_or_none),
 		T(conversion_to_the_same_dtype_leaves_no_scope_open),
