@@ -30,13 +30,12 @@ struct conv {
 static int spread(struct conv *c, int at, const char *option, tensor_ints list, int64_t number,
 		  int64_t zero)
 {
-	if (list.data && list.len > 0 && list.len != c->dims)
-		return tensor_fail(EINVAL, "%s: %s has %lld numbers, expected %d", c->key.type->op,
-				   option, (long long)list.len, c->dims);
+	if (list.len && (list.len != c->dims || !list.data))
+		return tensor_fail(EINVAL, "%s: %s has %lld numbers%s, expected %d",
+				   c->key.type->op, option, (long long)list.len,
+				   list.data ? "" : " at NULL", c->dims);
 	for (int i = 0; i < c->dims; i++)
-		c->key.i[at + i] = list.data && list.len > 0 ? list.data[i] :
-				   number		     ? number :
-							       zero;
+		c->key.i[at + i] = list.len ? list.data[i] : number ? number : zero;
 	return 0;
 }
 

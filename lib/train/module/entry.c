@@ -9,6 +9,12 @@
 
 /* ---- a new tensor ---- */
 
+static bool same_sizes(const tensor *t, tensor_ints sizes)
+{
+	return t->ndim == sizes.len &&
+	       (!sizes.len || !memcmp(t->sizes, sizes.data, (size_t)sizes.len * sizeof(int64_t)));
+}
+
 static tensor *initialised(tensor *t, const struct new_entry *e, const char *op)
 {
 	struct callback before;
@@ -18,7 +24,12 @@ static tensor *initialised(tensor *t, const struct new_entry *e, const char *op)
 		return t ? tensor_zero_(t) : NULL;
 	before = callback_begin();
 	err = e->init(t, e->ctx) ? 0 : -EINVAL;
-	return callback_end(&before, err, "%s: the initialiser failed", op) < 0 ? NULL : t;
+	if (callback_end(&before, err, "%s: the initialiser failed", op) < 0)
+		return NULL;
+	if (!same_sizes(t, e->sizes))
+		return tensor_fail_null(EINVAL, "%s: the initialiser changed the sizes to %s", op,
+					SHAPE_STR(t));
+	return t;
 }
 
 /* Recorded nowhere, and no inference tensor, whatever the modes of the caller are. Owned. */
@@ -40,12 +51,6 @@ static tensor *entry_new(const struct new_entry *e, tensor_options options, cons
 }
 
 /* ---- a tensor that was loaded before ---- */
-
-static bool same_sizes(const tensor *t, tensor_ints sizes)
-{
-	return t->ndim == sizes.len &&
-	       (!sizes.len || !memcmp(t->sizes, sizes.data, (size_t)sizes.len * sizeof(int64_t)));
-}
 
 int entry_check_sizes(const char *op, const struct module_node *node, const tensor *t,
 		      tensor_ints sizes, const char *which)
