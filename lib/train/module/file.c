@@ -86,30 +86,66 @@ static int check_fits(const struct state_file *f, const struct module_node *node
 	return 0;
 }
 
+/* In an order in which "a.b" follows "a", without other names between them. */
+static int by_path(const void *x, const void *y)
+{
+	const unsigned char *a = *(const unsigned char *const *)x,
+			    *b = *(const unsigned char *const *)y;
+
+	for (; *a == *b && *a; a++, b++)
+		;
+	return (*a == '.' ? 1 : *a + (*a != 0)) - (*b == '.' ? 1 : *b + (*b != 0));
+}
+
+/* A name of the file that is a module of another name. */
+static int check_nested(const struct state_file *f)
+{
+	const char **names = calloc((size_t)f->n + 1, sizeof(*names));
+	int err = names ? 0 : tensor_fail(ENOMEM, "module_load: no memory");
+
+	for (int64_t i = 0; i < f->n && !err; i++)
+		names[i] = f->name[i];
+	if (!err && f->n)
+		qsort(names, (size_t)f->n, sizeof(*names), by_path);
+	for (int64_t i = 1; i < f->n && !err; i++) {
+		size_t n = strlen(names[i - 1]);
+
+		if (!strncmp(names[i - 1], names[i], n) && names[i][n] == '.')
+			err = tensor_fail(EINVAL,
+					  "module_load: %s is a child, the file has a tensor",
+					  QUOTED(names[i - 1]));
+	}
+	free(names);
+	return err;
+}
+
+/* Checks all names, shapes and dtypes. Changes nothing. */
+static int check_file(const tensor_module *m, const struct state_file *f)
+{
+	int err = check_nested(f);
+
+	for (int64_t i = 0; i < f->n && !err; i++) {
+		const char *name = f->name[i];
+		const struct module_node *node = module_node_find(m, name);
+
+		if (f->flags & TENSOR_LOAD_STRICT && (!node || node_kind(node) == NODE_VACANT))
+			return tensor_fail(ENOENT, "module_load: the module has no %s of the file",
+					   QUOTED(name));
+		err = node ? check_fits(f, node, f->t[i]) :
+			     module_check_new(m, "module_load", name);
+	}
+	return err;
+}
+
 /* Finds or makes the nodes, so that nothing needs memory later. */
 static int connect_nodes(tensor_module *m, struct state_file *f)
 {
-	int err = 0;
-
 	for (int64_t i = 0; i < f->n; i++) {
-		const char *name = f->name[i];
-		struct module_node *node = module_node_find(m, name);
-
-		if (!node && f->flags & TENSOR_LOAD_STRICT)
-			return tensor_fail(ENOENT, "module_load: the module has no %s of the file",
-					   QUOTED(name));
-		node = node ? node : module_node_at(m, "module_load", name);
-		if (!node)
+		f->node[i] = module_node_at(m, "module_load", f->name[i]);
+		if (!f->node[i])
 			return -thread()->error.code;
-		f->node[i] = node;
-		if (node_kind(node) == NODE_VACANT && f->flags & TENSOR_LOAD_STRICT)
-			return tensor_fail(ENOENT, "module_load: the module has no %s of the file",
-					   QUOTED(name));
 	}
-	/* Not before: a name may have become that of a module. */
-	for (int64_t i = 0; i < f->n && !err; i++)
-		err = check_fits(f, f->node[i], f->t[i]);
-	return err;
+	return 0;
 }
 
 /* ---- which names were in the file ---- */
@@ -190,6 +226,8 @@ static int load_from(tensor_module *m, tensor_archive *archive, unsigned flags)
 		err = tensor_fail(ENOMEM, "module_load: no memory");
 	else
 		err = read_tensors(&f, archive);
+	if (!err)
+		err = check_file(m, &f);
 	if (!err)
 		err = connect_nodes(m, &f);
 	for (int64_t i = 0; i < f.n && !err; i++)

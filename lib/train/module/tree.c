@@ -123,17 +123,23 @@ static struct module_node *node_new(tensor_module *m, const char *name, size_t n
 	return node;
 }
 
+/* The path of a name of n bytes in m. */
+static int check_length(const tensor_module *m, const char *op, const char *name, size_t n)
+{
+	if ((m->self ? module_path_length(NULL, m->self) + 1 : 0) + n <= TENSOR_MODULE_PATH)
+		return 0;
+	return tensor_fail(ENAMETOOLONG, "%s: the path of %s has more than %d bytes", op,
+			   QUOTED(name), TENSOR_MODULE_PATH);
+}
+
 static struct module_node *node_in(tensor_module *m, const char *op, const char *name, size_t n)
 {
 	struct module_node *node = table_find(m->tree, m, name, n);
 
 	if (node)
 		return node;
-	if ((m->self ? module_path_length(NULL, m->self) + 1 : 0) + n > TENSOR_MODULE_PATH) {
-		tensor_fail(ENAMETOOLONG, "%s: the path of %s has more than %d bytes", op,
-			    QUOTED(name), TENSOR_MODULE_PATH);
+	if (check_length(m, op, name, n) < 0)
 		return NULL;
-	}
 	pthread_mutex_lock(&m->tree->lock);
 	node = node_new(m, name, n);
 	pthread_mutex_unlock(&m->tree->lock);
@@ -243,6 +249,24 @@ tensor_module *module_of_node(struct module_node *node, const char *op)
 	else if (!m)
 		tensor_fail(ENOMEM, "%s: no memory", op);
 	return m;
+}
+
+int module_check_new(const tensor_module *m, const char *op, const char *path)
+{
+	const struct module_node *node;
+	size_t n;
+
+	if (check_path(op, path) < 0 || check_length(m, op, path, strlen(path)) < 0)
+		return -thread()->error.code;
+	for (;; path += n + 1, m = node->child) {
+		n = first_name(path);
+		node = table_find(m->tree, m, path, n);
+		if (!node || !path[n] || (node_kind(node) == NODE_VACANT && !node->t))
+			return 0;
+		if (node_kind(node) != NODE_MODULE)
+			return tensor_fail(EEXIST, "%s: '%s' is %s", op, NODE_PATH(node),
+					   describe(node));
+	}
 }
 
 tensor_module *module_child(tensor_module *m, const char *op, const char *name)

@@ -95,6 +95,8 @@ static inline bool node_has_tensor(const struct module_node *node)
 struct module_node *module_node_at(tensor_module *m, const char *op, const char *path);
 /* The same without making anything. NULL, without an error, if there is none. */
 struct module_node *module_node_find(const tensor_module *m, const char *path);
+/* Whether module_node_at() can make the node, memory apart: 0 or -errno. */
+int module_check_new(const tensor_module *m, const char *op, const char *path);
 /* The program uses the name: names have the order of their first use, also those that a file had before. */
 void module_place(struct module_node *node);
 /* Makes a module of a node that is vacant. The caller does not hold the lock. NULL with the error set. */

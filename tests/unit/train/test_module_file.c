@@ -100,6 +100,7 @@ static void long_paths_leave_room_in_error_texts(void **state)
 static void wrong_files_change_nothing(void **state)
 {
 	tensor_module *m = trained(1), *copy = trained(1), *fresh = tensor_module_new(F64);
+	const struct tensor_named *names;
 
 	(void)state;
 	tensor_scope {
@@ -127,6 +128,23 @@ static void wrong_files_change_nothing(void **state)
 			path, (struct tensor_named[]){ { "a", t }, { "a.b", t } }, 2, NULL, 0));
 		assert_fails(tensor_module_load(fresh, path, 0), EINVAL, "'a' is a child");
 		assert_equal_state(m, copy);
+		ok(tensor_module_parameter(fresh, "a", TENSOR_INTS(1), NULL, NULL));
+		/* Nor are names of a file that does not fit. */
+		assert_done(tensor_save_safetensors(
+			path,
+			(struct tensor_named[]){
+				{ "new.child.x", t }, { "n", t }, { "n-", t }, { "a", t } },
+			4, NULL, 0));
+		assert_fails(tensor_module_load(fresh, path, 0), EINVAL, "'a' is [1]");
+		ok(tensor_module_parameter(fresh, "new", TENSOR_INTS(1), NULL, NULL));
+		assert_int_equal(tensor_module_unexpected(fresh, &names), 0);
+		assert_done(tensor_save_safetensors(path,
+						    (struct tensor_named[]){ { "n", t },
+									     { "n-", t },
+									     { "n.b", t } },
+						    3, NULL, 0));
+		assert_fails(tensor_module_load(fresh, path, 0), EINVAL, "'n' is a child");
+		ok(tensor_module_parameter(fresh, "n", TENSOR_INTS(1), NULL, NULL));
 		/* Before the first call: found at the first call. */
 		assert_done(save_named("l.weight", t));
 		assert_done(tensor_module_load(fresh, path, 0));
