@@ -32,11 +32,23 @@ static tensor *initialised(tensor *t, const struct new_entry *e, const char *op)
 	return t;
 }
 
-/* Recorded nowhere, and no inference tensor, whatever the modes of the caller are. Owned. */
+/*
+ * The modes of a new thread, but for the generator: a parameter is recorded nowhere, is no inference tensor, is the same
+ * for all samples of tensor_vmap(), and has the same numbers within tensor_autocast. Returns the modes before.
+ */
+static struct thread_modes enter_first_use(void)
+{
+	struct thread_modes before = thread()->modes;
+
+	thread()->modes = (struct thread_modes){ .include = THREAD_FIRST_INCLUDE,
+						 .generator = before.generator };
+	return before;
+}
+
+/* Owned. */
 static tensor *entry_new(const struct new_entry *e, tensor_options options, const char *op)
 {
-	struct tensor_grad_guard mode = tensor_inference_enter(false);
-	struct tensor_grad_guard grad = tensor_grad_enter(false);
+	struct thread_modes before = enter_first_use();
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	tensor *t = initialised(tensor_empty(e->sizes, options), e, op);
 
@@ -45,8 +57,7 @@ static tensor *entry_new(const struct new_entry *e, tensor_options options, cons
 		tensor_put(t);
 		t = NULL;
 	}
-	tensor_grad_leave(&grad);
-	tensor_grad_leave(&mode);
+	thread()->modes = before;
 	return t;
 }
 
@@ -68,8 +79,7 @@ int entry_check_sizes(const char *op, const struct module_node *node, const tens
 static tensor *entry_loaded(const struct module_node *node, tensor *file, const struct new_entry *e,
 			    tensor_options options, const char *op)
 {
-	struct tensor_grad_guard mode = tensor_inference_enter(false);
-	struct tensor_grad_guard grad = tensor_grad_enter(false);
+	struct thread_modes before = enter_first_use();
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	tensor *t = NULL;
 
@@ -86,8 +96,7 @@ static tensor *entry_loaded(const struct module_node *node, tensor *file, const 
 		tensor_put(t);
 		t = NULL;
 	}
-	tensor_grad_leave(&grad);
-	tensor_grad_leave(&mode);
+	thread()->modes = before;
 	return t;
 }
 

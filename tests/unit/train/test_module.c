@@ -348,6 +348,45 @@ static void one_value_of_a_channel_is_no_statistic(void **state)
 	tensor_module_free(m);
 }
 
+static int linear_sample(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	(void)nin, (void)nout;
+	out[0] = tensor_module_linear(ctx, "l", in[0], 5);
+	return out[0] ? 0 : -1;
+}
+
+static tensor *products(tensor *t, void *ctx)
+{
+	(void)ctx;
+	return tensor_copy_(t, tensor_mm(tensor_full(TENSOR_SHAPE(2, 2), S(1.001), F32),
+					 tensor_full(TENSOR_SHAPE(2, 2), S(1.001), F32)));
+}
+
+static void the_first_call_makes_the_same_in_every_mode(void **state)
+{
+	tensor_module *plain = tensor_module_new(F32), *inside = tensor_module_new(F32);
+
+	(void)state;
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(3, 4), F32)), *y;
+
+		tensor_manual_seed(3);
+		ok(tensor_module_linear(plain, "l", x, 5));
+		tensor_manual_seed(3);
+		assert_done(tensor_vmap(linear_sample, inside, TENSOR_LIST(x), NULL, &y, 1, NULL,
+					NULL));
+		assert_same(tensor_module_get(plain, "l.weight"),
+			    tensor_module_get(inside, "l.weight"));
+		assert_false(tensor_is_batched(tensor_module_get(inside, "l.weight")));
+		ok(tensor_module_parameter(plain, "p", TENSOR_INTS(2, 2), products, NULL));
+		tensor_autocast(TENSOR_BF16)
+			ok(tensor_module_parameter(inside, "p", TENSOR_INTS(2, 2), products, NULL));
+		assert_same(tensor_module_get(plain, "p"), tensor_module_get(inside, "p"));
+	}
+	tensor_module_free(plain);
+	tensor_module_free(inside);
+}
+
 static void modes_apply_to_all_below_and_later(void **state)
 {
 	tensor_module *m = tensor_module_new(F64), *child = tensor_module_child(m, "layer1.0");
@@ -505,6 +544,7 @@ int main(void)
 		T(hostile_arguments_of_layers_fail),
 		T(an_initialiser_cannot_change_the_sizes),
 		T(one_value_of_a_channel_is_no_statistic),
+		T(the_first_call_makes_the_same_in_every_mode),
 		T(modes_apply_to_all_below_and_later),
 		T(conversion_replaces_all_tensors_or_none),
 		T(conversion_to_the_same_dtype_leaves_no_scope_open),
