@@ -53,6 +53,21 @@ static inline struct tensor_thread *thread(void)
 	return likely(th) ? th : tensor_thread_init();
 }
 
+/*
+ * Set the modes of a new thread that records nothing, but for the generator; returns those before. For tensors that an
+ * object keeps: made in inference mode they could not be changed later, and in tensor_vmap() or tensor_autocast they
+ * would have other values.
+ */
+static inline struct thread_modes thread_enter_plain(void)
+{
+	struct tensor_thread *th = thread();
+	struct thread_modes before = th->modes;
+
+	th->modes = (struct thread_modes){ .include = THREAD_FIRST_INCLUDE,
+					   .generator = before.generator };
+	return before;
+}
+
 /* Stages of the exit of a thread, in this order. A stage has one function, set by a constructor. */
 enum thread_exit_stage {
 	THREAD_EXIT_AUTOCAST,

@@ -7,9 +7,8 @@
 
 struct thread_modes enter_program(tensor_generator *g)
 {
-	struct tensor_thread *th = thread();
-	struct thread_modes before = th->modes;
+	struct thread_modes before = thread_enter_plain();
 
-	th->modes = (struct thread_modes){ .include = THREAD_FIRST_INCLUDE, .generator = g };
+	thread()->modes.generator = g;
 	return before;
 }

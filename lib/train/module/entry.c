@@ -32,23 +32,10 @@ static tensor *initialised(tensor *t, const struct new_entry *e, const char *op)
 	return t;
 }
 
-/*
- * The modes of a new thread, but for the generator: a parameter is recorded nowhere, is no inference tensor, is the same
- * for all samples of tensor_vmap(), and has the same numbers within tensor_autocast. Returns the modes before.
- */
-static struct thread_modes enter_first_use(void)
-{
-	struct thread_modes before = thread()->modes;
-
-	thread()->modes = (struct thread_modes){ .include = THREAD_FIRST_INCLUDE,
-						 .generator = before.generator };
-	return before;
-}
-
-/* Owned. */
+/* The same in all modes of the caller. Owned. */
 static tensor *entry_new(const struct new_entry *e, tensor_options options, const char *op)
 {
-	struct thread_modes before = enter_first_use();
+	struct thread_modes before = thread_enter_plain();
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	tensor *t = initialised(tensor_empty(e->sizes, options), e, op);
 
@@ -79,7 +66,7 @@ int entry_check_sizes(const char *op, const struct module_node *node, const tens
 static tensor *entry_loaded(const struct module_node *node, tensor *file, const struct new_entry *e,
 			    tensor_options options, const char *op)
 {
-	struct thread_modes before = enter_first_use();
+	struct thread_modes before = thread_enter_plain();
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	tensor *t = NULL;
 

@@ -39,7 +39,7 @@ static int check_params(tensor_list params)
 
 TENSOR_EXPORT tensor_ema *tensor_ema_new(tensor_list params, double decay)
 {
-	struct tensor_grad_guard guard;
+	struct thread_modes before;
 	tensor_ema *e;
 
 	if (!(decay >= 0 && decay < 1)) {
@@ -56,7 +56,7 @@ TENSOR_EXPORT tensor_ema *tensor_ema_new(tensor_list params, double decay)
 	}
 	e->decay = decay;
 	e->n = params.len;
-	guard = tensor_grad_enter(false);
+	before = thread_enter_plain();
 	for (int64_t i = 0; i < e->n; i++) {
 		e->t[i] = tensor_get(params.data[i]);
 		e->t[e->n + i] = call_clone(params.data[i], TENSOR_PRESERVE_FORMAT);
@@ -66,7 +66,7 @@ TENSOR_EXPORT tensor_ema *tensor_ema_new(tensor_list params, double decay)
 			break;
 		}
 	}
-	tensor_grad_leave(&guard);
+	thread()->modes = before;
 	return e;
 }
 
@@ -79,7 +79,7 @@ TENSOR_EXPORT void tensor_ema_free(tensor_ema *e)
 
 TENSOR_EXPORT int tensor_ema_update(tensor_ema *e)
 {
-	struct tensor_grad_guard guard;
+	struct thread_modes before;
 	int err;
 
 	if (!e)
@@ -89,10 +89,10 @@ TENSOR_EXPORT int tensor_ema_update(tensor_ema *e)
 				   "ema_update: the parameters have the values of the averages");
 	if (!e->n)
 		return 0;
-	guard = tensor_grad_enter(false);
+	before = thread_enter_plain();
 	err = call__list_lerp_((tensor_list){ e->t + e->n, e->n }, (tensor_list){ e->t, e->n },
 			       1 - e->decay);
-	tensor_grad_leave(&guard);
+	thread()->modes = before;
 	if (err < 0) {
 		error_in("ema_update");
 		return -thread()->error.code;
@@ -128,7 +128,7 @@ static int swap(tensor_ema *e, tensor **before)
 
 TENSOR_EXPORT int tensor_ema_swap(tensor_ema *e)
 {
-	struct tensor_grad_guard guard;
+	struct thread_modes modes;
 	tensor **before;
 	int err;
 
@@ -137,9 +137,9 @@ TENSOR_EXPORT int tensor_ema_swap(tensor_ema *e)
 	before = calloc((size_t)e->n + 1, sizeof(*before));
 	if (!before)
 		return tensor_fail(ENOMEM, "ema_swap: no memory");
-	guard = tensor_grad_enter(false);
+	modes = thread_enter_plain();
 	err = swap(e, before);
-	tensor_grad_leave(&guard);
+	thread()->modes = modes;
 	for (int64_t i = 0; i < e->n; i++)
 		tensor_put(before[i]);
 	free(before);

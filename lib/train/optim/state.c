@@ -195,7 +195,7 @@ static void commit(struct loading *l)
 
 static int load(struct loading *l, const struct tensor_named *state, int64_t n)
 {
-	struct tensor_grad_guard guard;
+	struct thread_modes before;
 	int64_t all = 0;
 	int err = 0;
 
@@ -204,10 +204,10 @@ static int load(struct loading *l, const struct tensor_named *state, int64_t n)
 	l->states = calloc((size_t)all + 1, sizeof(*l->states));
 	if (!l->states)
 		return tensor_fail(ENOMEM, "%s: no memory", l->caller);
-	guard = tensor_grad_enter(false);
+	before = thread_enter_plain();
 	for (int64_t i = 0; i < n && !err; i++)
 		err = load_one(l, &state[i]);
-	tensor_grad_leave(&guard);
+	thread()->modes = before;
 	if (!err)
 		err = check_complete(l);
 	if (!err)

@@ -192,20 +192,20 @@ static int check_grads(const tensor_optim *o)
 
 TENSOR_EXPORT int tensor_optim_step(tensor_optim *o)
 {
-	struct tensor_grad_guard guard;
+	struct thread_modes before;
 	int err;
 
 	if (optim_absent("optim_step", o))
 		return -EINVAL;
 	o->cursor.valid = false;
 	err = check_grads(o);
-	guard = tensor_grad_enter(false);
+	before = thread_enter_plain();
 	for (int k = 0; k < o->ngroups && !err; k++)
 		for (int64_t i = 0; i < o->groups[k].n && !err;) {
 			i = step_device(o, &o->groups[k], i);
 			err = i < 0 ? (int)i : 0;
 		}
-	tensor_grad_leave(&guard);
+	thread()->modes = before;
 	if (err)
 		error_in("optim_step");
 	return err;

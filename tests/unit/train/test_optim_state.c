@@ -182,6 +182,37 @@ static void state_is_shared_with_a_child(void **state)
 	}
 }
 
+static void state_of_inference_mode_can_be_used_outside(void **state)
+{
+	const char *path = "inference.safetensors";
+
+	tensor_scope {
+		tensor *p[PARAMS];
+		tensor_optim *o, *loaded;
+		tensor_ema *e = NULL;
+
+		make_params(p, TENSOR_F32);
+		o = optimizer(p, TENSOR_ADAM());
+		loaded = optimizer(p, TENSOR_ADAM());
+		for (int i = 0; i < PARAMS; i++)
+			assert_done(tensor_set_grad(p[i], tensor_detach(p[i])));
+		tensor_inference_mode
+		{
+			assert_done(tensor_optim_step(o));
+			assert_done(tensor_optim_save(o, path));
+			assert_done(tensor_optim_load(loaded, path));
+			e = tensor_ema_new((tensor_list){ p, PARAMS }, 0.5);
+		}
+		assert_done(tensor_optim_step(o));
+		assert_done(tensor_optim_step(loaded));
+		assert_done(tensor_ema_update(e));
+		assert_done(tensor_ema_swap(e));
+		tensor_ema_free(e);
+		tensor_optim_free(o);
+		tensor_optim_free(loaded);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +221,7 @@ int main(void)
 		cmocka_unit_test(state_is_shared_with_a_child),
 		cmocka_unit_test(no_parameters_are_no_error),
 		cmocka_unit_test(files_of_other_optimizers_are_refused),
+		cmocka_unit_test(state_of_inference_mode_can_be_used_outside),
 	};
 
 	return cmocka_run_group_tests_name("optim_state", tests, make_folder, remove_folder);
