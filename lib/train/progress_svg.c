@@ -6,6 +6,7 @@
 #include "train/progress.h"
 
 #include "base/error.h"
+#include "base/numeric_locale.h"
 #include "io/file.h"
 
 #include <math.h>
@@ -208,6 +209,7 @@ int curve_save(const struct curve *c, const char *path, const char *title, const
 {
 	struct picture p = { .c = c };
 	int err = file_create(&p.out, "progress_save_svg", path);
+	struct numeric_locale numeric = numeric_locale_begin();
 
 	if (!err) {
 		p.points = (int)((c->steps + c->width - 1) / c->width);
@@ -226,5 +228,6 @@ int curve_save(const struct curve *c, const char *path, const char *title, const
 		draw_curve(&p);
 		put(&p, "</svg>\n");
 	}
+	numeric_locale_end(&numeric);
 	return file_finish(&p.out, err);
 }

@@ -6,6 +6,7 @@
  */
 #include "ops/op.h"
 
+#include "base/numeric_locale.h"
 #include "storage/devices.h"
 
 #include "family/copy.h"
@@ -316,6 +317,7 @@ static int format(struct printer *p, const tensor *t)
 TENSOR_EXPORT int tensor_format(const tensor *t, char *buf, size_t size)
 {
 	struct printer p = { .t = t, .buf = buf, .size = buf ? size : 0 };
+	struct numeric_locale numeric;
 	tensor *host = NULL;
 	int err;
 
@@ -332,7 +334,9 @@ TENSOR_EXPORT int tensor_format(const tensor *t, char *buf, size_t size)
 			return error_code();
 		p.t = host;
 	}
+	numeric = numeric_locale_begin();
 	err = format(&p, t);
+	numeric_locale_end(&numeric);
 	tensor_put(host);
 	if (err < 0)
 		return err;

@@ -2,6 +2,8 @@
 /* Options of optimizers: defaults, ranges, reading and replacing them. */
 #include "train/optim/optim.h"
 
+#include "base/numeric_locale.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,6 +140,9 @@ TENSOR_EXPORT int tensor_optim_set_options(tensor_optim *o, int group, tensor_op
 
 /* ---- text ---- */
 
+/* Numbers of the text before those of the table. */
+enum { OPTIONS_FIRST = 6, OPTIONS_NUMBERS = OPTIONS_FIRST + ARRAY_SIZE(numbers) };
+
 const char *optim_method_name(int method)
 {
 	static const char *const names[TENSOR_OPTIM_COUNT] = { "none",	"sgd",	   "adam",
@@ -149,6 +154,7 @@ const char *optim_method_name(int method)
 void optim_options_text(const struct optim_group *g, char *text)
 {
 	const tensor_optim_options *o = &g->options;
+	struct numeric_locale numeric = numeric_locale_begin();
 	int at = snprintf(
 		text, OPTIM_TEXT,
 		"params=%lld maximize=%d nesterov=%d amsgrad=%d centered=%d initial_lr=%a",
@@ -157,15 +163,17 @@ void optim_options_text(const struct optim_group *g, char *text)
 	for (size_t k = 0; k < ARRAY_SIZE(numbers); k++)
 		at += snprintf(text + at, (size_t)(OPTIM_TEXT - at), " %s=%a", numbers[k].name,
 			       *number((tensor_optim_options *)o, numbers[k].at));
+	numeric_locale_end(&numeric);
 }
 
-int optim_options_parse(const char *text, struct optim_group *g)
+/* Reads OPTIONS_NUMBERS numbers with their names. */
+static int parse_numbers(const char *text, double *v)
 {
 	static const char *const first[] = { "params",	"maximize", "nesterov",
 					     "amsgrad", "centered", "initial_lr" };
-	double v[ARRAY_SIZE(first) + ARRAY_SIZE(numbers)];
+	_Static_assert(ARRAY_SIZE(first) == OPTIONS_FIRST, "numbers before those of the table");
 
-	for (size_t k = 0; k < ARRAY_SIZE(v); k++) {
+	for (size_t k = 0; k < OPTIONS_NUMBERS; k++) {
 		const char *name = k < ARRAY_SIZE(first) ? first[k] :
 							   numbers[k - ARRAY_SIZE(first)].name;
 		size_t n = strlen(name);
@@ -180,7 +188,17 @@ int optim_options_parse(const char *text, struct optim_group *g)
 			return -EINVAL;
 		text = end;
 	}
-	if (*text || !(v[0] >= 0 && v[0] < 0x1p62) || !isfinite(v[5]) || v[5] < 0)
+	return *text ? -EINVAL : 0;
+}
+
+int optim_options_parse(const char *text, struct optim_group *g)
+{
+	struct numeric_locale numeric = numeric_locale_begin();
+	double v[OPTIONS_NUMBERS];
+	int err = parse_numbers(text, v);
+
+	numeric_locale_end(&numeric);
+	if (err || !(v[0] >= 0 && v[0] < 0x1p62) || !isfinite(v[5]) || v[5] < 0)
 		return -EINVAL;
 	g->n = (int64_t)v[0];
 	g->options.maximize = v[1] != 0;
@@ -189,6 +207,6 @@ int optim_options_parse(const char *text, struct optim_group *g)
 	g->options.centered = v[4] != 0;
 	g->initial_lr = v[5];
 	for (size_t k = 0; k < ARRAY_SIZE(numbers); k++)
-		*number(&g->options, numbers[k].at) = v[ARRAY_SIZE(first) + k];
+		*number(&g->options, numbers[k].at) = v[OPTIONS_FIRST + k];
 	return 0;
 }

@@ -138,11 +138,9 @@ static void wrong_files_change_nothing(void **state)
 		assert_fails(tensor_module_load(fresh, path, 0), EINVAL, "'a' is [1]");
 		ok(tensor_module_parameter(fresh, "new", TENSOR_INTS(1), NULL, NULL));
 		assert_int_equal(tensor_module_unexpected(fresh, &names), 0);
-		assert_done(tensor_save_safetensors(path,
-						    (struct tensor_named[]){ { "n", t },
-									     { "n-", t },
-									     { "n.b", t } },
-						    3, NULL, 0));
+		assert_done(tensor_save_safetensors(
+			path, (struct tensor_named[]){ { "n", t }, { "n-", t }, { "n.b", t } }, 3,
+			NULL, 0));
 		assert_fails(tensor_module_load(fresh, path, 0), EINVAL, "'n' is a child");
 		ok(tensor_module_parameter(fresh, "n", TENSOR_INTS(1), NULL, NULL));
 		/* Before the first call: found at the first call. */
