@@ -1,129 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Chains of a million operators, on a thread with a stack of 64 KiB: no function may recurse over a graph, a chain of
- * views, a tree of modules or nested scopes. ThreadSanitizer and valgrind get shorter chains, which are longer than the
- * stack all the same.
+ * Graphs of a million operators, on a thread with a stack of 64 KiB: no function may recurse over a graph or a chain of
+ * views. Forward mode, batches, scopes and modules are in test_autograd_depth_modes.c.
  */
-#include "autograd.h"
+#include "depth.h"
 
-#include <pthread.h>
 #include <tensor/function.h>
-#include <tensor/module.h>
-#include <tensor/optim.h>
-#include <tensor/vmap.h>
 
 static const tensor_list all = { NULL, 0 };
-
-/* AddressSanitizer needs more stack for one call than a recursion of some depth without it. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { DEPTH = 100000, STACK = 512 * 1024 };
-#elif defined(__SANITIZE_THREAD__)
-enum { DEPTH = 50000, STACK = 64 * 1024 };
-#else
-enum { DEPTH = 1000000, STACK = 64 * 1024 };
-#endif
-
-/* ---- a thread with a small stack ---- */
-
-struct job {
-	bool (*work)(void);
-	bool done;
-};
-
-/* An assert of cmocka cannot longjmp() out of a thread. */
-#define expect(condition)                                                           \
-	do {                                                                        \
-		if (!(condition)) {                                                 \
-			fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, \
-				tensor_last_error()->text);                         \
-			return false;                                               \
-		}                                                                   \
-	} while (0)
-
-static void *do_job(void *arg)
-{
-	struct job *j = arg;
-
-	j->done = j->work();
-	return NULL;
-}
-
-static void on_a_small_stack(void **state)
-{
-	struct job j = { .work = *state };
-	struct tensor_live_counts before, after;
-	pthread_attr_t attr;
-	pthread_t thread;
-
-	tensor_live_counts(&before);
-	pthread_attr_init(&attr);
-	assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
-	assert_int_equal(pthread_create(&thread, &attr, do_job, &j), 0);
-	pthread_join(thread, NULL);
-	pthread_attr_destroy(&attr);
-	assert_true(j.done);
-	tensor_live_counts(&after);
-	assert_int_equal(after.tensors, before.tensors);
-	assert_int_equal(after.storages, before.storages);
-}
-
-/* ---- chains ---- */
-
-/* The next tensor of a chain, in the open scope. */
-typedef tensor *(*link_fn)(tensor *y, int i);
-
-/* The end of a chain of n links that begins at x, owned; NULL after a failure. */
-static tensor *chain(tensor *x, link_fn next, int n)
-{
-	tensor *y = tensor_retain(x);
-
-	for (int i = 0; y && i < n; i++)
-		tensor_scope {
-			tensor *t = tensor_retain(next(y, i));
-
-			tensor_release(y);
-			y = t;
-		}
-	return y;
-}
-
-static tensor *negate(tensor *y, int i)
-{
-	(void)i;
-	return tensor_neg(y);
-}
-
-/* Both elements are this value. */
-static bool has_value(tensor *t, double value)
-{
-	double got[2] = { NAN, NAN };
-
-	tensor_scope {
-		tensor *d = t ? tensor_to(tensor_detach(t), F64) : NULL;
-
-		if (d && tensor_numel(d) == 2)
-			tensor_copy_to(d, got, sizeof(got));
-	}
-	return fabs(got[0] - value) < 1e-4 && fabs(got[1] - value) < 1e-4;
-}
-
-static tensor *ones_leaf(void)
-{
-	tensor *x = tensor_ones(TENSOR_INTS(2), F32);
-
-	return x && tensor_set_requires_grad(x, true) == 0 ? x : NULL;
-}
-
-/* Backward through the whole chain, the gradient of x, and the release of the graph. */
-static bool backward_of(tensor *x, tensor *y, double gradient)
-{
-	expect(y);
-	tensor_scope
-		expect(tensor_backward(tensor_sum(y)) == 0);
-	tensor_release(y);
-	expect(has_value(tensor_grad(x), gradient));
-	return true;
-}
 
 static bool operators(void)
 {
@@ -230,6 +114,31 @@ static bool hooks_that_own_graphs(void)
 			}
 		tensor_release(y);
 	}
+	return true;
+}
+
+/* Not a matter of the stack but of time: adding and removing one does not depend on the number of others. */
+static bool hooks_of_one_tensor(void)
+{
+	tensor_hook **hook = calloc(DEPTH, sizeof(*hook));
+
+	called = 0;
+	tensor_scope {
+		tensor *x = ones_leaf(), *y = tensor_neg(x);
+
+		for (int i = 0; i < DEPTH; i++)
+			expect(tensor_register_hook(y, count_gradient, NULL, NULL, &hook[i]) == 0);
+		expect(tensor_backward_ex(TENSOR_LIST(tensor_sum(y)), NULL, all, NULL,
+					  TENSOR_RETAIN_GRAPH) == 0);
+		expect(called == DEPTH);
+		for (int i = 1; i < DEPTH; i += 2)
+			tensor_hook_remove(hook[i]);
+		for (int i = (DEPTH - 1) / 2 * 2; i >= 0; i -= 2)
+			tensor_hook_remove(hook[i]);
+		expect(tensor_backward(tensor_sum(y)) == 0);
+		expect(called == DEPTH);
+	}
+	free(hook);
 	return true;
 }
 
@@ -441,124 +350,6 @@ static bool in_place_changes_of_a_view(void)
 	return true;
 }
 
-/* ---- forward mode and batches ---- */
-
-static bool forward_mode(void)
-{
-	tensor_scope {
-		tensor *x = ones_leaf(), *t = tensor_ones(TENSOR_INTS(2), F32);
-		tensor *y = chain(tensor_make_dual(x, t), negate, DEPTH);
-
-		expect(y && has_value(tensor_tangent(y), 1));
-		tensor_release(y);
-	}
-	return true;
-}
-
-static int batched_chain(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
-{
-	tensor *x = tensor_detach(in[0]), *g = NULL, *y;
-	int err = tensor_set_requires_grad(x, true);
-
-	y = err ? NULL : chain(x, negate, DEPTH);
-	if (!err)
-		err = tensor_backward_ex(TENSOR_LIST(tensor_sum(y)), NULL, TENSOR_LIST(x), &g, 0);
-
-	(void)nin, (void)nout, (void)ctx;
-	out[0] = g;
-	tensor_release(y);
-	return err;
-}
-
-static int batched_chain_alone(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
-{
-	(void)nin, (void)nout, (void)ctx;
-	out[0] = tensor_scope_add(chain(in[0], negate, DEPTH));
-	return out[0] ? 0 : -1;
-}
-
-static bool batched(void)
-{
-	tensor_scope {
-		tensor *x = ones_leaf(), *y = NULL, *g = NULL;
-
-		expect(tensor_vmap(batched_chain, NULL, TENSOR_LIST(x), NULL, &g, 1, NULL, NULL) ==
-		       0);
-		expect(has_value(g, 1));
-		expect(tensor_vmap(batched_chain_alone, NULL, TENSOR_LIST(x), NULL, &y, 1, NULL,
-				   NULL) == 0);
-		expect(backward_of(x, tensor_retain(y), 1));
-	}
-	return true;
-}
-
-/* ---- scopes and trees ---- */
-
-static bool autocast_scopes(void)
-{
-	struct tensor_autocast_guard *guard = calloc(DEPTH, sizeof(*guard));
-	int n = 0;
-
-	while (n < DEPTH &&
-	       (guard[n] = tensor_autocast_enter(n % 2 ? TENSOR_BF16 : TENSOR_F16)).entered)
-		n++;
-	expect(n == DEPTH && tensor_autocast_dtype() == TENSOR_BF16);
-	tensor_scope {
-		tensor *x = tensor_ones(TENSOR_INTS(2, 2), F32);
-
-		expect(tensor_dtype(tensor_mm(x, x)) == TENSOR_BF16);
-	}
-	while (n--)
-		tensor_autocast_leave(&guard[n]);
-	expect(tensor_autocast_dtype() == TENSOR_DTYPE_NONE);
-	free(guard);
-	return true;
-}
-
-static bool mode_scopes(void)
-{
-	struct tensor_grad_guard *guard = calloc(DEPTH, sizeof(*guard));
-
-	for (int i = 0; i < DEPTH; i++)
-		guard[i] = i % 3 == 0 ? tensor_grad_enter(i % 2) :
-			   i % 3 == 1 ? tensor_inference_enter(i % 2) :
-					tensor_anomaly_enter(i % 2);
-	for (int i = DEPTH; i--;)
-		tensor_grad_leave(&guard[i]);
-	free(guard);
-	expect(tensor_is_grad_enabled() && !tensor_is_inference_mode_enabled() &&
-	       !tensor_is_anomaly_mode_enabled());
-	return true;
-}
-
-/* Names of one letter: the deepest tree that a path has space for. A deeper one is refused. */
-static bool module_tree(void)
-{
-	tensor_module *root = tensor_module_new(TENSOR_OPTIONS(0)), *m = root, *next;
-	const struct tensor_named *named;
-	int depth = 0;
-
-	while ((next = tensor_module_child(m, "a"))) {
-		if (!tensor_module_parameter(next, "b", TENSOR_INTS(2), NULL, NULL))
-			break;
-		m = next;
-		depth++;
-	}
-	expect(tensor_last_error()->code == ENAMETOOLONG || tensor_last_error()->code == EINVAL);
-	expect(depth >= TENSOR_MODULE_PATH / 2 - 2 && depth <= TENSOR_MODULE_PATH / 2);
-	expect(tensor_module_named(root, TENSOR_MODULE_PARAMETERS, &named) == depth);
-	expect(tensor_module_train(root, false) == 0 && !tensor_module_is_training(m));
-	expect(tensor_module_zero_grad(root) == 0 && tensor_module_numel(root) == 2 * depth);
-	expect(tensor_module_to(root, F64) == 0);
-	tensor_module_free(root);
-	return true;
-}
-
-#define ROW(work)                                                 \
-	{                                                         \
-		"deep_" #work, on_a_small_stack, NULL, NULL, work \
-	}
-
 /* 17: a graph a million nodes deep is built and freed without recursion. */
 int main(void)
 {
@@ -567,6 +358,7 @@ int main(void)
 		ROW(diamonds),
 		ROW(hooks),
 		ROW(hooks_that_own_graphs),
+		ROW(hooks_of_one_tensor),
 		ROW(recorded),
 		ROW(recorded_with_saved_tensors),
 		ROW(recorded_into_a_leaf),
@@ -576,11 +368,6 @@ int main(void)
 		ROW(functions),
 		ROW(views),
 		ROW(in_place_changes_of_a_view),
-		ROW(forward_mode),
-		ROW(batched),
-		ROW(autocast_scopes),
-		ROW(mode_scopes),
-		ROW(module_tree),
 	};
 
 	return cmocka_run_group_tests_name("autograd_depth", tests, NULL, NULL);
