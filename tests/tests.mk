@@ -16,7 +16,8 @@ endef
 $(foreach s,$(UNIT_SRC),$(eval $(call unit_rule,$(s))))
 
 $(B)/tests/test_without_memory $(B)/tests/test_train_without_memory $(B)/tests/test_module_memory \
-	$(B)/tests/test_step_without_memory $(B)/tests/test_autograd_devices_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
+	$(B)/tests/test_step_without_memory $(B)/tests/test_loader_without_memory \
+	$(B)/tests/test_autograd_devices_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
 
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'

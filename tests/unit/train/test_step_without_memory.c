@@ -198,8 +198,6 @@ static int profile_it(struct program *p)
 		err = tensor_profiler_save_trace(profiler, trace_path);
 	if (out)
 		fclose(out);
-	else
-		tensor_copy_(tensor_none, NULL); /* sets no error: fopen() does not */
 	tensor_profiler_free(profiler);
 	return err;
 }
