@@ -64,23 +64,23 @@ static void loader_without_memory(int workers)
 {
 	struct tensor_live_counts before, after;
 	uint64_t want, got;
-	bool failed = true;
+	bool again = true;
 
 	assert_done(read_loader(workers, &want));
-	for (long n = 1; failed; n++) {
+	for (long n = 1; again; n++) {
 		int err;
 
 		tensor_live_counts(&before);
 		tensor_clear_error();
 		fail_at(n);
 		err = read_loader(workers, &got);
-		failed = fail_end();
+		again = fail_end();
 		if (err) {
-			assert_true(failed || workers);
+			assert_true(again || workers);
 			assert_int_equal(err, -ENOMEM);
 			assert_int_equal(tensor_last_error()->code, ENOMEM);
 			assert_done(read_loader(workers, &got));
-			failed = true;
+			again = true;
 		}
 		assert_int_equal(got, want);
 		tensor_live_counts(&after);

@@ -346,23 +346,23 @@ static void drop_changed(struct changed *c)
 static bool part_fails(struct program *p, int (*part)(struct program *p), long n)
 {
 	struct changed before;
-	bool failed;
+	bool again;
 	int err;
 
 	note_changed(p, &before);
 	tensor_clear_error();
 	fail_at(n);
 	err = part(p);
-	failed = fail_end();
+	again = fail_end();
 	if (err) {
-		assert_true(failed);
+		assert_true(again);
 		assert_int_equal(err, -ENOMEM);
 		if (part == forward_and_backward || part == profile_it)
 			restore_changed(p, &before);
 		assert_done(part(p));
 	}
 	drop_changed(&before);
-	return failed;
+	return again;
 }
 
 /* A step in which the n-th allocation of this part fails. */
@@ -370,13 +370,13 @@ static bool step_with_failure(int steps, size_t part, long n, uint64_t *hash)
 {
 	struct tensor_live_counts before, after;
 	struct program p;
-	bool failed = false;
+	bool again = false;
 
 	tensor_live_counts(&before);
 	program_begin(&p, steps);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		if (i == part)
-			failed = part_fails(&p, parts[i], n);
+			again = part_fails(&p, parts[i], n);
 		else
 			assert_done(parts[i](&p));
 	*hash = hash_program(&p);
@@ -384,25 +384,25 @@ static bool step_with_failure(int steps, size_t part, long n, uint64_t *hash)
 	tensor_live_counts(&after);
 	assert_int_equal(after.tensors, before.tensors);
 	assert_int_equal(after.storages, before.storages);
-	return failed;
+	return again;
 }
 
 static void failures_of_a_part(int steps, size_t part)
 {
 	uint64_t want, got;
 	long n = 0;
-	bool failed;
+	bool again;
 
 	step_with_failure(steps, part, 0, &want);
 	step_with_failure(steps, part, 0, &got);
 	assert_int_equal(got, want);
 	do {
-		failed = step_with_failure(steps, part, ++n, &got);
+		again = step_with_failure(steps, part, ++n, &got);
 		if (got != want)
 			fail_msg(
 				"part %zu after %d steps: another result after allocation %ld failed",
 				part, steps, n);
-	} while (failed && n < MOST);
+	} while (again && n < MOST);
 	assert_in_range(n, 1, MOST - 1);
 }
 
@@ -419,18 +419,18 @@ static void step_after_a_failure_has_the_same_bits(void **state)
 static void profiler_without_memory_fails(void **state)
 {
 	struct tensor_live_counts before, after;
-	bool failed = true;
+	bool again = true;
 
 	(void)state;
 	if (!fail_possible)
 		skip();
-	for (long n = 1; failed; n++) {
+	for (long n = 1; again; n++) {
 		struct program p;
 
 		tensor_live_counts(&before);
 		program_begin(&p, 0);
 		assert_done(load_batch(&p));
-		failed = part_fails(&p, profile_it, n);
+		again = part_fails(&p, profile_it, n);
 		program_end(&p);
 		tensor_live_counts(&after);
 		assert_int_equal(after.tensors, before.tensors);
