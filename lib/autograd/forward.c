@@ -5,6 +5,7 @@
  * backward for the gradient t is J t, the tangent of y. So every operator whose formula can be differentiated has a
  * forward mode. Operators that consist of others are left to these.
  */
+#include "autograd/engine/engine.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/meta.h"
 #include "autograd/graph/pack.h"
@@ -26,6 +27,7 @@ struct call {
 	tensor **x, **alias; /* x borrowed, alias in the open scope */
 	tensor **lists;	     /* elements of the lists in args */
 	bool inference;	     /* the call is in inference mode: its results are inference tensors */
+	uint64_t since; /* the sequence number of the node that was recorded last before the call */
 };
 
 static int64_t count_tensors(const tensor_value *args, int nargs)
@@ -65,10 +67,14 @@ static tensor *recorded_input(struct call *c, tensor *t)
 static int call_init(struct call *c, const tensor_op *op, const tensor_value *args, int nargs,
 		     bool inference)
 {
+	const struct autograd_thread *autograd = autograd_thread(thread());
 	int64_t n = count_tensors(args, nargs), at = 0;
 	bool complete = true;
 
 	*c = (struct call){ .op = op, .nargs = nargs, .inference = inference };
+	if (!autograd)
+		return -ENOMEM;
+	c->since = autograd->seq;
 	c->args = malloc((nargs + 1) * sizeof(*c->args));
 	c->x = calloc(3 * n + 1, sizeof(*c->x));
 	if (!c->args || !c->x)
@@ -127,6 +133,23 @@ static int select_linear(const struct call *c, tensor **g, tensor **tangents)
 	return n;
 }
 
+/* A backward through the graph of the call alone: the history of its inputs may be long. */
+static int backward_of_call(const struct call *c, tensor_list outputs, tensor *const *output_grads,
+			    tensor_list inputs, tensor **grads, bool record)
+{
+	const struct engine_call call = {
+		.outputs = outputs,
+		.inputs = inputs,
+		.output_grads = output_grads,
+		.grads = grads,
+		.record = record,
+		.keep = record,
+		.since = c->since,
+	};
+
+	return engine_backward(&call);
+}
+
 /*
  * The tangents of the results y[], which were recorded; in the open scope, NULL for zero. tmp has space for n cotangents
  * and twice the number of inputs.
@@ -138,15 +161,15 @@ static int compute_tangents(const struct call *c, tensor *const *y, tensor **ty,
 	int err = make_cotangents(y, u, n), count;
 
 	if (!err)
-		err = tensor_backward_ex((tensor_list){ y, n }, u, (tensor_list){ c->alias, c->n },
-					 g, TENSOR_CREATE_GRAPH);
+		err = backward_of_call(c, (tensor_list){ y, n }, u, (tensor_list){ c->alias, c->n },
+				       g, true);
 	if (err)
 		return err;
 	count = select_linear(c, g, tangents);
 	if (!count)
 		return 0;
-	return tensor_backward_ex((tensor_list){ g, count }, tangents, (tensor_list){ u, n }, ty,
-				  record ? TENSOR_CREATE_GRAPH : 0);
+	return backward_of_call(c, (tensor_list){ g, count }, tangents, (tensor_list){ u, n }, ty,
+				record);
 }
 
 /* compute_tangents() for those of the results that were recorded. */

@@ -37,7 +37,18 @@
 #else
 #define NOT_WATCHED() ((void)0)
 #endif
-#define SHAREABLE(d) TENSOR_OPTIONS(.dtype = (d), .shareable = true)
+/* Skips a test under ThreadSanitizer, and says why. */
+#if defined(__SANITIZE_THREAD__)
+#define NOT_UNDER_TSAN(why)                                                  \
+	do {                                                                 \
+		print_message("skipped under ThreadSanitizer: %s\n", (why)); \
+		skip();                                                      \
+	} while (0)
+#else
+#define NOT_UNDER_TSAN(why) ((void)0)
+#endif
+#define THREADS_AFTER_FORK "it refuses new threads in a child of a process with threads"
+#define SHAREABLE(d)	   TENSOR_OPTIONS(.dtype = (d), .shareable = true)
 
 /* Returns the tensor; the test fails with the text of the error record if it is NULL. */
 #define ok(t) check_ok_((t), __FILE__, __LINE__)

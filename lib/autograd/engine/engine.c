@@ -165,6 +165,7 @@ struct elsewhere {
 	const struct engine_call *call;
 	struct carried from;
 	tensor_device device;
+	uint64_t seq; /* of the nodes that were recorded last */
 	struct tensor_error error;
 	int err;
 };
@@ -180,9 +181,11 @@ static void *run_elsewhere(void *arg)
 		struct carried mine = carry_get();
 
 		at->device = e->device;
+		at->seq = e->seq;
 		carry_set(&e->from);
 		e->err = engine_run(e->call);
 		carry_set(&mine);
+		e->seq = at->seq;
 	}
 	e->error = th->error;
 	return NULL;
@@ -192,8 +195,10 @@ static void *run_elsewhere(void *arg)
 static int run_on_new_stack(const struct engine_call *call)
 {
 	struct tensor_thread *th = thread();
-	const struct autograd_thread *at = th->autograd;
-	struct elsewhere e = { .call = call, .from = carry_for_others(), .device = at->device };
+	struct autograd_thread *at = th->autograd;
+	struct elsewhere e = {
+		.call = call, .from = carry_for_others(), .device = at->device, .seq = at->seq
+	};
 	pthread_t id;
 	int err = pthread_create(&id, NULL, run_elsewhere, &e);
 
@@ -202,6 +207,7 @@ static int run_on_new_stack(const struct engine_call *call)
 				   "backward: no thread for a backward inside of %u others: %s",
 				   MOST_DEPTH, strerror(err));
 	pthread_join(id, NULL);
+	at->seq = e.seq;
 	if (e.err)
 		th->error = e.error;
 	return e.err;
@@ -247,6 +253,27 @@ static int check_tracked(const char *what, tensor_list list)
 	return 0;
 }
 
+int engine_backward(const struct engine_call *call)
+{
+	tensor_list inputs = call->inputs;
+	int err;
+
+	for (int64_t i = 0; i < inputs.len; i++)
+		call->grads[i] = NULL;
+	err = check_tracked("output", call->outputs);
+	if (!err)
+		err = check_tracked("input", inputs);
+	if (!err)
+		err = engine_run(call);
+	if (!err)
+		return scope_own_list(call->grads, inputs.len);
+	for (int64_t i = 0; i < inputs.len; i++) {
+		tensor_put(call->grads[i]);
+		call->grads[i] = NULL;
+	}
+	return err;
+}
+
 TENSOR_EXPORT int tensor_backward_ex(tensor_list outputs, tensor *const *output_grads,
 				     tensor_list inputs, tensor **grads, unsigned flags)
 {
@@ -258,7 +285,6 @@ TENSOR_EXPORT int tensor_backward_ex(tensor_list outputs, tensor *const *output_
 		.record = flags & TENSOR_CREATE_GRAPH,
 		.keep = flags & (TENSOR_RETAIN_GRAPH | TENSOR_CREATE_GRAPH),
 	};
-	int err;
 
 	if (unlikely(flags & TENSOR_GRADS_BATCHED))
 		return backward_batched(tensor_backward_ex, outputs, output_grads, inputs, grads,
@@ -270,20 +296,7 @@ TENSOR_EXPORT int tensor_backward_ex(tensor_list outputs, tensor *const *output_
 				   (long long)outputs.len, (long long)inputs.len);
 	if (inputs.len > 0 && !grads)
 		return tensor_fail(EINVAL, "backward: grads is NULL, but there are inputs");
-	for (int64_t i = 0; i < inputs.len; i++)
-		grads[i] = NULL;
-	err = check_tracked("output", outputs);
-	if (!err)
-		err = check_tracked("input", inputs);
-	if (!err)
-		err = engine_run(&call);
-	if (!err)
-		return scope_own_list(grads, inputs.len);
-	for (int64_t i = 0; i < inputs.len; i++) {
-		tensor_put(grads[i]);
-		grads[i] = NULL;
-	}
-	return err;
+	return engine_backward(&call);
 }
 
 TENSOR_EXPORT int tensor_backward(tensor *output)

@@ -11,8 +11,13 @@ struct engine_call {
 	tensor **grads; /* results, owned */
 	bool keep;	/* saved tensors stay */
 	bool record;	/* the backward is recorded */
+	/* Nodes with this sequence number or a lower one existed before the inputs, so they lead to none and their
+	 * edges are not followed. 0: all are. */
+	uint64_t since;
 };
-/* 0, or -errno. */
+/* tensor_backward_ex() with a checked call: results belong to the open scope. 0, or -errno. */
+int engine_backward(const struct engine_call *call);
+/* The same without checks of the tensors; results are owned. 0, or -errno. */
 int engine_run(const struct engine_call *call);
 
 /* Calls fn when the innermost backward of this thread ends, also by a failure. False outside of one, or

@@ -187,6 +187,12 @@ tensor **task_slot_of_more(struct node_state *s, uint32_t nr)
 
 /* ---- planning ---- */
 
+/* The number of edges of a node that may lead to a requested input. */
+static uint32_t followed_edges(const struct task *k, const tensor_node *n)
+{
+	return n->seq > k->call->since ? n->nedges : 0;
+}
+
 /* Reverse edges: the edges into state i begin at states from[start[i]] to from[start[i + 1] - 1]. */
 static void reverse_edges(const struct task *k, uint64_t *start, uint32_t *from)
 {
@@ -199,8 +205,9 @@ static void reverse_edges(const struct task *k, uint64_t *start, uint32_t *from)
 	start[k->n] = sum;
 	for (uint32_t i = 0; i < k->n; i++) {
 		const tensor_node *n = k->states[i].node;
+		uint32_t nedges = followed_edges(k, n);
 
-		for (uint32_t e = 0; e < n->nedges; e++)
+		for (uint32_t e = 0; e < nedges; e++)
 			if (n->edges[e].fn)
 				from[--start[task_find(k, n->edges[e].fn)]] = i;
 	}
@@ -244,13 +251,14 @@ out:
 int task_plan(struct task *k)
 {
 	bool all = !k->call->inputs.len;
-	uint64_t nedges = 0;
+	uint64_t all_edges = 0;
 
 	for (uint32_t i = 0; i < k->n; i++) {
 		const tensor_node *n = k->states[i].node;
+		uint32_t nedges = followed_edges(k, n);
 
 		k->states[i].needed = all;
-		for (uint32_t e = 0; e < n->nedges; e++) {
+		for (uint32_t e = 0; e < nedges; e++) {
 			int64_t to;
 
 			if (!n->edges[e].fn)
@@ -259,7 +267,7 @@ int task_plan(struct task *k)
 			if (to < 0)
 				return -thread()->error.code;
 			k->states[to].missing++;
-			nedges++;
+			all_edges++;
 		}
 	}
 	if (all)
@@ -275,7 +283,7 @@ int task_plan(struct task *k)
 		k->captures[i].next = k->states[at].capture;
 		k->states[at].capture = (int32_t)i;
 	}
-	return mark_needed(k, nedges);
+	return mark_needed(k, all_edges);
 }
 
 /* ---- ready queue ---- */

@@ -56,7 +56,7 @@ int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_funct
 	      void (*destroy)(void *), struct tensor_hook **handle)
 {
 	struct node_hooks *list = list_of(n);
-	struct tensor_hook *h = list ? calloc(1, sizeof(*h)) : NULL, **end;
+	struct tensor_hook *h = list ? calloc(1, sizeof(*h)) : NULL;
 
 	if (!h)
 		return tensor_fail(ENOMEM, "autograd: no memory for a hook");
@@ -66,12 +66,13 @@ int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_funct
 				   .fn = fn,
 				   .ctx = ctx,
 				   .destroy = destroy,
-				   .list = list };
+				   .list = list,
+				   .listed = true };
 	ref_get(&list->refs);
 	node_lock_take(&list->lock);
-	for (end = &list->first; *end; end = &(*end)->next)
-		;
-	*end = h;
+	h->prev = list->last;
+	*(h->prev ? &h->prev->next : &list->first) = h;
+	list->last = h;
 	node_lock_drop(&list->lock);
 	if (handle)
 		*handle = h;
@@ -82,18 +83,18 @@ int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_funct
 static void take_out(struct tensor_hook *h)
 {
 	struct node_hooks *list = h->list;
-	struct tensor_hook **p;
-	bool found;
+	bool listed;
 
 	atomic_store(&h->removed, true);
 	node_lock_take(&list->lock);
-	for (p = &list->first; *p && *p != h; p = &(*p)->next)
-		;
-	found = *p;
-	if (found)
-		*p = h->next;
+	listed = h->listed;
+	if (listed) {
+		*(h->prev ? &h->prev->next : &list->first) = h->next;
+		*(h->next ? &h->next->prev : &list->last) = h->prev;
+		h->listed = false;
+	}
 	node_lock_drop(&list->lock);
-	if (found)
+	if (listed)
 		hook_put(h);
 }
 
@@ -104,7 +105,9 @@ void hooks_free(struct node_hooks *list)
 
 	node_lock_take(&list->lock);
 	h = list->first;
-	list->first = NULL;
+	for (struct tensor_hook *each = h; each; each = each->next)
+		each->listed = false;
+	list->first = list->last = NULL;
 	node_lock_drop(&list->lock);
 	for (; h; h = next) {
 		next = h->next;

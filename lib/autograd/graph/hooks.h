@@ -35,7 +35,8 @@ struct tensor_hook {
 	void *ctx;
 	void (*destroy)(void *ctx); /* optional */
 	struct node_hooks *list;    /* one reference */
-	struct tensor_hook *next;
+	struct tensor_hook *next, *prev;
+	bool listed;
 };
 
 /* The gradient of output nr is kept for the tensor with this metadata; borrowed, see hooks_forget(). */
@@ -48,7 +49,7 @@ struct retained {
 struct node_hooks {
 	atomic_int refs;
 	node_lock lock; /* of both lists */
-	struct tensor_hook *first;
+	struct tensor_hook *first, *last;
 	struct retained *retained;
 	struct call_place made; /* of the call, if the node was made in anomaly mode */
 };

@@ -7,6 +7,9 @@
 
 /* False where the sanitizer's malloc() cannot be replaced. */
 extern const bool fail_possible;
+/* Call it first in main(): starts the program again with TENSOR_DEBUG=1. Otherwise tensors would use blocks that the thread
+ * has cached, without an allocation. */
+void fail_without_caches(char **argv);
 /* Call it after all libraries are loaded: allocations of oneDNN and LAPACK never fail. */
 void fail_spare_others(void);
 /* Lets the nth allocation of this thread from now on fail; 0: none. */

@@ -283,9 +283,7 @@ static void backward_of_a_device_is_recorded(void **state)
 
 static void child_has_threads_of_its_own(void **state)
 {
-#ifdef __SANITIZE_THREAD__
-	skip(); /* it does not allow threads in a child of a process with threads */
-#endif
+	NOT_UNDER_TSAN(THREADS_AFTER_FORK);
 	tensor_scope {
 		tensor *x = leaf_iota(1, TENSOR_INTS(4)),
 		       *y = ok(tensor_sum(ok(tensor_mul(on(0, x), on(0, x)))));
@@ -316,9 +314,7 @@ static tensor *forks(tensor *grad, void *ctx)
 static void child_of_a_fork_inside_of_a_backward_gets_an_error(void **state)
 {
 	int status = -1;
-#ifdef __SANITIZE_THREAD__
-	skip();
-#endif
+	NOT_UNDER_TSAN(THREADS_AFTER_FORK);
 	tensor_scope {
 		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *y = ok(tensor_neg(x));
 		int err;
@@ -379,9 +375,8 @@ static int without_threads(void)
 
 static void backward_without_a_thread_runs_on_the_caller(void **state)
 {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-	skip();
-#endif
+	NOT_UNDER_TSAN("the child starts threads");
+	NOT_WATCHED();
 	assert_int_equal(IN_CHILD(alarm(60); _exit(without_threads())), 0);
 }
 

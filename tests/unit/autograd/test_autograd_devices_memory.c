@@ -120,12 +120,14 @@ static void thread_of_a_device_without_memory_gives_the_caller_enomem(void **sta
 	backward_without_memory(true);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(caller_without_memory_gets_enomem),
 		TEST(thread_of_a_device_without_memory_gives_the_caller_enomem),
 	};
 
+	(void)argc;
+	fail_without_caches(argv);
 	return cmocka_run_group_tests_name("autograd_devices_memory", tests, lazy_register, NULL);
 }

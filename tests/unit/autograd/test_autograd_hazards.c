@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Common errors of autograd engines: each test is named after the correct behaviour. */
+/*
+ * Common errors of autograd engines, numbered: each test is named after the correct behaviour. Here those of saved
+ * tensors, gradients and in-place changes. Order, devices and anomaly mode are in test_autograd_hazards_order.c, threads
+ * and processes in test_autograd_hazards_threads.c, and depth (17) in test_autograd_depth.c.
+ */
 #include "autograd.h"
-#include "peer.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <tensor/function.h>
 
 static const tensor_list all = { NULL, 0 };
@@ -107,21 +109,6 @@ static void gradients_are_added_in_place_only_if_unshared(void **state)
 	}
 }
 
-/* 6 */
-static void undefined_gradient_counts_as_arrived(void **state)
-{
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *h = ok(tensor_exp(x)), *two[2];
-		tensor *never = ok(tensor_mul_scalar(tensor_sign(h), S(1)));
-
-		assert_done(tensor_chunk(h, 2, 0, two, 2));
-		assert_done(tensor_backward(tensor_sum(tensor_add(tensor_sum(never), two[1]))));
-		assert_values(tensor_grad(x), 1e-4, 0, exp(2));
-	}
-}
-
-/* ---- functions that return a wrong gradient ---- */
-
 static int copy_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
 			int nout)
 {
@@ -131,6 +118,35 @@ static int copy_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, te
 	out[0] = tensor_clone(in[0]);
 	return 0;
 }
+
+/* Leaves the gradient of its input undefined. */
+static int no_gradient(tensor_function_ctx *ctx, tensor *const *grads, int ngrads, tensor **out,
+		       int nin)
+{
+	(void)ctx, (void)grads, (void)ngrads, (void)out, (void)nin;
+	return 0;
+}
+
+static const struct tensor_function undefined = { "Undefined", copy_forward, no_gradient, 0 };
+
+/* 6 */
+static void undefined_gradient_counts_as_arrived(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *h = ok(tensor_exp(x)), *two[2], *y;
+
+		assert_done(tensor_chunk(h, 2, 0, two, 2));
+		assert_done(tensor_backward(tensor_sum(two[1])));
+		assert_values(tensor_grad(x), 1e-4, 0, exp(2));
+		assert_done(tensor_set_grad(x, NULL));
+		h = ok(tensor_exp(x));
+		assert_done(tensor_function_apply(&undefined, NULL, NULL, TENSOR_LIST(h), &y, 1));
+		assert_done(tensor_backward(tensor_sum(tensor_add(y, h))));
+		assert_values(tensor_grad(x), 1e-4, exp(1), exp(2));
+	}
+}
+
+/* ---- functions that return a wrong gradient ---- */
 
 static int wrong;
 
@@ -173,136 +189,12 @@ static void one_place_checks_what_a_node_returns(void **state)
 	}
 }
 
-/* ---- hooks ---- */
-
 static char order[32];
 
 static tensor *note(tensor *grad, void *ctx)
 {
 	strcat(order, ctx);
 	return grad;
-}
-
-static int note_before(tensor **grads, int n, void *ctx)
-{
-	(void)grads;
-	(void)n;
-	strcat(order, ctx);
-	return 0;
-}
-
-static int note_after(tensor **in, int nin, tensor *const *out, int nout, void *ctx)
-{
-	(void)in, (void)nin, (void)out, (void)nout;
-	strcat(order, ctx);
-	return 0;
-}
-
-static int note_leaf(tensor *leaf, void *ctx)
-{
-	assert_non_null(tensor_grad(leaf));
-	strcat(order, ctx);
-	return 0;
-}
-
-/* 8 */
-static void hooks_run_in_order(void **state)
-{
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_exp(x)), *g[1];
-		tensor_node *node = tensor_grad_fn(y);
-
-		order[0] = 0;
-		assert_done(tensor_node_register_hook(node, note_after, "d", NULL, NULL));
-		assert_done(tensor_node_register_prehook(node, note_before, "c", NULL, NULL));
-		assert_done(tensor_retain_grad(y));
-		assert_done(tensor_register_hook(y, note, "b", NULL, NULL));
-		assert_done(
-			tensor_register_post_accumulate_grad_hook(x, note_leaf, "e", NULL, NULL));
-		assert_done(retain(ok(tensor_sum(y))));
-		assert_string_equal(order, "bcde");
-		assert_non_null(tensor_grad(y));
-		/* The node does not run, its tensor's hook does. */
-		order[0] = 0;
-		assert_done(
-			tensor_backward_ex(TENSOR_LIST(tensor_sum(y)), NULL, TENSOR_LIST(y), g, 0));
-		assert_string_equal(order, "b");
-	}
-}
-
-static pthread_t ran_on;
-
-static tensor *note_thread(tensor *grad, void *ctx)
-{
-	(void)ctx;
-	ran_on = pthread_self();
-	return grad;
-}
-
-/* 9 */
-static void cpu_nodes_run_on_the_calling_thread_latest_first(void **state)
-{
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *a = ok(tensor_exp(x)),
-		       *b = ok(tensor_sin(x));
-
-		order[0] = 0;
-		assert_done(tensor_register_hook(a, note, "a", NULL, NULL));
-		assert_done(tensor_register_hook(b, note, "b", NULL, NULL));
-		assert_done(tensor_register_hook(x, note_thread, NULL, NULL, NULL));
-		assert_done(tensor_backward(tensor_sum(tensor_add(a, b))));
-		assert_string_equal(order, "ba");
-		assert_true(pthread_equal(ran_on, pthread_self()));
-	}
-}
-
-/* ---- backward inside of backward ---- */
-
-enum { NESTED = 1000 };
-static int left;
-
-static tensor *nests(tensor *grad, void *ctx)
-{
-	int err = 0;
-
-	if (--left > 0)
-		tensor_scope
-			tensor_enable_grad
-			{
-				tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_exp(x));
-
-				assert_done(tensor_register_hook(y, nests, ctx, NULL, NULL));
-				err = tensor_backward(tensor_sum(y));
-				if (!err && !tensor_grad(x))
-					err = -1;
-			}
-	return err < 0 ? NULL : grad;
-}
-
-static tensor *fails_deep(tensor *grad, void *ctx)
-{
-	(void)ctx;
-	if (--left > 0)
-		return nests(grad, NULL);
-	return tensor_matmul(grad, tensor_none);
-}
-
-/* 10 */
-static void deep_reentrant_backward_has_a_stack(void **state)
-{
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_exp(x));
-
-		left = NESTED;
-		assert_done(tensor_register_hook(y, nests, NULL, NULL, NULL));
-		assert_done(tensor_backward(tensor_sum(y)));
-		assert_int_equal(left, 0);
-		assert_values(tensor_grad(x), 1e-4, exp(1), exp(2));
-		left = 1;
-		y = ok(tensor_exp(x));
-		assert_done(tensor_register_hook(y, fails_deep, NULL, NULL, NULL));
-		assert_fails(tensor_backward(tensor_sum(y)), EINVAL, "matmul");
-	}
 }
 
 /* 11 */
@@ -326,18 +218,70 @@ static void only_what_the_inputs_need_is_computed(void **state)
 static void in_place_change_of_a_view_changes_the_history_of_its_base(void **state)
 {
 	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *h = ok(tensor_mul_scalar(x, S(1))),
-		       *parts[2], *v = NULL;
+		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *h = ok(tensor_mul_scalar(x, S(1)));
 
 		ok(tensor_mul_scalar_(ok(tensor_slice(h, 0, 0, 2, 1)), S(3)));
 		assert_name(tensor_grad_fn(h), "CopySlices");
 		assert_done(tensor_backward(tensor_sum(h)));
 		assert_values(tensor_grad(x), 0, 3, 3, 1, 1);
-		h = ok(tensor_exp(x));
+	}
+}
+
+/* 12 */
+static void view_has_a_new_node_after_its_base_was_changed(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *h = ok(tensor_mul_scalar(x, S(1))),
+		       *v = ok(tensor_slice(h, 0, 1, 3, 1));
+		tensor_node *before = tensor_grad_fn(v);
+
+		ok(tensor_mul_scalar_(h, S(5)));
+		assert_ptr_not_equal(tensor_grad_fn(v), before);
+		assert_done(tensor_backward(tensor_sum(v)));
+		assert_values(tensor_grad(x), 0, 0, 5, 5, 0);
+	}
+}
+
+/* 12: one of several views of an operator is a view like others here, because its node is a strided view of the base. */
+static void in_place_change_of_one_of_several_views_has_the_right_gradient(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *h = ok(tensor_mul_scalar(x, S(1))),
+		       *parts[2];
+
 		assert_done(tensor_chunk(h, 2, 0, parts, 2));
+		ok(tensor_mul_scalar_(parts[1], S(3)));
+		assert_done(retain(ok(tensor_sum(h))));
+		assert_values(tensor_grad(x), 0, 1, 1, 3, 3);
+		assert_done(retain(ok(tensor_sum(parts[0]))));
+		assert_values(tensor_grad(x), 0, 2, 2, 3, 3);
+		assert_done(retain(ok(tensor_sum(parts[1]))));
+		assert_values(tensor_grad(x), 0, 2, 2, 6, 6);
+	}
+}
+
+static int view_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
+			int nout)
+{
+	(void)ctx, (void)nin, (void)nout;
+	out[0] = tensor_slice(in[0], 0, 0, 2, 1);
+	return out[0] ? 0 : -1;
+}
+
+static const struct tensor_function view_function = { "View", view_forward, wrong_backward, 0 };
+
+/* 12 */
+static void views_without_a_node_of_their_own_refuse_in_place_changes(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *h = ok(tensor_exp(x)), *v = NULL;
+
 		tensor_no_grad
 			v = ok(tensor_slice(h, 0, 0, 2, 1));
 		assert_fails(tensor_zero_(v), EINVAL, "under tensor_no_grad");
+		assert_done(
+			tensor_function_apply(&view_function, NULL, NULL, TENSOR_LIST(h), &v, 1));
+		assert_fails(tensor_zero_(v), EINVAL, "view");
 	}
 }
 
@@ -353,140 +297,6 @@ static void leaves_and_out_arguments_are_not_overwritten(void **state)
 	}
 }
 
-/* ---- threads ---- */
-
-static tensor *common;
-
-static void *two_hundred_backwards(void *arg)
-{
-	for (int i = 0; i < 200; i++)
-		assert_done(retain(common));
-	return arg;
-}
-
-/* 14 */
-static void node_is_locked_while_it_runs(void **state)
-{
-	pthread_t thread[4];
-
-	tensor_scope {
-		tensor *x = leaf(ok(tensor_zeros(TENSOR_INTS(4), F64)));
-
-		common = ok(tensor_sum(tensor_mul(tensor_exp(x), tensor_exp(x))));
-		for (int i = 0; i < 4; i++)
-			assert_int_equal(
-				pthread_create(&thread[i], NULL, two_hundred_backwards, NULL), 0);
-		for (int i = 0; i < 4; i++)
-			pthread_join(thread[i], NULL);
-		assert_values(tensor_grad(x), 1e-9, 1600, 1600, 1600, 1600);
-	}
-}
-
-/* 15 */
-static void backward_works_after_a_fork(void **state)
-{
-	tensor_scope {
-		tensor *x = leaf(ok(tensor_ones(TENSOR_INTS(512, 512), F32))),
-		       *y = ok(tensor_sum(tensor_matmul(x, x)));
-
-		assert_done(retain(y));
-		assert_int_equal(IN_CHILD({
-					 alarm(60);
-					 if (retain(y) < 0 ||
-					     tensor_backward(tensor_sum(tensor_matmul(x, x))) < 0)
-						 _exit(1);
-				 }),
-				 0);
-		assert_done(retain(y));
-#ifdef __SANITIZE_THREAD__
-		skip(); /* it does not allow threads in a child of a process with threads */
-#endif
-		left = 2 * 60;
-		y = ok(tensor_exp(x));
-		assert_done(tensor_register_hook(y, nests, NULL, NULL, NULL));
-		y = ok(tensor_sum(y));
-		assert_done(retain(y));
-		assert_int_equal(IN_CHILD({
-					 alarm(60);
-					 left = 2 * 60;
-					 if (retain(y) < 0)
-						 _exit(1);
-				 }),
-				 0);
-	}
-}
-
-/* 16 */
-static void anomaly_mode_knows_the_call(void **state)
-{
-	tensor_scope
-		tensor_anomaly_mode
-		{
-			tensor *x = leaf(ok(tensor_zeros(TENSOR_INTS(2), F32)));
-			tensor *y = ok(tensor_sum(tensor_mul_scalar(tensor_sqrt(x), S(0))));
-
-			assert_fails(tensor_backward(y), EDOM, "SqrtBackward");
-			assert_non_null(strstr(tensor_last_error()->text, "called tensor_sqrt at"));
-		}
-}
-
-/* ---- depth ---- */
-
-enum { DEPTH = 300000 };
-
-static int every_tenth(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
-{
-	(void)ctx;
-	(void)nin;
-	(void)nout;
-	out[0] = tensor_mul_scalar(in[0], S(1));
-	return out[0] ? 0 : -1;
-}
-
-static void *deep_graph(void *arg)
-{
-	int *calls = arg;
-
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = tensor_keep(tensor_neg(x)), *next[1];
-
-		for (int i = 0; i < DEPTH; i++)
-			tensor_scope {
-				if (i % 10)
-					next[0] = tensor_neg(y);
-				else
-					assert_done(tensor_checkpoint(every_tenth, NULL, NULL,
-								      TENSOR_LIST(y), next, 1));
-				if (i % 1000 == 0)
-					assert_done(tensor_register_hook(next[0], note_thread, NULL,
-									 NULL, NULL));
-				tensor_keep(next[0]);
-				tensor_release(y);
-				y = next[0];
-			}
-		*calls = tensor_backward(ok(tensor_sum(y)));
-		tensor_release(y);
-		assert_non_null(tensor_grad(x));
-	}
-	return NULL;
-}
-
-/* 17 */
-static void deep_graph_needs_no_stack(void **state)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err = -1;
-
-	NOT_WATCHED();
-	pthread_attr_init(&attr);
-	assert_int_equal(pthread_attr_setstacksize(&attr, 64 * 1024), 0);
-	assert_int_equal(pthread_create(&thread, &attr, deep_graph, &err), 0);
-	pthread_join(thread, NULL);
-	pthread_attr_destroy(&attr);
-	assert_int_equal(err, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -497,16 +307,12 @@ int main(void)
 		cmocka_unit_test(gradients_are_added_in_place_only_if_unshared),
 		cmocka_unit_test(undefined_gradient_counts_as_arrived),
 		cmocka_unit_test(one_place_checks_what_a_node_returns),
-		cmocka_unit_test(hooks_run_in_order),
-		cmocka_unit_test(cpu_nodes_run_on_the_calling_thread_latest_first),
-		cmocka_unit_test(deep_reentrant_backward_has_a_stack),
 		cmocka_unit_test(only_what_the_inputs_need_is_computed),
 		cmocka_unit_test(in_place_change_of_a_view_changes_the_history_of_its_base),
+		cmocka_unit_test(view_has_a_new_node_after_its_base_was_changed),
+		cmocka_unit_test(in_place_change_of_one_of_several_views_has_the_right_gradient),
+		cmocka_unit_test(views_without_a_node_of_their_own_refuse_in_place_changes),
 		cmocka_unit_test(leaves_and_out_arguments_are_not_overwritten),
-		cmocka_unit_test(node_is_locked_while_it_runs),
-		cmocka_unit_test(backward_works_after_a_fork),
-		cmocka_unit_test(anomaly_mode_knows_the_call),
-		cmocka_unit_test(deep_graph_needs_no_stack),
 	};
 
 	return cmocka_run_group_tests_name("autograd_hazards", tests, NULL, NULL);

@@ -383,9 +383,7 @@ static void workers_are_forked_while_other_threads_run(void **state)
 {
 	pthread_t threads[3];
 
-#ifdef __SANITIZE_THREAD__
-	skip(); /* its runtime refuses threads after a fork of a program with threads */
-#endif
+	NOT_UNDER_TSAN(THREADS_AFTER_FORK);
 	stop_threads = false;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, disturb, NULL), 0);
