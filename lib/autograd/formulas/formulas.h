@@ -102,10 +102,9 @@ tensor *formula_shape_only(tensor *like, tensor_ints sizes);
 tensor_ints formula_last_sizes(tensor_ints sizes, int64_t n);
 tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n);
 
-/* Result number `part` of tensor_grid_sampler_2d_backward(). */
+/* grid.c: result number `part` of tensor_grid_sampler_2d_backward(). */
 tensor *formula_grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode,
 				  int64_t padding, bool align_corners, int part);
-tensor *formula_no_second_derivative(const char *op);
 
 /* Results of tensor_convolution_backward(); a NULL tensor gives tensor_none. */
 tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weight,
@@ -125,6 +124,33 @@ tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *in
 double formula_dropout_scale(double p, int64_t train);
 
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
+
+/*
+ * vjp.c: the gradient of input `part` of fn from the gradients of its n results; NULL with the error set. grads[i]:
+ * NULL or tensor_none for zero. fn, of differentiable operators, returns 0, or -1 with the error set. The result can be
+ * differentiated again if the caller is recorded.
+ */
+typedef int (*formula_composed)(tensor *const *in, tensor **out, const void *ctx);
+tensor *formula_vjp(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
+		    int n, int part);
+
+/* Second derivatives: the gradient of argument `part` of a backward operator from the gradients of its results. */
+tensor *layer_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,
+				   tensor_ints normalized_shape, tensor *rstd, tensor *weight,
+				   int part);
+tensor *group_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,
+				   tensor *rstd, tensor *weight, int64_t N, int64_t C, int64_t HxW,
+				   int64_t group, int part);
+tensor *batch_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,
+				   tensor *weight, tensor *running_mean, tensor *running_var,
+				   bool training, double eps, int part);
+tensor *cdist_double_backward(tensor *grad, tensor *grad_output, tensor *x1, tensor *x2, double p,
+			      tensor *cdist, int part);
+tensor *pdist_double_backward(tensor *grad, tensor *grad_output, tensor *self, double p,
+			      tensor *pdist, int part);
+tensor *grid_sampler_double_backward(tensor *const *grads, tensor *grad_output, tensor *input,
+				     tensor *grid, int64_t mode, int64_t padding,
+				     bool align_corners, int part);
 
 /* Fails: the backward operator is not differentiable itself. */
 tensor *formula_not_again(const char *op);
