@@ -196,25 +196,114 @@ static inline int forwardcheck(function fn, void *ctx, tensor_list in, double ep
 	return tensor_forwardcheck(fn, ctx, in, atol, rtol);
 }
 
-/* Three tests of `formulas`: first derivatives, second derivatives, forward mode. */
-#define FORMULA_TESTS                                                     \
-	static void every_formula_agrees_with_differences(void **state)   \
-	{                                                                 \
-		check_all(formulas, ARRAY_SIZE(formulas), gradcheck);     \
-	}                                                                 \
-	static void every_formula_is_differentiable_again(void **state)   \
-	{                                                                 \
-		check_all(formulas, ARRAY_SIZE(formulas), gradgradcheck); \
-	}                                                                 \
-	static void every_formula_has_a_forward_mode(void **state)        \
-	{                                                                 \
-		check_all(formulas, ARRAY_SIZE(formulas), forwardcheck);  \
+/* ---- forward mode over reverse mode ---- */
+
+/* cos(first + k) in the shape of t. */
+static inline tensor *cosines(tensor *t, double first)
+{
+	tensor *k = tensor_arange(S(tensor_numel(t)), F64);
+
+	return tensor_reshape(tensor_cos(tensor_add_scalar(k, S(first))), tensor_shape(t));
+}
+
+/* The gradients of a weighted sum of the output of fn. */
+static inline int weighted_gradients(function fn, tensor_list in, tensor **grads, unsigned flags)
+{
+	tensor *y = fn(in.data, NULL);
+
+	if (!y)
+		return -1;
+	return tensor_backward_ex(TENSOR_LIST(tensor_sum(tensor_mul(y, cosines(y, 1)))), NULL, in,
+				  grads, flags);
+}
+
+/* The product of the Hessian with a direction: by a second backward, and by forward mode through the first one. */
+static inline int hessian_products(function fn, tensor_list in, tensor **reverse, tensor **forward)
+{
+	tensor *grads[MAX_IN], *duals[MAX_IN], *directions[MAX_IN], *y[MAX_IN], *v[MAX_IN];
+	int n = 0;
+
+	if (weighted_gradients(fn, in, grads, TENSOR_CREATE_GRAPH) < 0)
+		return -1;
+	for (int64_t i = 0; i < in.len; i++) {
+		directions[i] = cosines(in.data[i], 0.7 + (double)i);
+		duals[i] = tensor_make_dual(in.data[i], directions[i]);
+		reverse[i] = forward[i] = NULL;
+		if (!duals[i])
+			return -1;
+		if (grads[i] && tensor_requires_grad(grads[i])) {
+			y[n] = grads[i];
+			v[n++] = directions[i];
+		}
+	}
+	if (n && tensor_backward_ex((tensor_list){ y, n }, v, in, reverse, 0) < 0)
+		return -1;
+	if (weighted_gradients(fn, (tensor_list){ duals, in.len }, grads, 0) < 0)
+		return -1;
+	for (int64_t i = 0; i < in.len; i++)
+		forward[i] = grads[i] ? tensor_tangent(grads[i]) : NULL;
+	return 0;
+}
+
+/* a and b are equal; NULL stands for zeros. */
+static inline bool near(tensor *a, tensor *b, double atol, double rtol)
+{
+	tensor *have = a ? a : b;
+	bool equal = true;
+
+	if (!have)
+		return true;
+	a = a ? a : tensor_zeros_like(have, TENSOR_OPTIONS(0));
+	b = b ? b : tensor_zeros_like(have, TENSOR_OPTIONS(0));
+	return tensor_allclose(a, b, rtol, atol, false, &equal) == 0 && equal;
+}
+
+static inline int hessiancheck(function fn, void *ctx, tensor_list in, double eps, double atol,
+			       double rtol)
+{
+	tensor *reverse[MAX_IN], *forward[MAX_IN];
+
+	(void)ctx, (void)eps;
+	if (hessian_products(fn, in, reverse, forward) < 0)
+		return -1;
+	for (int64_t i = 0; i < in.len; i++)
+		if (!near(forward[i], reverse[i], atol, rtol)) {
+			fprintf(stderr, "input %lld: forward over reverse differs\n", (long long)i);
+			if (getenv("VERBOSE_FORMULAS")) {
+				if (forward[i])
+					tensor_print(forward[i], stderr);
+				if (reverse[i])
+					tensor_print(reverse[i], stderr);
+			}
+			return -1;
+		}
+	return 0;
+}
+
+/* Four tests of `formulas`: first derivatives, second derivatives, forward mode, forward over reverse. */
+#define FORMULA_TESTS                                                      \
+	static void every_formula_agrees_with_differences(void **state)    \
+	{                                                                  \
+		check_all(formulas, ARRAY_SIZE(formulas), gradcheck);      \
+	}                                                                  \
+	static void every_formula_is_differentiable_again(void **state)    \
+	{                                                                  \
+		check_all(formulas, ARRAY_SIZE(formulas), gradgradcheck);  \
+	}                                                                  \
+	static void every_formula_has_a_forward_mode(void **state)         \
+	{                                                                  \
+		check_all(formulas, ARRAY_SIZE(formulas), forwardcheck);   \
+	}                                                                  \
+	static void forward_over_reverse_agrees_with_reverse(void **state) \
+	{                                                                  \
+		check_all(formulas, ARRAY_SIZE(formulas), hessiancheck);   \
 	}
 
 /* Their entries in the array of tests. */
 #define FORMULA_TEST_LIST                                                \
 	cmocka_unit_test(every_formula_agrees_with_differences),         \
 		cmocka_unit_test(every_formula_is_differentiable_again), \
-		cmocka_unit_test(every_formula_has_a_forward_mode)
+		cmocka_unit_test(every_formula_has_a_forward_mode),      \
+		cmocka_unit_test(forward_over_reverse_agrees_with_reverse)
 
 #endif

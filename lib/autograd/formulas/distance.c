@@ -45,14 +45,14 @@ static tensor *pdist_backward(tensor *grad, tensor *self, double p, tensor *pdis
 
 tensor *formula_cdist_backward(tensor *grad, tensor *x1, tensor *x2, double p, tensor *cdist)
 {
-	return thread()->modes.grad_enabled ? cdist_backward(grad, x1, x2, p, cdist) :
-					      tensor_cdist_backward(grad, x1, x2, p, cdist);
+	return formula_is_differentiated() ? cdist_backward(grad, x1, x2, p, cdist) :
+					     tensor_cdist_backward(grad, x1, x2, p, cdist);
 }
 
 tensor *formula_pdist_backward(tensor *grad, tensor *self, double p, tensor *pdist)
 {
-	return thread()->modes.grad_enabled ? pdist_backward(grad, self, p, pdist) :
-					      tensor_pdist_backward(grad, self, p, pdist);
+	return formula_is_differentiated() ? pdist_backward(grad, self, p, pdist) :
+					     tensor_pdist_backward(grad, self, p, pdist);
 }
 
 /* ---- second derivatives ---- */

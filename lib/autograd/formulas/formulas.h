@@ -15,6 +15,17 @@
 #include "autograd/formulas/linalg.h"
 #include "autograd/formulas/pointwise.h"
 
+/*
+ * The backward is recorded or propagates tangents: a formula must consist of differentiable operators on what has a
+ * derivative, also if one kernel could compute it from further results of the forward.
+ */
+static inline bool formula_is_differentiated(void)
+{
+	const struct thread_modes *m = &thread()->modes;
+
+	return m->grad_enabled || (m->dual_gradients && !(m->exclude & FORWARD_BIT));
+}
+
 /* Fails with EOPNOTSUPP: the operator is not differentiable. */
 tensor *formula_no_derivative(const char *op);
 tensor_scalar formula_scalar(double v);

@@ -187,7 +187,7 @@ tensor *formula_grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int
 	const struct grid_args a = { mode, padding, align_corners };
 	tensor *result[2];
 
-	if (thread()->modes.grad_enabled)
+	if (formula_is_differentiated())
 		return sample_backward(grad, input, grid, &a, part);
 	if (tensor_grid_sampler_2d_backward(grad, input, grid, mode, padding, align_corners,
 					    1u << part, &result[0], &result[1]) < 0)

@@ -59,11 +59,6 @@ static tensor *centred_gradient(tensor *g, tensor *x, tensor_ints dims, struct e
 	return tensor_mul(tensor_sub(tensor_sub(g, tensor_mean_dim(g, dims, true)), along), rstd);
 }
 
-static bool recorded(void)
-{
-	return thread()->modes.grad_enabled;
-}
-
 static tensor *given(tensor *t)
 {
 	return t == tensor_none ? NULL : t;
@@ -115,7 +110,7 @@ tensor *layer_norm_input_backward(tensor *grad, tensor *input, tensor_ints norma
 {
 	tensor *dx, *none[2];
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return tensor_native_layer_norm_backward(grad, input, normalized_shape, mean, rstd,
 							 weight, tensor_none, 1, &dx, &none[0],
 							 &none[1]) < 0 ?
@@ -129,7 +124,7 @@ tensor *layer_norm_weight_backward(tensor *grad, tensor *input, tensor_ints norm
 {
 	tensor *dweight, *none[2];
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return tensor_native_layer_norm_backward(grad, input, normalized_shape, mean, rstd,
 							 weight, tensor_none, 2, &none[0], &dweight,
 							 &none[1]) < 0 ?
@@ -228,7 +223,7 @@ tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, ten
 	const struct group_args args = { N, C, HxW, group, NULL };
 	tensor *dx, *none[2];
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return tensor_native_group_norm_backward(grad, input, mean, rstd, weight, N, C, HxW,
 							 group, 1, &dx, &none[0], &none[1]) < 0 ?
 			       NULL :
@@ -242,7 +237,7 @@ tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, te
 	const struct group_args args = { N, C, HxW, group, NULL };
 	tensor *dweight, *none[2];
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return tensor_native_group_norm_backward(grad, input, mean, rstd, tensor_none, N, C,
 							 HxW, group, 2, &none[0], &dweight,
 							 &none[1]) < 0 ?
@@ -318,7 +313,7 @@ tensor *batch_norm_input_backward(tensor *grad, tensor *input, tensor *weight, t
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 	tensor *dx, *g, *scale;
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return batch_backward(grad, input, weight, running_mean, running_var, save_mean,
 				      save_invstd, training, eps, 1, &dx) < 0 ?
 			       NULL :
@@ -344,7 +339,7 @@ tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 	tensor *dweight, *x, *scale;
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return batch_backward(grad, input, tensor_none, running_mean, running_var,
 				      save_mean, save_invstd, training, eps, 2, &dweight) < 0 ?
 			       NULL :

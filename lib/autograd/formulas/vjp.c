@@ -5,6 +5,8 @@
  */
 #include "autograd/formulas/formulas.h"
 
+#include "autograd/graph/dual.h"
+
 #include "family/copy.h"
 #include "family/view.h"
 
@@ -13,11 +15,13 @@
 #define MOST_INPUTS  4
 #define MOST_RESULTS 3
 
-/* The result requires a gradient; with the history of t if it has one. NULL with the error set. */
+/* The result requires a gradient; with the history and the tangent of t if it has them. NULL with the error set. */
 static tensor *recorded_alias(tensor *t)
 {
 	tensor *a = needs_grad(t) ? tensor_alias(t) : tensor_detach(t);
 
+	if (a && tangent_of(t) && !tangent_of(a) && dual_set(a, t->tangent) < 0)
+		return NULL;
 	return a && tensor_set_requires_grad(a, true) == 0 ? a : NULL;
 }
 
