@@ -88,8 +88,9 @@ struct visited {
 	int n;
 };
 
-/* Writes a line "NODE EDGE" for each edge of the graph of `node` that leads to an input. */
-static inline void list_formulas(const tensor_node *node, struct visited *seen, FILE *to)
+/* Writes a line "PREFIX NODE EDGE" for each edge of the graph of `node` that leads to an input. */
+static inline void list_formulas(const tensor_node *node, const char *prefix, struct visited *seen,
+				 FILE *to)
 {
 	for (int i = 0; i < seen->n; i++)
 		if (seen->nodes[i] == node)
@@ -103,8 +104,8 @@ static inline void list_formulas(const tensor_node *node, struct visited *seen, 
 
 		if (!next)
 			continue;
-		fprintf(to, "%s %d\n", tensor_node_name(node), i);
-		list_formulas(next, seen, to);
+		fprintf(to, "%s%s %d\n", prefix, tensor_node_name(node), i);
+		list_formulas(next, prefix, seen, to);
 	}
 }
 
@@ -112,7 +113,7 @@ static inline void list_formulas(const tensor_node *node, struct visited *seen, 
  * Appends the formulas that the gradients of these tensors use to the file FORMULAS_CHECKED of the
  * environment. tests/unit/gradients compares it with the formulas that there are.
  */
-static inline void record_formulas(tensor_list list)
+static inline void record_formulas(tensor_list list, const char *prefix)
 {
 	const char *path = getenv("FORMULAS_CHECKED");
 	struct visited seen = { .n = 0 };
@@ -122,7 +123,7 @@ static inline void record_formulas(tensor_list list)
 		return;
 	for (int64_t i = 0; i < list.len; i++)
 		if (list.data[i] && tensor_grad_fn(list.data[i]))
-			list_formulas(tensor_grad_fn(list.data[i]), &seen, to);
+			list_formulas(tensor_grad_fn(list.data[i]), prefix, &seen, to);
 	fclose(to);
 }
 
@@ -145,7 +146,7 @@ static inline int gradcheck(function fn, void *ctx, tensor_list in, double eps, 
 	tensor_scope {
 		tensor *y = fn(in.data, ctx);
 
-		record_formulas(TENSOR_LIST(y));
+		record_formulas(TENSOR_LIST(y), "");
 	}
 	return tensor_gradcheck(fn, ctx, in, eps, atol, rtol);
 }
@@ -160,7 +161,7 @@ static inline int gradgradcheck(function fn, void *ctx, tensor_list in, double e
 		v = tensor_ones_like(y, TENSOR_OPTIONS(0));
 		if (v && tensor_set_requires_grad(v, true) == 0 &&
 		    tensor_backward_ex(TENSOR_LIST(y), &v, in, grads, TENSOR_CREATE_GRAPH) == 0)
-			record_formulas((tensor_list){ grads, in.len });
+			record_formulas((tensor_list){ grads, in.len }, "");
 	}
 	return tensor_gradgradcheck(fn, ctx, in, eps, atol, rtol);
 }
@@ -269,27 +270,30 @@ static inline int hessiancheck(function fn, void *ctx, tensor_list in, double ep
 	for (int64_t i = 0; i < in.len; i++)
 		if (!near(forward[i], reverse[i], atol, rtol)) {
 			fprintf(stderr, "input %lld: forward over reverse differs\n", (long long)i);
-			if (getenv("VERBOSE_FORMULAS")) {
-				if (forward[i])
-					tensor_print(forward[i], stderr);
-				if (reverse[i])
-					tensor_print(reverse[i], stderr);
-			}
 			return -1;
 		}
 	return 0;
 }
 
-/* Four tests of `formulas`: first derivatives, second derivatives, forward mode, forward over reverse. */
-#define FORMULA_TESTS                                                      \
-	static void every_formula_agrees_with_differences(void **state)    \
-	{                                                                  \
-		check_all(formulas, ARRAY_SIZE(formulas), gradcheck);      \
-	}                                                                  \
-	static void every_formula_is_differentiable_again(void **state)    \
-	{                                                                  \
-		check_all(formulas, ARRAY_SIZE(formulas), gradgradcheck);  \
-	}                                                                  \
+#include "formula_forms.h"
+
+/* Five tests of `formulas`: first and second derivatives, forward mode, forward over reverse, other inputs. */
+#define FORMULA_TESTS                                                     \
+	FORMULA_MODE_TESTS                                                \
+	static void every_formula_agrees_with_differences(void **state)   \
+	{                                                                 \
+		check_all(formulas, ARRAY_SIZE(formulas), gradcheck);     \
+	}                                                                 \
+	static void every_formula_is_differentiable_again(void **state)   \
+	{                                                                 \
+		check_all(formulas, ARRAY_SIZE(formulas), gradgradcheck); \
+	}                                                                 \
+	static void every_formula_with_other_inputs(void **state)         \
+	{                                                                 \
+		check_forms(formulas, ARRAY_SIZE(formulas));              \
+	}
+
+#define FORMULA_MODE_TESTS                                                 \
 	static void every_formula_has_a_forward_mode(void **state)         \
 	{                                                                  \
 		check_all(formulas, ARRAY_SIZE(formulas), forwardcheck);   \
@@ -300,10 +304,11 @@ static inline int hessiancheck(function fn, void *ctx, tensor_list in, double ep
 	}
 
 /* Their entries in the array of tests. */
-#define FORMULA_TEST_LIST                                                \
-	cmocka_unit_test(every_formula_agrees_with_differences),         \
-		cmocka_unit_test(every_formula_is_differentiable_again), \
-		cmocka_unit_test(every_formula_has_a_forward_mode),      \
-		cmocka_unit_test(forward_over_reverse_agrees_with_reverse)
+#define FORMULA_TEST_LIST                                                   \
+	cmocka_unit_test(every_formula_agrees_with_differences),            \
+		cmocka_unit_test(every_formula_is_differentiable_again),    \
+		cmocka_unit_test(every_formula_has_a_forward_mode),         \
+		cmocka_unit_test(forward_over_reverse_agrees_with_reverse), \
+		cmocka_unit_test(every_formula_with_other_inputs)
 
 #endif

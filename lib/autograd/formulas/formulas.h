@@ -177,6 +177,8 @@ tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_
 				   bool training, double eps);
 tensor *bce_target_backward(tensor *grad, tensor *self, tensor *target, tensor *weight,
 			    int64_t reduction);
+tensor *embedding_weight_backward(tensor *grad, tensor *indices, tensor_ints sizes,
+				  int64_t padding_idx, bool by_frequency);
 tensor *embedding_double_backward(tensor *grad, tensor *indices, int64_t padding_idx,
 				  bool by_frequency);
 tensor *layer_norm_input_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,

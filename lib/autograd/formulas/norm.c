@@ -339,6 +339,8 @@ tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 	tensor *dweight, *x, *scale;
 
+	if (!input->numel) /* the sum of nothing: the statistics are NaN */
+		return formula_zeros_for(grad, TENSOR_INTS(input->sizes[1]));
 	if (!formula_is_differentiated())
 		return batch_backward(grad, input, tensor_none, running_mean, running_var,
 				      save_mean, save_invstd, training, eps, 2, &dweight) < 0 ?

@@ -85,15 +85,7 @@ static const struct formula formulas[] = {
 	ROW(cosine, 2, IN(1, 0, 2, 3), IN(1, 0.1, 2, 3)),
 };
 
-static void every_formula_agrees_with_differences(void **state)
-{
-	check_all(formulas, ARRAY_SIZE(formulas), gradcheck);
-}
-
-static void every_formula_can_be_differentiated_again(void **state)
-{
-	check_all(formulas, ARRAY_SIZE(formulas), gradgradcheck);
-}
+FORMULA_TESTS
 
 /* Equal rows: their distance is 0, and its derivatives are finite. */
 static void second_derivative_of_a_distance_of_zero_is_finite(void **state)
@@ -119,8 +111,7 @@ int main(void)
 		cmocka_unit_test(distances_of_every_order_equal_known_values),
 		cmocka_unit_test(batches_broadcast),
 		cmocka_unit_test(invalid_arguments_are_refused),
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_can_be_differentiated_again),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(second_derivative_of_a_distance_of_zero_is_finite),
 	};
 

@@ -182,6 +182,47 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
+/*
+ * x = (torch.arange(6, dtype=torch.float64) / 5).view(1, 1, 2, 3).requires_grad_()
+ * grid = torch.tensor([[[[0.1, -0.3], [0.5, 0.4]]]], dtype=torch.float64).requires_grad_()
+ * y = torch.ops.aten.grid_sampler_2d(x, grid, mode, padding, False)
+ * g = torch.autograd.grad(y.sin().sum(), (x, grid), create_graph=True)
+ * print(torch.autograd.grad(sum(t.exp().sum() for t in g), (x, grid)))
+ */
+static void grid_second(int64_t mode, int64_t padding, tensor **second)
+{
+	const double at[] = { 0.1, -0.3, 0.5, 0.4 };
+	tensor *x = ok(tensor_div_scalar(ok(tensor_arange(S(6), F64)), S(5))), *grid, *g[2], *y;
+
+	x = ok(tensor_clone(ok(tensor_view(x, TENSOR_INTS(1, 1, 2, 3)))));
+	grid = ok(tensor_from_data(at, TENSOR_INTS(1, 1, 2, 2), F64));
+	assert_done(tensor_set_requires_grad(x, true));
+	assert_done(tensor_set_requires_grad(grid, true));
+	y = ok(tensor_grid_sampler_2d(x, grid, mode, padding, false));
+	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(tensor_sin(y)))), NULL,
+				       TENSOR_LIST(x, grid), g, TENSOR_CREATE_GRAPH));
+	y = ok(tensor_add(tensor_sum(tensor_exp(g[0])), tensor_sum(tensor_exp(g[1]))));
+	assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x, grid), second, 0));
+}
+
+static void second_derivatives_of_grid_sample_are_pytorchs(void **state)
+{
+	tensor_scope {
+		tensor *g[2];
+
+		grid_second(0, 0, g);
+		assert_values(g[0], 1e-11, 0, -4.03498040303, 0.381550759565, 0, -0.431641270081,
+			      0.866349612756);
+		assert_values(g[1], 1e-11, -1.11082400175, -1.05472335992, -0.521401486215,
+			      -1.17880995924);
+		grid_second(2, 2, g);
+		assert_values(g[0], 1e-11, -0.320423335375, -3.84442774333, 0.622026940683,
+			      0.0268939368552, -0.384341145686, 0.674404940153);
+		assert_values(g[1], 1e-11, -1.74482063413, -0.464557276465, -0.581671495433,
+			      -1.606218324);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +232,7 @@ int main(void)
 		cmocka_unit_test(grid_sample_gives_known_values),
 		cmocka_unit_test(errors_name_the_argument),
 		FORMULA_TEST_LIST,
+		cmocka_unit_test(second_derivatives_of_grid_sample_are_pytorchs),
 	};
 
 	return cmocka_run_group_tests_name("upsample", tests, NULL, NULL);
