@@ -52,6 +52,15 @@ test-unit: unit
 endif
 	$(Q)tests/run-unit $(if $(T),,--formulas )$(B) unit $(call chosen,$(call UNIT_RUN,$(B)))
 
+# Derivatives with GRADIENT_ROUNDS random shapes and values of each function; GRADIENT_SEED.
+GRADIENT_ROUNDS ?= 50
+GRADIENT_SEED ?= 1
+GRADIENT_TESTS := $(shell grep -l FORMULA_TEST_LIST $(UNIT_SRC))
+
+.PHONY: test-gradients
+test-gradients: $(patsubst %.c,$(B)/tests/%,$(notdir $(GRADIENT_TESTS)))
+	$(Q)GRADIENT_ROUNDS=$(GRADIENT_ROUNDS) GRADIENT_SEED=$(GRADIENT_SEED) tests/run-unit $(B) gradients $^
+
 test-shell: all
 	$(Q)tests/run-shell $(B) shell $(call chosen,$(wildcard tests/shell/*.sh))
 

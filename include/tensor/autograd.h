@@ -234,7 +234,8 @@ int tensor_checkpoint(tensor_graph_fn fn, void *ctx, void (*destroy)(void *ctx),
  * Operators on dual tensors return dual tensors. tensor_make_dual() returns a new tensor on primal's
  * memory whose tangent has its shape, dtype and device; tensor_primal() one without a tangent. They
  * are recorded like views. tensor_tangent() is borrowed, NULL for a tensor without one. NULL with
- * the error set: EINVAL for a tangent that does not fit or a tensor that has one.
+ * the error set: EINVAL for a tangent that does not fit or a tensor that has one. The gradients of a
+ * dual tensor are dual: their tangents are products of the Hessian with the direction.
  */
 tensor *tensor_make_dual(tensor *primal, tensor *tangent);
 tensor *tensor_primal(tensor *t);

@@ -9,6 +9,7 @@
 #include "autograd/graph/dual.h"
 #include "autograd/graph/meta.h"
 #include "autograd/graph/pack.h"
+#include "autograd/graph/saved.h"
 #include "dispatch/boxed.h"
 
 #include "family/copy.h"
@@ -27,6 +28,7 @@ struct call {
 	tensor **x, **alias; /* x borrowed, alias in the open scope */
 	tensor **lists;	     /* elements of the lists in args */
 	bool inference;	     /* the call is in inference mode: its results are inference tensors */
+	bool record;	     /* the graph of the call stays */
 	uint64_t since; /* the sequence number of the node that was recorded last before the call */
 };
 
@@ -59,19 +61,22 @@ static tensor *recorded_input(struct call *c, tensor *t)
 		a->inference = false;
 	if (!a || tensor_set_requires_grad(a, true) < 0)
 		return NULL;
+	/* A graph that stays saves it with its tangent. */
+	if (c->record && dual_set(a, t->tangent) < 0)
+		return NULL;
 	c->x[c->n] = t;
 	c->alias[c->n++] = a;
 	return a;
 }
 
 static int call_init(struct call *c, const tensor_op *op, const tensor_value *args, int nargs,
-		     bool inference)
+		     bool inference, bool record)
 {
 	const struct autograd_thread *autograd = autograd_thread(thread());
 	int64_t n = count_tensors(args, nargs), at = 0;
 	bool complete = true;
 
-	*c = (struct call){ .op = op, .nargs = nargs, .inference = inference };
+	*c = (struct call){ .op = op, .nargs = nargs, .inference = inference, .record = record };
 	if (!autograd)
 		return -ENOMEM;
 	c->since = autograd->seq;
@@ -219,7 +224,31 @@ static bool any_tangent_needs_grad(const struct call *c)
 	return false;
 }
 
+/* Adds the tangents of the results to the tensors that the node of the call saved of them. */
+static int save_tangents(const tensor_value *rets, int nrets, tensor **ty)
+{
+	for (int i = 0; i < nrets; i++) {
+		const struct autograd_meta *m = ty[i] ? rets[i].t->autograd_meta : NULL;
+
+		if (m && m->fn && node_save_tangent(m->fn, m->nr, ty[i]) < 0)
+			return -thread()->error.code;
+	}
+	return 0;
+}
+
 /* ---- a functional operator ---- */
+
+/* A tangent that is that of an input (clone, add) gets memory of its own: an in-place change of the result changes it. */
+static int own_tangent(const struct call *c, tensor **tangent)
+{
+	for (int i = 0; *tangent && i < c->n; i++) {
+		if (!tensor_shares_storage(*tangent, c->x[i]->tangent))
+			continue;
+		*tangent = tensor_clone(*tangent);
+		return *tangent ? 0 : -thread()->error.code;
+	}
+	return 0;
+}
 
 /* Results without the history that only the computation of tangents needed, with their tangents. */
 static int finish_results(tensor_value *rets, int nrets, tensor **ty, bool record, bool inference)
@@ -274,6 +303,10 @@ static int forward_function(struct call *c, tensor_value *rets, int nrets, bool 
 	err = call_recorded(c, rets, nrets, record);
 	if (!err) {
 		err = tangents_of_results(c, rets, nrets, ty, record_tangent);
+		for (int i = 0; i < nrets && !err; i++)
+			err = own_tangent(c, &ty[i]);
+		if (!err && record)
+			err = save_tangents(rets, nrets, ty);
 		if (!err)
 			err = finish_results(rets, nrets, ty, record, c->inference);
 		if (err)
@@ -362,7 +395,7 @@ static int forward_inplace(struct call *c, const tensor_value *args, tensor_valu
 	tensor_value result = { .kind = TENSOR_VALUE_TENSOR };
 	int err;
 
-	if (!copy)
+	if (!copy || (record && tangent_of(self) && dual_set(copy, self->tangent) < 0))
 		return -th->error.code;
 	c->args[0].t = copy;
 	err = call_recorded(c, rets, nrets, record);
@@ -370,6 +403,8 @@ static int forward_inplace(struct call *c, const tensor_value *args, tensor_valu
 		return err;
 	result.t = copy;
 	err = tangents_of_results(c, &result, 1, &ty, record_tangent);
+	if (!err && record)
+		err = save_tangents(&result, 1, &ty);
 	if (err)
 		return err;
 	th->modes.grad_enabled = record_tangent;
@@ -394,7 +429,7 @@ static int forward_recorded(const tensor_op *op, const tensor_value *args, int n
 	th->modes.grad_enabled = true;
 	th->modes.inference = false;
 	th->modes.exclude &= ~AUTOGRAD_BIT;
-	err = call_init(&c, op, args, nargs, inference);
+	err = call_init(&c, op, args, nargs, inference, record);
 	record_tangent = enabled && (record || any_tangent_needs_grad(&c));
 	if (!err && op->variant == VARIANT_INPLACE)
 		err = forward_inplace(&c, args, rets, nrets, record, record_tangent);

@@ -21,6 +21,7 @@ struct magazine {
 struct thread_modes {
 	uint32_t include, exclude;	       /* dispatch keys */
 	bool grad_enabled, inference, anomaly; /* see grad_mode.c */
+	bool dual_gradients;		       /* the innermost backward propagates tangents */
 	uint8_t autocast_dtype;		       /* enum tensor_dtype, see tensor_autocast() */
 	uint32_t autocast_depth;	       /* of open scopes */
 	struct batch_level *batch_level;       /* of the innermost tensor_vmap() */

@@ -28,23 +28,15 @@ ROWS = [
         'at the poles libtensor returns infinity, PyTorch the rounded value of pi / sin(pi x)'),
     Row('eq.Scalar', 'forward', 'u8', '^values',
         'a scalar that the dtype cannot represent equals no element; PyTorch wraps it first (255 == -1)'),
-    Row(r'(topk|mode|sort|msort|kthvalue|median|nanmedian)([._].*)?', 'grad', ANY, '^values',
-        'the index of equal elements is not unique, and the gradient goes to the element at that index'),
     Row(r'(_)?embedding_bag(\.padding_idx)?', 'forward', ANY, r'^shape: expected \[\d+\],',
         'the further results (offset2bag, bag_size, max_indices) are for the backward only; PyTorch\'s fast '
         'path omits those that it does not need'),
     Row('grid_sampler_2d', 'grad', 'f32', '^values',
         'positions are rounded to f32 before the weights are computed: both results are within 2e-6 of the '
         'largest element of the exact result'),
-    Row(r'linalg_(eigh|eig|svd)|svd', 'grad', ANY, '^values',
-        'the phase of eigenvectors and singular vectors is arbitrary, and so are gradients of functions that '
-        'depend on it'),
     Row(r'linalg_pinv.*', 'grad', 'f32 c64', '^values',
         'the gradient multiplies the error of the inverse by its norm twice; over 200 random Hermitian matrices '
         'the inverses of both libraries have the same median error (7.5e-7 and 7.6e-7 of the largest element)'),
-    Row(r'cholesky_(solve|inverse)', 'grad', ANY, '^values',
-        'only one triangle of the factor is read: libtensor\'s gradient of the other is zero, PyTorch\'s is '
-        'not'),
     Row(r'upsample_(bilinear|bicubic)2d\.vec', 'forward', 'u8', 'no kernel for dtype u8',
         'not implemented: u8 images, which PyTorch interpolates with 16-bit weights'),
     Row(r'_foreach_(maximum|minimum)\.Scalar(List)?', 'grad', HALF, '^values',

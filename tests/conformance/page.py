@@ -17,6 +17,17 @@ import boxed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, '..', '..')
+REFUSALS = [
+    ('geqrf', 'self', "the derivative for 'geqrf' is not implemented."),
+    ('_embedding_bag_dense_backward', 'grad, per_sample_weights', "the derivative for '_embedding_bag_dense_backward' is not implemented."),
+    ('_embedding_bag_per_sample_weights_backward', 'grad, weight',
+     'derivative for aten::_embedding_bag_per_sample_weights_backward is not implemented'),
+    ('native_layer_norm_backward', 'mean, rstd', "the derivative for 'native_layer_norm_backward mean' is not implemented."),
+    ('native_batch_norm_backward', 'save_mean, save_invstd',
+     "the derivative for 'native_batch_norm_backward save_invstd' is not implemented."),
+    ('native_group_norm_backward', 'mean, rstd', 'derivative for aten::native_group_norm_backward is not implemented'),
+    ('scatter.reduce, scatter.value_reduce', 'self', 'derivative for aten::scatter is not implemented'),
+    ('resize_', 'self', 'cannot resize variables that require grad')]
 KINDS = {'forward': 'Results', 'grad': 'Gradients', 'error': 'Refusals'}
 
 
@@ -76,7 +87,9 @@ def page(report, commit, command):
            'operator that PyTorch dispatches\nmeanwhile, and for its in-place and out forms, the operator of '
            'libtensor is called with the same arguments.\n\nDtype, shape and values must agree: the values within '
            'PyTorch\'s tolerances, or nearer than PyTorch\'s to the result in a\nwider dtype. Views must also have '
-           'the same strides and share memory, and error inputs must fail with a message.\n')
+           'the same strides and share memory, and error inputs must fail with a message.\n\nGradients are compared '
+           'up to what is not unique (`tests/conformance/ambiguous.py`): the phase of eigenvectors and singular\n'
+           'vectors, the order of equal elements, and the triangle of a factor that is not read.\n')
     yield '| | calls | agree | to the bit | explained | unexplained | not applicable |'
     yield '|---|---:|---:|---:|---:|---:|---:|'
     for kind, title in KINDS.items():
@@ -101,12 +114,21 @@ def page(report, commit, command):
         ops = sorted(ops)
         named = ', '.join(f'`{o}`' for o in ops[:6]) + (f' and {len(ops) - 6} more' if len(ops) > 6 else '')
         yield f'| {n} | {named} | {" ".join(d for d in boxed.DTYPES if d in dtypes)} | {why} |'
+    yield from refusals()
     yield '\n## Not applicable\n\n| calls | operator and reason |\n|---:|---|'
     for n in report['notes'][:16]:
         yield f'| {n["count"]} | `{n["operator"]}` ({n["kind"]}): {n["message"].splitlines()[0][:100]} |'
     yield '\n## Missing operators of PyTorch\'s table\n'
     names = [k for k, _ in sorted(report['missing'].items(), key=lambda x: -x[1])]
     yield f'{len(names)}; the most frequent ones:\n' + ', '.join(f'`{n}`' for n in names[:60]) + '.'
+
+
+def refusals():
+    yield '\n## Operators without a derivative\n'
+    yield 'As in PyTorch, whose error is in the last column:\n'
+    yield '| operator | argument | PyTorch |\n|---|---|---|'
+    for row in REFUSALS:
+        yield '| `%s` | %s | %s |' % row
 
 
 def programs(f):

@@ -88,8 +88,9 @@ struct visited {
 	int n;
 };
 
-/* Writes a line "NODE EDGE" for each edge of the graph of `node` that leads to an input. */
-static inline void list_formulas(const tensor_node *node, struct visited *seen, FILE *to)
+/* Writes a line "PREFIX NODE EDGE" for each edge of the graph of `node` that leads to an input. */
+static inline void list_formulas(const tensor_node *node, const char *prefix, struct visited *seen,
+				 FILE *to)
 {
 	for (int i = 0; i < seen->n; i++)
 		if (seen->nodes[i] == node)
@@ -103,8 +104,8 @@ static inline void list_formulas(const tensor_node *node, struct visited *seen, 
 
 		if (!next)
 			continue;
-		fprintf(to, "%s %d\n", tensor_node_name(node), i);
-		list_formulas(next, seen, to);
+		fprintf(to, "%s%s %d\n", prefix, tensor_node_name(node), i);
+		list_formulas(next, prefix, seen, to);
 	}
 }
 
@@ -112,7 +113,7 @@ static inline void list_formulas(const tensor_node *node, struct visited *seen, 
  * Appends the formulas that the gradients of these tensors use to the file FORMULAS_CHECKED of the
  * environment. tests/unit/gradients compares it with the formulas that there are.
  */
-static inline void record_formulas(tensor_list list)
+static inline void record_formulas(tensor_list list, const char *prefix)
 {
 	const char *path = getenv("FORMULAS_CHECKED");
 	struct visited seen = { .n = 0 };
@@ -122,7 +123,7 @@ static inline void record_formulas(tensor_list list)
 		return;
 	for (int64_t i = 0; i < list.len; i++)
 		if (list.data[i] && tensor_grad_fn(list.data[i]))
-			list_formulas(tensor_grad_fn(list.data[i]), &seen, to);
+			list_formulas(tensor_grad_fn(list.data[i]), prefix, &seen, to);
 	fclose(to);
 }
 
@@ -145,7 +146,7 @@ static inline int gradcheck(function fn, void *ctx, tensor_list in, double eps, 
 	tensor_scope {
 		tensor *y = fn(in.data, ctx);
 
-		record_formulas(TENSOR_LIST(y));
+		record_formulas(TENSOR_LIST(y), "");
 	}
 	return tensor_gradcheck(fn, ctx, in, eps, atol, rtol);
 }
@@ -160,7 +161,7 @@ static inline int gradgradcheck(function fn, void *ctx, tensor_list in, double e
 		v = tensor_ones_like(y, TENSOR_OPTIONS(0));
 		if (v && tensor_set_requires_grad(v, true) == 0 &&
 		    tensor_backward_ex(TENSOR_LIST(y), &v, in, grads, TENSOR_CREATE_GRAPH) == 0)
-			record_formulas((tensor_list){ grads, in.len });
+			record_formulas((tensor_list){ grads, in.len }, "");
 	}
 	return tensor_gradgradcheck(fn, ctx, in, eps, atol, rtol);
 }
@@ -196,8 +197,89 @@ static inline int forwardcheck(function fn, void *ctx, tensor_list in, double ep
 	return tensor_forwardcheck(fn, ctx, in, atol, rtol);
 }
 
-/* Three tests of `formulas`: first derivatives, second derivatives, forward mode. */
+/* ---- forward mode over reverse mode ---- */
+
+/* cos(first + k) in the shape of t. */
+static inline tensor *cosines(tensor *t, double first)
+{
+	tensor *k = tensor_arange(S(tensor_numel(t)), F64);
+
+	return tensor_reshape(tensor_cos(tensor_add_scalar(k, S(first))), tensor_shape(t));
+}
+
+/* The gradients of a weighted sum of the output of fn. */
+static inline int weighted_gradients(function fn, tensor_list in, tensor **grads, unsigned flags)
+{
+	tensor *y = fn(in.data, NULL);
+
+	if (!y)
+		return -1;
+	return tensor_backward_ex(TENSOR_LIST(tensor_sum(tensor_mul(y, cosines(y, 1)))), NULL, in,
+				  grads, flags);
+}
+
+/* The product of the Hessian with a direction: by a second backward, and by forward mode through the first one. */
+static inline int hessian_products(function fn, tensor_list in, tensor **reverse, tensor **forward)
+{
+	tensor *grads[MAX_IN], *duals[MAX_IN], *directions[MAX_IN], *y[MAX_IN], *v[MAX_IN];
+	int n = 0;
+
+	if (weighted_gradients(fn, in, grads, TENSOR_CREATE_GRAPH) < 0)
+		return -1;
+	for (int64_t i = 0; i < in.len; i++) {
+		directions[i] = cosines(in.data[i], 0.7 + (double)i);
+		duals[i] = tensor_make_dual(in.data[i], directions[i]);
+		reverse[i] = forward[i] = NULL;
+		if (!duals[i])
+			return -1;
+		if (grads[i] && tensor_requires_grad(grads[i])) {
+			y[n] = grads[i];
+			v[n++] = directions[i];
+		}
+	}
+	if (n && tensor_backward_ex((tensor_list){ y, n }, v, in, reverse, 0) < 0)
+		return -1;
+	if (weighted_gradients(fn, (tensor_list){ duals, in.len }, grads, 0) < 0)
+		return -1;
+	for (int64_t i = 0; i < in.len; i++)
+		forward[i] = grads[i] ? tensor_tangent(grads[i]) : NULL;
+	return 0;
+}
+
+/* a and b are equal; NULL stands for zeros. */
+static inline bool near(tensor *a, tensor *b, double atol, double rtol)
+{
+	tensor *have = a ? a : b;
+	bool equal = true;
+
+	if (!have)
+		return true;
+	a = a ? a : tensor_zeros_like(have, TENSOR_OPTIONS(0));
+	b = b ? b : tensor_zeros_like(have, TENSOR_OPTIONS(0));
+	return tensor_allclose(a, b, rtol, atol, false, &equal) == 0 && equal;
+}
+
+static inline int hessiancheck(function fn, void *ctx, tensor_list in, double eps, double atol,
+			       double rtol)
+{
+	tensor *reverse[MAX_IN], *forward[MAX_IN];
+
+	(void)ctx, (void)eps;
+	if (hessian_products(fn, in, reverse, forward) < 0)
+		return -1;
+	for (int64_t i = 0; i < in.len; i++)
+		if (!near(forward[i], reverse[i], atol, rtol)) {
+			fprintf(stderr, "input %lld: forward over reverse differs\n", (long long)i);
+			return -1;
+		}
+	return 0;
+}
+
+#include "formula_forms.h"
+
+/* Five tests of `formulas`: first and second derivatives, forward mode, forward over reverse, other inputs. */
 #define FORMULA_TESTS                                                     \
+	FORMULA_MODE_TESTS                                                \
 	static void every_formula_agrees_with_differences(void **state)   \
 	{                                                                 \
 		check_all(formulas, ARRAY_SIZE(formulas), gradcheck);     \
@@ -206,15 +288,27 @@ static inline int forwardcheck(function fn, void *ctx, tensor_list in, double ep
 	{                                                                 \
 		check_all(formulas, ARRAY_SIZE(formulas), gradgradcheck); \
 	}                                                                 \
-	static void every_formula_has_a_forward_mode(void **state)        \
+	static void every_formula_with_other_inputs(void **state)         \
 	{                                                                 \
-		check_all(formulas, ARRAY_SIZE(formulas), forwardcheck);  \
+		check_forms(formulas, ARRAY_SIZE(formulas));              \
+	}
+
+#define FORMULA_MODE_TESTS                                                 \
+	static void every_formula_has_a_forward_mode(void **state)         \
+	{                                                                  \
+		check_all(formulas, ARRAY_SIZE(formulas), forwardcheck);   \
+	}                                                                  \
+	static void forward_over_reverse_agrees_with_reverse(void **state) \
+	{                                                                  \
+		check_all(formulas, ARRAY_SIZE(formulas), hessiancheck);   \
 	}
 
 /* Their entries in the array of tests. */
-#define FORMULA_TEST_LIST                                                \
-	cmocka_unit_test(every_formula_agrees_with_differences),         \
-		cmocka_unit_test(every_formula_is_differentiable_again), \
-		cmocka_unit_test(every_formula_has_a_forward_mode)
+#define FORMULA_TEST_LIST                                                   \
+	cmocka_unit_test(every_formula_agrees_with_differences),            \
+		cmocka_unit_test(every_formula_is_differentiable_again),    \
+		cmocka_unit_test(every_formula_has_a_forward_mode),         \
+		cmocka_unit_test(forward_over_reverse_agrees_with_reverse), \
+		cmocka_unit_test(every_formula_with_other_inputs)
 
 #endif

@@ -41,7 +41,9 @@ static tensor *root_gradient(const struct engine_call *c, int64_t i)
 					(long long)i, SHAPE_STR(t));
 	}
 	like = output_like(t);
-	if (output_check(&like, LAYOUT_BIT(TENSOR_STRIDED) | LAYOUT_BIT(t->layout) | ALSO_INFERENCE,
+	if (output_check(&like,
+			 LAYOUT_BIT(TENSOR_STRIDED) | LAYOUT_BIT(t->layout) | ALSO_INFERENCE |
+				 accept_dual_gradients(),
 			 g, "backward: the gradient of output %lld must be", (long long)i) < 0)
 		return NULL;
 	return tensor_get(g);
@@ -117,12 +119,28 @@ static void run_at_end(struct task *k)
 	}
 }
 
+/* Forward mode over reverse mode: the gradients have tangents if an output, or a gradient of one, has one. */
+static bool propagates_tangents(const struct engine_call *c)
+{
+	bool found = false;
+
+	if (thread()->modes.exclude & FORWARD_BIT)
+		return false;
+	for (int64_t i = 0; i < c->outputs.len && !found; i++) {
+		const tensor *g = c->output_grads ? c->output_grads[i] : NULL;
+
+		found = tangent_of(c->outputs.data[i]) || (g && tangent_of(g));
+	}
+	return found;
+}
+
 static int run_here(const struct engine_call *call)
 {
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard scope;
 	uint32_t exclude = th->modes.exclude;
 	bool enabled = th->modes.grad_enabled, inference = th->modes.inference;
+	bool dual = th->modes.dual_gradients;
 	struct edge few[8] = { 0 }, *held = few;
 	struct task *k = task_new(call);
 	int err;
@@ -137,6 +155,7 @@ static int run_here(const struct engine_call *call)
 	th->modes.grad_enabled = call->record;
 	th->modes.inference = false;
 	th->modes.exclude &= ~AUTOGRAD_BIT;
+	th->modes.dual_gradients = propagates_tangents(call);
 	err = held && (k->captures || !call->inputs.len) ?
 		      run_task(k, held) :
 		      tensor_fail(ENOMEM, "backward: no memory");
@@ -150,6 +169,7 @@ static int run_here(const struct engine_call *call)
 		free(held);
 	th->modes.grad_enabled = enabled;
 	th->modes.inference = inference;
+	th->modes.dual_gradients = dual;
 	th->modes.exclude = exclude;
 	scope_leave(&scope);
 	return err;
@@ -240,13 +260,6 @@ static int check_tracked(const char *what, tensor_list list)
 		if (!needs_grad(t))
 			return tensor_fail(EINVAL, "backward: %s %lld does not require a gradient",
 					   what, (long long)i);
-		/* Its nodes saved tensors without tangents, so the tangents of the gradients would be wrong. */
-		if (tangent_of(t) && !(thread()->modes.exclude & FORWARD_BIT))
-			return tensor_fail(
-				EOPNOTSUPP,
-				"backward: %s %lld has a tangent; backward of tensor_primal() "
-				"and of tensor_tangent() is possible",
-				what, (long long)i);
 		if (view_stale(t) && view_refresh(t) < 0)
 			return -thread()->error.code;
 	}

@@ -4,6 +4,7 @@
 
 #include "autograd/engine/gradient.h"
 #include "autograd/graph/callback.h"
+#include "autograd/graph/dual.h"
 #include "autograd/graph/hooks.h"
 #include "autograd/graph/meta.h"
 
@@ -39,7 +40,8 @@ static int for_hooks(const tensor_node *n, enum hook_kind kind, uint32_t nr,
 /* Replaces *to (owned) by a tensor that a hook returned. */
 static int replace(const tensor_node *n, tensor **to, tensor *with, const struct output *like)
 {
-	unsigned layouts = LAYOUT_BIT(TENSOR_STRIDED) | LAYOUT_BIT(like->layout);
+	unsigned layouts = LAYOUT_BIT(TENSOR_STRIDED) | LAYOUT_BIT(like->layout) |
+			   accept_dual_gradients();
 	tensor *before = *to;
 
 	if (before)

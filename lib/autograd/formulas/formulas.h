@@ -15,6 +15,17 @@
 #include "autograd/formulas/linalg.h"
 #include "autograd/formulas/pointwise.h"
 
+/*
+ * The backward is recorded or propagates tangents: a formula must consist of differentiable operators on what has a
+ * derivative, also if one kernel could compute it from further results of the forward.
+ */
+static inline bool formula_is_differentiated(void)
+{
+	const struct thread_modes *m = &thread()->modes;
+
+	return m->grad_enabled || (m->dual_gradients && !(m->exclude & FORWARD_BIT));
+}
+
 /* Fails with EOPNOTSUPP: the operator is not differentiable. */
 tensor *formula_no_derivative(const char *op);
 tensor_scalar formula_scalar(double v);
@@ -102,10 +113,9 @@ tensor *formula_shape_only(tensor *like, tensor_ints sizes);
 tensor_ints formula_last_sizes(tensor_ints sizes, int64_t n);
 tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n);
 
-/* Result number `part` of tensor_grid_sampler_2d_backward(). */
+/* grid.c: result number `part` of tensor_grid_sampler_2d_backward(). */
 tensor *formula_grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode,
 				  int64_t padding, bool align_corners, int part);
-tensor *formula_no_second_derivative(const char *op);
 
 /* Results of tensor_convolution_backward(); a NULL tensor gives tensor_none. */
 tensor *conv_input_backward(tensor *grad, tensor_ints input_sizes, tensor *weight,
@@ -126,6 +136,33 @@ double formula_dropout_scale(double p, int64_t train);
 
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
+/*
+ * vjp.c: the gradient of input `part` of fn from the gradients of its n results; NULL with the error set. grads[i]:
+ * NULL or tensor_none for zero. fn, of differentiable operators, returns 0, or -1 with the error set. The result can be
+ * differentiated again if the caller is recorded.
+ */
+typedef int (*formula_composed)(tensor *const *in, tensor **out, const void *ctx);
+tensor *formula_vjp(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
+		    int n, int part);
+
+/* Second derivatives: the gradient of argument `part` of a backward operator from the gradients of its results. */
+tensor *layer_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,
+				   tensor_ints normalized_shape, tensor *rstd, tensor *weight,
+				   int part);
+tensor *group_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,
+				   tensor *rstd, tensor *weight, int64_t N, int64_t C, int64_t HxW,
+				   int64_t group, int part);
+tensor *batch_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,
+				   tensor *weight, tensor *running_mean, tensor *running_var,
+				   bool training, double eps, int part);
+tensor *cdist_double_backward(tensor *grad, tensor *grad_output, tensor *x1, tensor *x2, double p,
+			      tensor *cdist, int part);
+tensor *pdist_double_backward(tensor *grad, tensor *grad_output, tensor *self, double p,
+			      tensor *pdist, int part);
+tensor *grid_sampler_double_backward(tensor *const *grads, tensor *grad_output, tensor *input,
+				     tensor *grid, int64_t mode, int64_t padding,
+				     bool align_corners, int part);
+
 /* Fails: the backward operator is not differentiable itself. */
 tensor *formula_not_again(const char *op);
 tensor *formula_sum_channels(tensor *grad);
@@ -140,6 +177,8 @@ tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_
 				   bool training, double eps);
 tensor *bce_target_backward(tensor *grad, tensor *self, tensor *target, tensor *weight,
 			    int64_t reduction);
+tensor *embedding_weight_backward(tensor *grad, tensor *indices, tensor_ints sizes,
+				  int64_t padding_idx, bool by_frequency);
 tensor *embedding_double_backward(tensor *grad, tensor *indices, int64_t padding_idx,
 				  bool by_frequency);
 tensor *layer_norm_input_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,

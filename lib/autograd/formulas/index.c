@@ -79,27 +79,54 @@ tensor *diagonal_scatter_backward(tensor *grad, int64_t offset, int64_t dim1, in
 }
 
 /* The result is contiguous, so the gradient is addressed as if it were. */
-tensor *as_strided_scatter_backward(tensor *grad, tensor_ints size, tensor_ints stride,
-				    int64_t offset)
-{
-	tensor *whole = tensor_to_copy(grad, TENSOR_OPTIONS(0));
+/* The gradient of the memory that the result of as_strided_scatter, with the geometry of self, and its part have. */
+struct memory {
+	tensor *of_self, *of_part; /* views of it */
+};
 
-	return cleared(whole, tensor_as_strided(whole, size, stride, offset));
+/* Offset of the last element; strides are not negative. */
+static int64_t last_element(tensor_ints sizes, tensor_ints strides, int64_t offset)
+{
+	for (int64_t i = 0; i < sizes.len; i++)
+		offset += sizes.data[i] > 1 ? (sizes.data[i] - 1) * strides.data[i] : 0;
+	return offset;
 }
 
-tensor *as_strided_scatter_src_backward(tensor *grad, tensor_ints size, tensor_ints stride,
-					int64_t offset)
+static bool lay_out_memory(struct memory *m, tensor *grad, struct formula_geometry self,
+			   struct formula_geometry part)
 {
-	return tensor_as_strided(tensor_to_copy(grad, TENSOR_OPTIONS(0)), size, stride, offset);
+	int64_t n, end, first;
+	tensor *all;
+
+	part.offset = part.offset == TENSOR_NONE ? self.offset : part.offset;
+	first = part.offset < self.offset ? part.offset : self.offset;
+	self.offset -= first;
+	part.offset -= first;
+	n = last_element(self.sizes, self.strides, self.offset);
+	end = last_element(part.sizes, part.strides, part.offset);
+	all = formula_zeros_for(grad, TENSOR_INTS((end > n ? end : n) + 1));
+	m->of_self = tensor_as_strided(all, self.sizes, self.strides, self.offset);
+	m->of_part = tensor_as_strided(all, part.sizes, part.strides, part.offset);
+	return m->of_part && tensor_copy_(m->of_self, grad);
+}
+
+tensor *as_strided_scatter_backward(tensor *grad, struct formula_geometry self,
+				    struct formula_geometry part)
+{
+	struct memory m;
+
+	return lay_out_memory(&m, grad, self, part) ? cleared(m.of_self, m.of_part) : NULL;
+}
+
+tensor *as_strided_scatter_src_backward(tensor *grad, struct formula_geometry self,
+					struct formula_geometry part)
+{
+	struct memory m;
+
+	return lay_out_memory(&m, grad, self, part) ? m.of_part : NULL;
 }
 
 /* ---- scatter with a reduction ---- */
-
-tensor *scatter_with_backward(tensor *grad)
-{
-	return tensor_fail_null(EOPNOTSUPP, "scatter: no derivative with reduce; use "
-					    "scatter_reduce");
-}
 
 /* Operands of the formulas. */
 struct reduced {
@@ -162,7 +189,7 @@ static tensor *prod_self(const struct reduced *r)
 	tensor *product =
 		tensor_scatter_reduce_opt(self, r->dim, r->index, r->src, "prod", r->include_self);
 
-	return tensor_div(tensor_mul(r->grad, product), self);
+	return formula_div_conj(formula_mul_conj(r->grad, product), self);
 }
 
 /* A single zero at a position gets the product of the others; several zeros get 0. */
@@ -176,9 +203,10 @@ static tensor *prod_src(const struct reduced *r)
 					 formula_scalar(1));
 	tensor *others = tensor_scatter_reduce_opt(
 		r->self, r->dim, r->index, replaced(r->src, alone, 1), "prod", r->include_self);
-	tensor *of_zero = tensor_gather(tensor_mul(r->grad, others), r->dim, r->index);
-	tensor *usual = tensor_div(tensor_gather(tensor_mul(r->grad, r->result), r->dim, r->index),
-				   replaced(r->src, zero, 1));
+	tensor *of_zero = tensor_gather(formula_mul_conj(r->grad, others), r->dim, r->index);
+	tensor *usual = formula_div_conj(tensor_gather(formula_mul_conj(r->grad, r->result), r->dim,
+						       r->index),
+					 replaced(r->src, zero, 1));
 
 	return tensor_where(alone, of_zero, usual);
 }

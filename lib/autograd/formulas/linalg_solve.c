@@ -125,7 +125,7 @@ tensor *lu_solve_lu_backward(tensor *grad, tensor *lu, tensor *pivots, tensor *x
  * recorded. */
 static tensor *solve_adjoint(tensor *a, tensor *lu, tensor *pivots, tensor *b, bool left)
 {
-	if (thread()->modes.grad_enabled)
+	if (formula_is_differentiated())
 		return tensor_linalg_solve_opt(formula_adjoint(a), b, left);
 	return tensor_linalg_lu_solve_opt(lu, pivots, b, left, true);
 }
@@ -235,7 +235,7 @@ tensor *det_backward(tensor *grad, tensor *a, tensor *det, tensor *lu, tensor *p
 	tensor *u, *s, *vh, *g;
 	int singular;
 
-	if (!thread()->modes.grad_enabled)
+	if (!formula_is_differentiated())
 		return tensor_linalg_lu_solve_opt(
 			regular(lu), pivots,
 			times_identity(tensor_mul(grad, formula_conj(det)), columns_of(lu)), true,

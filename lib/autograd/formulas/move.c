@@ -76,8 +76,3 @@ tensor *unfold_view_backward(tensor *grad, tensor_ints sizes, int64_t dim, int64
 	return tensor_index_add(formula_zeros_for(grad, sizes), d,
 				tensor_reshape(index, TENSOR_INTS(-1)), grad);
 }
-
-tensor *resize_backward(tensor *grad)
-{
-	return tensor_fail_null(EOPNOTSUPP, "resize_: no derivative; use reshape or expand");
-}

@@ -7,6 +7,7 @@
 #include "autograd/formulas/formulas.h"
 
 #include "family/batch_norm.h"
+#include "family/binary.h"
 #include "family/copy.h"
 #include "family/norm.h"
 #include "family/pointwise.h"
@@ -23,28 +24,39 @@ tensor *formula_not_again(const char *op)
 				op);
 }
 
+/* The number that is added to the variance or, if rstd is given, what was added to get it. */
+struct epsilon {
+	double value;
+	tensor *rstd;
+};
+
+static tensor *add_epsilon(tensor *variance, struct epsilon eps)
+{
+	tensor *sum;
+
+	if (!eps.rstd)
+		return tensor_add_scalar(variance, formula_scalar(eps.value));
+	sum = tensor_pow_scalar(eps.rstd, formula_scalar(-2));
+	return tensor_add(variance, tensor_detach(tensor_sub(sum, variance)));
+}
+
 /* x normalized along `dims`; *rstd is the factor. */
-static tensor *normalized(tensor *x, tensor_ints dims, double eps, tensor **rstd)
+static tensor *normalized(tensor *x, tensor_ints dims, struct epsilon eps, tensor **rstd)
 {
 	tensor *centred = tensor_sub(x, tensor_mean_dim(x, dims, true));
 	tensor *variance = tensor_mean_dim(tensor_mul(centred, centred), dims, true);
 
-	*rstd = tensor_rsqrt(tensor_add_scalar(variance, formula_scalar(eps)));
+	*rstd = tensor_rsqrt(add_epsilon(variance, eps));
 	return tensor_mul(centred, *rstd);
 }
 
 /* rstd (g - mean(g) - x^ mean(g x^)) */
-static tensor *centred_gradient(tensor *g, tensor *x, tensor_ints dims, double eps)
+static tensor *centred_gradient(tensor *g, tensor *x, tensor_ints dims, struct epsilon eps)
 {
 	tensor *rstd, *hat = normalized(x, dims, eps, &rstd);
 	tensor *along = tensor_mul(hat, tensor_mean_dim(tensor_mul(g, hat), dims, true));
 
 	return tensor_mul(tensor_sub(tensor_sub(g, tensor_mean_dim(g, dims, true)), along), rstd);
-}
-
-static bool recorded(void)
-{
-	return thread()->modes.grad_enabled;
 }
 
 static tensor *given(tensor *t)
@@ -67,43 +79,91 @@ static tensor_ints last_dims(int64_t *dims, const tensor *x, int64_t n)
 	return (tensor_ints){ dims, n };
 }
 
-tensor *layer_norm_input_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,
-				  tensor *mean, tensor *rstd, tensor *weight, double eps)
+static tensor *layer_dx(tensor *grad, tensor *input, tensor_ints shape, tensor *weight,
+			struct epsilon eps)
 {
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 	int64_t dims[TENSOR_MAX_DIMS];
+	tensor *dx;
+
+	grad = as_dtype(grad, wide);
+	if (given(weight))
+		grad = tensor_mul(grad, weight);
+	dx = centred_gradient(grad, as_dtype(input, wide), last_dims(dims, input, shape.len), eps);
+	return as_dtype(dx, input->dtype);
+}
+
+/* The summands of the weight's gradient. */
+static tensor *layer_dweight(tensor *grad, tensor *input, tensor_ints shape, struct epsilon eps)
+{
+	enum tensor_dtype wide = dtype_wide(input->dtype);
+	int64_t dims[TENSOR_MAX_DIMS];
+	tensor *scale;
+
+	return tensor_mul(as_dtype(grad, wide),
+			  normalized(as_dtype(input, wide), last_dims(dims, input, shape.len), eps,
+				     &scale));
+}
+
+tensor *layer_norm_input_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,
+				  tensor *mean, tensor *rstd, tensor *weight, double eps)
+{
 	tensor *dx, *none[2];
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return tensor_native_layer_norm_backward(grad, input, normalized_shape, mean, rstd,
 							 weight, tensor_none, 1, &dx, &none[0],
 							 &none[1]) < 0 ?
 			       NULL :
 			       dx;
-	grad = as_dtype(grad, wide);
-	if (given(weight))
-		grad = tensor_mul(grad, weight);
-	dx = centred_gradient(grad, as_dtype(input, wide),
-			      last_dims(dims, input, normalized_shape.len), eps);
-	return as_dtype(dx, input->dtype);
+	return layer_dx(grad, input, normalized_shape, weight, (struct epsilon){ eps, NULL });
 }
 
 tensor *layer_norm_weight_backward(tensor *grad, tensor *input, tensor_ints normalized_shape,
 				   tensor *mean, tensor *rstd, tensor *weight, double eps)
 {
-	enum tensor_dtype wide = dtype_wide(input->dtype);
-	int64_t dims[TENSOR_MAX_DIMS];
-	tensor *dweight, *none[2], *scale;
+	tensor *dweight, *none[2];
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return tensor_native_layer_norm_backward(grad, input, normalized_shape, mean, rstd,
 							 weight, tensor_none, 2, &none[0], &dweight,
 							 &none[1]) < 0 ?
 			       NULL :
 			       dweight;
-	return tensor_mul(as_dtype(grad, wide),
-			  normalized(as_dtype(input, wide),
-				     last_dims(dims, input, normalized_shape.len), eps, &scale));
+	return layer_dweight(grad, input, normalized_shape, (struct epsilon){ eps, NULL });
+}
+
+/* The arguments of a backward operator that are no inputs of its derivative. */
+struct layer_args {
+	tensor_ints shape;
+	tensor *rstd;
+};
+
+/* native_layer_norm_backward of grad_out, input and weight. */
+static int layer_composed(tensor *const *in, tensor **out, const void *ctx)
+{
+	const struct layer_args *a = ctx;
+	const struct epsilon eps = { 0, a->rstd };
+	int64_t dims[TENSOR_MAX_DIMS], n = in[1]->ndim - a->shape.len;
+
+	for (int64_t i = 0; i < n; i++)
+		dims[i] = i;
+	out[0] = layer_dx(in[0], in[1], a->shape, in[2], eps);
+	out[1] = layer_dweight(in[0], in[1], a->shape, eps);
+	out[2] = in[0];
+	for (int i = 1; i < 3 && n; i++)
+		out[i] = tensor_sum_dim(out[i], (tensor_ints){ dims, n }, false);
+	return out[0] && out[1] && out[2] ? 0 : -1;
+}
+
+tensor *layer_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,
+				   tensor_ints normalized_shape, tensor *rstd, tensor *weight,
+				   int part)
+{
+	const struct layer_args args = { normalized_shape, rstd };
+
+	return formula_vjp(layer_composed, &args, TENSOR_LIST(grad_out, input, weight), grads, 3,
+			   part);
 }
 
 /* ---- group_norm ---- */
@@ -120,45 +180,95 @@ tensor *formula_sum_channels(tensor *grad)
 	return tensor_sum_dim(grad, (tensor_ints){ dims, n }, false);
 }
 
+/* The sizes of a group norm. */
+struct group_args {
+	int64_t n, c, inner, groups;
+	tensor *rstd;
+};
+
+#define GROUPED(a) TENSOR_INTS((a)->n, (a)->groups, (a)->c / (a)->groups, (a)->inner)
+
+static tensor *group_dx(tensor *grad, tensor *input, tensor *weight, const struct group_args *a,
+			struct epsilon eps)
+{
+	enum tensor_dtype wide = dtype_wide(input->dtype);
+	tensor *dx;
+
+	grad = tensor_reshape(as_dtype(grad, wide), GROUPED(a));
+	if (given(weight))
+		grad = tensor_mul(
+			grad, tensor_reshape(weight, TENSOR_INTS(a->groups, a->c / a->groups, 1)));
+	dx = centred_gradient(grad, tensor_reshape(as_dtype(input, wide), GROUPED(a)),
+			      TENSOR_INTS(2, 3), eps);
+	return as_dtype(tensor_reshape(dx, (tensor_ints){ input->sizes, input->ndim }),
+			input->dtype);
+}
+
+static tensor *group_dweight(tensor *grad, tensor *input, const struct group_args *a,
+			     struct epsilon eps)
+{
+	enum tensor_dtype wide = dtype_wide(input->dtype);
+	tensor *scale, *product;
+
+	product = tensor_mul(tensor_reshape(as_dtype(grad, wide), GROUPED(a)),
+			     normalized(tensor_reshape(as_dtype(input, wide), GROUPED(a)),
+					TENSOR_INTS(2, 3), eps, &scale));
+	return tensor_reshape(tensor_sum_dim(product, TENSOR_INTS(0, 3), false), TENSOR_INTS(a->c));
+}
+
 tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
 				  tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
 				  double eps)
 {
-	enum tensor_dtype wide = dtype_wide(input->dtype);
-	tensor_ints shape = TENSOR_INTS(N, group, C / group, HxW);
+	const struct group_args args = { N, C, HxW, group, NULL };
 	tensor *dx, *none[2];
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return tensor_native_group_norm_backward(grad, input, mean, rstd, weight, N, C, HxW,
 							 group, 1, &dx, &none[0], &none[1]) < 0 ?
 			       NULL :
 			       dx;
-	grad = tensor_reshape(as_dtype(grad, wide), shape);
-	if (given(weight))
-		grad = tensor_mul(grad, tensor_reshape(weight, TENSOR_INTS(group, C / group, 1)));
-	dx = centred_gradient(grad, tensor_reshape(as_dtype(input, wide), shape), TENSOR_INTS(2, 3),
-			      eps);
-	return as_dtype(tensor_reshape(dx, (tensor_ints){ input->sizes, input->ndim }),
-			input->dtype);
+	return group_dx(grad, input, weight, &args, (struct epsilon){ eps, NULL });
 }
 
 tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
 				   int64_t N, int64_t C, int64_t HxW, int64_t group, double eps)
 {
-	enum tensor_dtype wide = dtype_wide(input->dtype);
-	tensor_ints shape = TENSOR_INTS(N, group, C / group, HxW);
-	tensor *dweight, *none[2], *scale, *product;
+	const struct group_args args = { N, C, HxW, group, NULL };
+	tensor *dweight, *none[2];
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return tensor_native_group_norm_backward(grad, input, mean, rstd, tensor_none, N, C,
 							 HxW, group, 2, &none[0], &dweight,
 							 &none[1]) < 0 ?
 			       NULL :
 			       dweight;
-	product = tensor_mul(tensor_reshape(as_dtype(grad, wide), shape),
-			     normalized(tensor_reshape(as_dtype(input, wide), shape),
-					TENSOR_INTS(2, 3), eps, &scale));
-	return tensor_reshape(tensor_sum_dim(product, TENSOR_INTS(0, 3), false), TENSOR_INTS(C));
+	return group_dweight(grad, input, &args, (struct epsilon){ eps, NULL });
+}
+
+/* native_group_norm_backward of grad_out, input and weight. */
+static int group_composed(tensor *const *in, tensor **out, const void *ctx)
+{
+	const struct group_args *a = ctx;
+	const struct epsilon eps = { 0,
+				     tensor_reshape(a->rstd, TENSOR_INTS(a->n, a->groups, 1, 1)) };
+
+	if (!eps.rstd)
+		return -1;
+	out[0] = group_dx(in[0], in[1], in[2], a, eps);
+	out[1] = group_dweight(in[0], in[1], a, eps);
+	out[2] = formula_sum_channels(in[0]);
+	return out[0] && out[1] && out[2] ? 0 : -1;
+}
+
+tensor *group_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,
+				   tensor *rstd, tensor *weight, int64_t N, int64_t C, int64_t HxW,
+				   int64_t group, int part)
+{
+	const struct group_args args = { N, C, HxW, group, rstd };
+
+	return formula_vjp(group_composed, &args, TENSOR_LIST(grad_out, input, weight), grads, 3,
+			   part);
 }
 
 /* ---- batch_norm ---- */
@@ -203,7 +313,7 @@ tensor *batch_norm_input_backward(tensor *grad, tensor *input, tensor *weight, t
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 	tensor *dx, *g, *scale;
 
-	if (!recorded())
+	if (!formula_is_differentiated())
 		return batch_backward(grad, input, weight, running_mean, running_var, save_mean,
 				      save_invstd, training, eps, 1, &dx) < 0 ?
 			       NULL :
@@ -212,7 +322,8 @@ tensor *batch_norm_input_backward(tensor *grad, tensor *input, tensor *weight, t
 	if (given(weight))
 		g = tensor_mul(g, channels(weight));
 	if (training) {
-		dx = centred_gradient(g, three(as_dtype(input, wide)), TENSOR_INTS(0, 2), eps);
+		dx = centred_gradient(g, three(as_dtype(input, wide)), TENSOR_INTS(0, 2),
+				      (struct epsilon){ eps, NULL });
 	} else {
 		by_running(three(as_dtype(input, wide)), running_mean, running_var, eps, &scale);
 		dx = tensor_mul(g, scale);
@@ -228,15 +339,46 @@ tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 	tensor *dweight, *x, *scale;
 
-	if (!recorded())
+	if (!input->numel) /* the sum of nothing: the statistics are NaN */
+		return formula_zeros_for(grad, TENSOR_INTS(input->sizes[1]));
+	if (!formula_is_differentiated())
 		return batch_backward(grad, input, tensor_none, running_mean, running_var,
 				      save_mean, save_invstd, training, eps, 2, &dweight) < 0 ?
 			       NULL :
 			       dweight;
 	x = three(as_dtype(input, wide));
-	x = training ? normalized(x, TENSOR_INTS(0, 2), eps, &scale) :
+	x = training ? normalized(x, TENSOR_INTS(0, 2), (struct epsilon){ eps, NULL }, &scale) :
 		       by_running(x, running_mean, running_var, eps, &scale);
 	return tensor_sum_dim(tensor_mul(three(as_dtype(grad, wide)), x), TENSOR_INTS(0, 2), false);
+}
+
+struct batch_args {
+	tensor *mean, *var;
+	bool training;
+	double eps;
+};
+
+/* native_batch_norm_backward of grad_out, input and weight. */
+static int batch_composed(tensor *const *in, tensor **out, const void *ctx)
+{
+	const struct batch_args *a = ctx;
+
+	out[0] = batch_norm_input_backward(in[0], in[1], in[2], a->mean, a->var, tensor_none,
+					   tensor_none, a->training, a->eps);
+	out[1] = batch_norm_weight_backward(in[0], in[1], a->mean, a->var, tensor_none, tensor_none,
+					    a->training, a->eps);
+	out[2] = formula_sum_channels(in[0]);
+	return out[0] && out[1] && out[2] ? 0 : -1;
+}
+
+tensor *batch_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,
+				   tensor *weight, tensor *running_mean, tensor *running_var,
+				   bool training, double eps, int part)
+{
+	const struct batch_args args = { running_mean, running_var, training, eps };
+
+	return formula_vjp(batch_composed, &args, TENSOR_LIST(grad_out, input, weight), grads, 3,
+			   part);
 }
 
 /* ---- losses ---- */

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Formulas of pooling and sampling. */
+/* Formulas of pooling. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/factory.h"
 #include "family/index.h"
-#include "family/sample.h"
 #include "family/view.h"
 
 tensor *formula_shape_only(tensor *like, tensor_ints sizes)
@@ -34,20 +33,4 @@ tensor *max_pool_double_backward(tensor *grad, tensor *indices, int64_t n)
 	grad = tensor_gather(tensor_reshape(grad, (tensor_ints){ flat, planes + 1 }), planes,
 			     tensor_reshape(indices, (tensor_ints){ flat, planes + 1 }));
 	return tensor_view(grad, (tensor_ints){ indices->sizes, indices->ndim });
-}
-
-tensor *formula_grid_sampler_part(tensor *grad, tensor *input, tensor *grid, int64_t mode,
-				  int64_t padding, bool align_corners, int part)
-{
-	tensor *result[2];
-
-	if (tensor_grid_sampler_2d_backward(grad, input, grid, mode, padding, align_corners,
-					    1u << part, &result[0], &result[1]) < 0)
-		return NULL;
-	return result[part];
-}
-
-tensor *formula_no_second_derivative(const char *op)
-{
-	return tensor_fail_null(EOPNOTSUPP, "%s: has no second derivative", op);
 }

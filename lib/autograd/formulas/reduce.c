@@ -150,7 +150,7 @@ tensor *var_backward(tensor *grad, tensor *self, tensor_ints dim, tensor_scalar 
 		centred = dtype_is_complex(self->dtype) ? centred : tensor_abs(centred);
 	}
 	grad = formula_restore_dims(grad, sizes, dim, keepdim);
-	return tensor_mul(grad, tensor_mul_scalar(centred, formula_scalar(2 / rest)));
+	return tensor_mul(tensor_mul_scalar(grad, formula_scalar(2 / rest)), centred);
 }
 
 /* A standard deviation of 0 has gradient 0. */
@@ -248,8 +248,7 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 	/* x |x|^(p - 2) / norm^(p - 1) */
 	abs = tensor_where(tensor_eq_scalar(abs, formula_scalar(0)),
 			   tensor_ones_like(abs, TENSOR_OPTIONS(0)), abs);
-	factor = tensor_exp(
-		tensor_mul_scalar(tensor_log(tensor_div(abs, result)), formula_scalar(p - 1)));
+	factor = tensor_pow_scalar(tensor_div(abs, result), formula_scalar(p - 1));
 	factor = tensor_mul(sign, tensor_mul(factor, grad));
 	return tensor_where(tensor_eq_scalar(self, formula_scalar(0)), zero, factor);
 }

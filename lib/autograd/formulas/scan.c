@@ -2,6 +2,7 @@
 /* Formulas of scans, and of operators that choose by position: sort, topk and others. */
 #include "autograd/formulas/formulas.h"
 
+#include "family/binary.h"
 #include "family/compare.h"
 #include "family/factory.h"
 #include "family/cat.h"
@@ -63,8 +64,10 @@ tensor *logcumsumexp_backward(tensor *grad, tensor *self, tensor *result, int64_
 		return tensor_exp(tensor_add(sum[0], formula_conj(self)));
 	}
 	for (int i = 0; i < 2; i++) {
-		tensor *sign = i ? tensor_lt(grad, zero) : tensor_gt(grad, zero);
 		tensor *none = tensor_sub_scalar(zero, formula_scalar(__builtin_inf()));
+		/* A result of -infinity has only summands of 0, whose weights are 0 / 0. */
+		tensor *sign = tensor_logical_and(i ? tensor_lt(grad, zero) : tensor_gt(grad, zero),
+						  tensor_ne(result, none));
 		tensor *size = tensor_where(sign, i ? tensor_neg(grad) : grad,
 					    tensor_ones_like(grad, TENSOR_OPTIONS(0)));
 		tensor *log = tensor_where(sign, tensor_sub(tensor_log(size), result), none);

@@ -3,6 +3,7 @@
 #include "autograd/function/function.h"
 
 #include "autograd/graph/callback.h"
+#include "autograd/graph/dual.h"
 #include "autograd/graph/record.h"
 
 #include "core/scope.h"
@@ -39,6 +40,10 @@ static tensor *refuse_second(const struct function_node *from, tensor *grad, str
 	node_get(to.fn);
 	n->node.edges[0] = to;
 	t = tensor_new_detached(grad);
+	if (t && tangent_of(grad) && dual_set(t, grad->tangent) < 0) {
+		tensor_put(t);
+		t = NULL;
+	}
 	if (t)
 		node_result(&n->node, t);
 	else
@@ -74,7 +79,7 @@ static int check_gradients(const struct function_node *n, tensor *const *out)
 		if (!out[i] || out[i] == tensor_none || !n->node.edges[i].fn)
 			continue;
 		like = output_like(out[i]);
-		err = output_check(&like, LAYOUTS_ALL, out[i],
+		err = output_check(&like, LAYOUTS_ALL | accept_dual_gradients(), out[i],
 				   "backward of %s: gradient %u must be", n->f->name, i);
 	}
 	return err;

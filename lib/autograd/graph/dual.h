@@ -7,7 +7,7 @@
 #ifndef TENSOR_AUTOGRAD_DUAL_H
 #define TENSOR_AUTOGRAD_DUAL_H
 
-#include "core/tensor_impl.h"
+#include "autograd/graph/output.h"
 
 /* NULL for none; borrowed. */
 static inline tensor *tangent_of(const tensor *t)
@@ -20,6 +20,12 @@ int dual_set(tensor *t, tensor *tangent);
 /* The tangent of t, made of zeros if it has none; that of a view is a view of that of its base. NULL with the error
  * set. */
 tensor *dual_tangent(tensor *t);
+
+/* ALSO_DUAL for the gradients of a backward that propagates tangents. */
+static inline unsigned accept_dual_gradients(void)
+{
+	return thread()->modes.dual_gradients ? ALSO_DUAL : 0;
+}
 
 /* The thread's state while functions of autograd compute primals and tangents: the forward key is excluded. */
 struct forward_guard {

@@ -62,8 +62,10 @@ struct saved {
 		struct packed *packed; /* if is_packed */
 	};
 	uint32_t version;    /* of the storage of t when it was saved */
-	int32_t source : 31; /* edge number, SAVED_CONSTANT or SAVED_OUTPUT() */
+	int32_t source : 29; /* edge number, SAVED_CONSTANT or SAVED_OUTPUT() */
 	bool is_packed : 1;
+	bool is_dual : 1;	   /* has a tangent */
+	bool detached_tangent : 1; /* the tangent had a history, which is not saved */
 };
 
 struct node_type {

@@ -14,7 +14,8 @@ int output_check(const struct output *o, unsigned accept, const tensor *t, const
 
 	if (likely(output_same_shape(o, t) && t->dtype == o->dtype &&
 		   same_device(t->device, o->device) && accept & LAYOUT_BIT(t->layout) &&
-		   (!t->inference || accept & ALSO_INFERENCE) && !(t->keys & FORWARD_BIT)))
+		   (!t->inference || accept & ALSO_INFERENCE) &&
+		   (!(t->keys & FORWARD_BIT) || accept & ALSO_DUAL)))
 		return 0;
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);

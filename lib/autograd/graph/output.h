@@ -35,11 +35,12 @@ static inline bool output_same_shape(const struct output *o, const tensor *t)
 #define LAYOUT_BIT(layout) (1u << (layout))
 #define LAYOUTS_ALL	   (LAYOUT_BIT(TENSOR_LAYOUT_COUNT) - 1)
 #define ALSO_INFERENCE	   LAYOUT_BIT(TENSOR_LAYOUT_COUNT)
+#define ALSO_DUAL	   LAYOUT_BIT(TENSOR_LAYOUT_COUNT + 1)
 
 /*
- * Checks a tensor of the program that takes the place of one like o: same shape, dtype and device, no tangent, and a
- * layout of `accept`, LAYOUT_BIT()s; not made in inference mode, unless that has ALSO_INFERENCE. The text names it:
- * "set_grad: the gradient must be". 0, or -EINVAL.
+ * Checks a tensor of the program that takes the place of one like o: same shape, dtype and device, and a layout of
+ * `accept`, LAYOUT_BIT()s; not made in inference mode, unless that has ALSO_INFERENCE, and no tangent, unless it has
+ * ALSO_DUAL. The text names it: "set_grad: the gradient must be". 0, or -EINVAL.
  */
 int output_check(const struct output *o, unsigned accept, const tensor *t, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -90,5 +90,6 @@ void packed_free(struct packed *p)
 		p->hooks->fn.discard(p->data, p->hooks->fn.ctx);
 	pack_hooks_put(p->hooks);
 	tensor_put(p->kept);
+	tensor_put(p->tangent);
 	free(p);
 }

@@ -22,6 +22,7 @@ struct packed {
 	struct pack_hooks *hooks; /* owned */
 	void *data;		  /* what pack returned */
 	tensor *kept;		  /* of the same memory, if pack kept it: has its version; owned */
+	tensor *tangent;	  /* of the saved tensor, or NULL; owned */
 	uint32_t version;
 	struct output like; /* the saved tensor; its sizes are below */
 	int64_t sizes[];

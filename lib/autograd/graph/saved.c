@@ -7,18 +7,83 @@
  */
 #include "autograd/graph/saved.h"
 
+#include "autograd/graph/dual.h"
 #include "autograd/graph/meta.h"
 
 #include "family/copy.h"
 
 #include <stdlib.h>
 
-static int set_plain(struct saved *s, tensor *detached, int source)
+/* ---- tangents ---- */
+
+/* In forward mode a saved input has the tangent that it had in the call; that of an output is not known yet. */
+static bool has_tangent(const tensor *t, int source)
+{
+	return unlikely(t->keys & FORWARD_BIT) && source > SAVED_OUTPUT(0);
+}
+
+static int set_tangent(struct saved *s, tensor *tangent)
+{
+	if (s->is_packed)
+		s->packed->tangent = tensor_get(tangent);
+	else if (dual_set(s->t, tangent) < 0)
+		return -1;
+	s->is_dual = true;
+	return 0;
+}
+
+/* The history of the tangent may lead to the node itself, which would be a cycle. */
+static int set_tangent_detached(struct saved *s, tensor *tangent)
+{
+	tensor *plain = tensor_new_detached(tangent);
+	int err = plain ? set_tangent(s, plain) : -1;
+
+	tensor_put(plain);
+	s->detached_tangent = needs_grad(tangent);
+	return err;
+}
+
+int node_save_tangent(tensor_node *n, unsigned k, tensor *tangent)
+{
+	for (unsigned i = 0; i < n->nsaved; i++) {
+		struct saved *s = &n->saved[i];
+
+		if (s->source == SAVED_OUTPUT((int)k) && s->t && !s->is_dual &&
+		    set_tangent_detached(s, tangent) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The tensor `saved` of a slot, or one on the same memory with or without a tangent; borrowed from the node or in the
+ * open scope. NULL with the error set. */
+static tensor *with_tangent(const tensor_node *n, const struct saved *s, tensor *saved)
+{
+	struct tensor_thread *th = thread();
+	tensor *tangent = s->is_packed ? s->packed->tangent : s->t->tangent, *t;
+
+	if (!th->modes.dual_gradients)
+		return s->is_packed ? saved : scope_own(th, tensor_new_detached(saved));
+	if (s->detached_tangent && th->modes.grad_enabled)
+		return tensor_fail_null(
+			EOPNOTSUPP,
+			"backward of %s: a backward that propagates tangents cannot be recorded here, "
+			"because the history of the tangent of a saved tensor was not kept",
+			n->type->op);
+	if (!s->is_packed)
+		return saved;
+	t = scope_own(th, tensor_new_detached(saved));
+	return t && dual_set(t, tangent) == 0 ? t : NULL;
+}
+
+/* ---- saving ---- */
+
+static int set_plain(struct saved *s, tensor *detached, tensor *of, int source)
 {
 	if (unlikely(!detached))
 		return -1;
-	*s = (struct saved){ { detached }, tensor_version(detached), source, false };
-	return 0;
+	*s = (struct saved){ { detached }, tensor_version(detached), source, false, false, false };
+	return has_tangent(of, source) ? set_tangent(s, of->tangent) : 0;
 }
 
 static int set_packed(struct saved *s, struct pack_hooks *hooks, tensor *t, int source)
@@ -27,8 +92,8 @@ static int set_packed(struct saved *s, struct pack_hooks *hooks, tensor *t, int 
 
 	if (!p)
 		return -1;
-	*s = (struct saved){ { .packed = p }, 0, source, true };
-	return 0;
+	*s = (struct saved){ { .packed = p }, 0, source, true, false, false };
+	return has_tangent(t, source) ? set_tangent(s, t->tangent) : 0;
 }
 
 int saved_set(struct saved *s, tensor *t, int source)
@@ -37,7 +102,7 @@ int saved_set(struct saved *s, tensor *t, int source)
 
 	if (unlikely(hooks) && hooks->fn.pack)
 		return set_packed(s, hooks, t, source);
-	return set_plain(s, tensor_new_detached(t), source);
+	return set_plain(s, tensor_new_detached(t), t, source);
 }
 
 int node_save(tensor_node *n, int slot, tensor *t, int source)
@@ -52,8 +117,19 @@ int node_save(tensor_node *n, int slot, tensor *t, int source)
 			n->type->op);
 	/* The history of an in-place result of a view is found by its place in the base. */
 	if (source <= SAVED_OUTPUT(0) && unlikely(t->base))
-		return set_plain(&n->saved[slot], tensor_new_detached(t), source);
+		return set_plain(&n->saved[slot], tensor_new_detached(t), t, source);
 	return saved_set(&n->saved[slot], t, source);
+}
+
+/* The call changes the tangent as well. */
+static int save_tangent_copy(struct saved *s, tensor *tangent)
+{
+	tensor *copy = call_clone(tangent, TENSOR_PRESERVE_FORMAT);
+	int err = copy ? set_tangent_detached(s, copy) : -1;
+
+	tensor_put(copy);
+	s->detached_tangent = needs_grad(tangent);
+	return err;
 }
 
 int node_save_copy(tensor_node *n, int slot, tensor *t, int source)
@@ -62,11 +138,14 @@ int node_save_copy(tensor_node *n, int slot, tensor *t, int source)
 	tensor *copy = call_clone(t, TENSOR_PRESERVE_FORMAT);
 	int err;
 
-	if (likely(!hooks) || !hooks->fn.pack || !copy)
-		return set_plain(&n->saved[slot], copy, source);
-	err = set_packed(&n->saved[slot], hooks, copy, source);
-	tensor_put(copy);
-	return err;
+	if (likely(!hooks) || !hooks->fn.pack || !copy) {
+		err = copy ? set_plain(&n->saved[slot], copy, copy, source) : -1;
+	} else {
+		err = set_packed(&n->saved[slot], hooks, copy, source);
+		tensor_put(copy);
+	}
+	return !err && has_tangent(t, source) ? save_tangent_copy(&n->saved[slot], t->tangent) :
+						err;
 }
 
 const char *node_saved_name(const tensor_node *n, int slot)
@@ -91,13 +170,16 @@ static tensor *with_history(tensor_node *n, const struct saved *s, tensor *saved
 	else if (s->source != SAVED_CONSTANT && n->within)
 		return n->within->type->output_with_history(n->within, saved);
 	t = tensor_new_detached(saved);
+	if (t && unlikely(saved->keys & FORWARD_BIT) && dual_set(t, saved->tangent) < 0)
+		goto failed;
 	if (!t || s->source == SAVED_CONSTANT || !e.fn || !differentiable(t))
 		return t;
-	if (!meta_new_output(t, e.fn, e.nr)) {
-		tensor_put(t);
-		return NULL;
-	}
+	if (!meta_new_output(t, e.fn, e.nr))
+		goto failed;
 	return t;
+failed:
+	tensor_put(t);
+	return NULL;
 }
 
 tensor *node_unpack(tensor_node *n, int slot)
@@ -108,6 +190,8 @@ tensor *node_unpack(tensor_node *n, int slot)
 
 	if (unlikely(s->is_packed)) {
 		t = packed_unpack(s->packed, n->type->op);
+		if (t && unlikely(s->is_dual))
+			t = with_tangent(n, s, t);
 		return t && th->modes.grad_enabled ? scope_own(th, with_history(n, s, t)) : t;
 	}
 	if (unlikely(!s->t)) {
@@ -125,9 +209,15 @@ tensor *node_unpack(tensor_node *n, int slot)
 					"changed in place: expected version %u, found %u",
 					n->type->op, n->type->name, node_saved_name(n, slot),
 					SHAPE_STR(s->t), s->version, tensor_version(s->t));
+	t = s->t;
+	if (unlikely(s->is_dual)) {
+		t = with_tangent(n, s, t);
+		if (!t)
+			return NULL;
+	}
 	if (unlikely(th->modes.grad_enabled))
-		return scope_own(th, with_history(n, s, s->t));
-	return s->t;
+		return scope_own(th, with_history(n, s, t));
+	return t;
 }
 
 int node_save_list(tensor_node *n, int first, tensor_list list, int source)
@@ -177,7 +267,7 @@ void node_release(tensor_node *n)
 
 		/* tensor_node_saved() reads it without the lock. */
 		__atomic_store_n(&n->saved[i].t, NULL, __ATOMIC_RELAXED);
-		n->saved[i].is_packed = false;
+		n->saved[i].is_packed = n->saved[i].is_dual = false;
 		saved_drop(&s);
 	}
 	if (n->type->release)

@@ -108,7 +108,7 @@ tensor *view_view_as_complex(tensor *self)
 	int n = self->ndim - 1;
 
 	if ((self->dtype != TENSOR_F32 && self->dtype != TENSOR_F64) || n < 0 ||
-	    self->sizes[n] != 2 || self->strides[n] != 1)
+	    self->sizes[n] != 2 || (self->strides[n] != 1 && self->numel))
 		return tensor_fail_null(EINVAL,
 					"view_as_complex: f32 or f64 with a last dimension "
 					"of size 2 and stride 1, got %s %s",

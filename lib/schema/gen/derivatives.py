@@ -55,7 +55,7 @@ WORD = re.compile(r'(?<![\w.>])[A-Za-z_]\w*\b(?!\s*\()')
 
 CALLS = ('composite', 'each', 'alias')  # differentiated through the operators that they call
 LISTS = ('Tensor[]', 'Tensor?[]')
-REFUSALS = ('formula_not_again(', 'formula_no_derivative(', 'formula_no_second_derivative(')
+REFUSALS = ('formula_not_again(', 'formula_no_derivative(')
 
 
 def fail(entry, text, field=None):

@@ -56,6 +56,55 @@ static tensor *layer_norm_backward(tensor *bias)
 	return tensor_mul(gx, tensor_sum(bias));
 }
 
+/* The backward operators called by name, with the statistics of x. */
+static tensor *sum_of_three(tensor *const *g)
+{
+	return tensor_add(tensor_sum(tensor_exp(g[0])),
+			  tensor_sum(tensor_mul(tensor_exp(g[1]), tensor_exp(g[2]))));
+}
+
+static tensor *layer_by_name(tensor *grad, tensor *x, tensor *w)
+{
+	const tensor_ints shape = TENSOR_INTS(tensor_sizes(x)[tensor_dim(x) - 1]);
+	tensor *y, *mean, *rstd, *g[3];
+
+	if (tensor_native_layer_norm(x, shape, w, tensor_none, 1e-3, &y, &mean, &rstd) < 0 ||
+	    tensor_native_layer_norm_backward(grad, x, shape, tensor_detach(mean),
+					      tensor_detach(rstd), w, tensor_none, 7, &g[0], &g[1],
+					      &g[2]) < 0)
+		return NULL;
+	return sum_of_three(g);
+}
+
+static tensor *group_by_name(tensor *grad, tensor *x, tensor *w)
+{
+	tensor *y, *mean, *rstd, *g[3];
+
+	if (tensor_native_group_norm(x, w, tensor_none, 2, 4, 2, 2, 1e-3, &y, &mean, &rstd) < 0 ||
+	    tensor_native_group_norm_backward(grad, x, tensor_detach(mean), tensor_detach(rstd), w,
+					      2, 4, 2, 2, 7, &g[0], &g[1], &g[2]) < 0)
+		return NULL;
+	return sum_of_three(g);
+}
+
+static tensor *batch_by_name(tensor *grad, tensor *x, tensor *w, bool training)
+{
+	tensor *rm = tensor_full(TENSOR_INTS(3), S(0.5), F64),
+	       *rv = tensor_full(TENSOR_INTS(3), S(2.0), F64), *y, *mean, *invstd, *g[3];
+
+	if (tensor_native_batch_norm(x, w, tensor_none, tensor_clone(rm), tensor_clone(rv),
+				     training, 0.1, 1e-3, &y, &mean, &invstd) < 0 ||
+	    tensor_native_batch_norm_backward(grad, x, w, rm, rv, tensor_detach(mean),
+					      tensor_detach(invstd), training, 1e-3, 7, &g[0],
+					      &g[1], &g[2]) < 0)
+		return NULL;
+	return sum_of_three(g);
+}
+
+CASE(fn_layer_by_name, layer_by_name(a, b, c))
+CASE(fn_group_by_name, group_by_name(a, b, c))
+CASE(fn_batch_by_name, batch_by_name(a, b, c, true))
+CASE(fn_batch_by_name_eval, batch_by_name(a, b, c, false))
 CASE(fn_layer_backward, layer_norm_backward(a))
 CASE(fn_no_stats, batch_norm_legit(a, b, c, 0))
 CASE(fn_no_training, batch_norm_legit(a, b, c, 2))
@@ -89,6 +138,10 @@ static const struct formula formulas[] = {
 	ROW(rms, 2, IN(1, 0, 2, 3), IN(1, 0, 3)),
 	ROW(group, 3, IN(1, 0, 2, 4, 2), IN(1, 0, 4), IN(1, 0, 4)),
 	ROW(group_plain, 1, IN_T(1, 0, 2, 4, 2)),
+	ROW(layer_by_name, 3, IN(1, 0, 2, 3), IN_T(1, 0, 2, 3), IN(1, 0, 3)),
+	ROW(group_by_name, 3, IN(1, 0, 2, 4, 2), IN(1, 0, 2, 4, 2), IN(1, 0, 4)),
+	ROW(batch_by_name, 3, IN(1, 0, 4, 3), IN(1, 0, 4, 3), IN(1, 0, 3)),
+	ROW(batch_by_name_eval, 3, IN(1, 0, 2, 3, 2), IN_T(1, 0, 2, 3, 2), IN(1, 0, 3)),
 };
 
 FORMULA_TESTS

@@ -87,12 +87,12 @@ static tensor *value_part(tensor *a, bool values, bool vectors)
 {
 	tensor *w, *v, *sum = NULL;
 
-	if (tensor_linalg_eigh(tensor_add(a, tensor_transpose(a, -1, -2)), "L", &w, &v) < 0)
+	if (tensor_linalg_eigh(tensor_add(a, tensor_adjoint(a)), "L", &w, &v) < 0)
 		return NULL;
 	if (values)
 		sum = tensor_mul(w, w);
 	if (vectors) {
-		v = tensor_mul(v, v);
+		v = tensor_real(tensor_mul(v, tensor_conj_physical(v)));
 		sum = sum ? tensor_add(tensor_unsqueeze(sum, -1), v) : v;
 	}
 	return sum;
@@ -101,7 +101,7 @@ static tensor *value_part(tensor *a, bool values, bool vectors)
 CASE(fn_values, value_part(a, true, false))
 CASE(fn_vectors, value_part(a, false, true))
 CASE(fn_both, value_part(a, true, true))
-CASE(fn_eigvalsh, tensor_linalg_eigvalsh(tensor_add(a, tensor_transpose(a, -1, -2)), "L"))
+CASE(fn_eigvalsh, tensor_linalg_eigvalsh(tensor_add(a, tensor_adjoint(a)), "L"))
 
 static const struct formula formulas[] = {
 	ROW(values, 1, IN(1, 0, 3, 3)),

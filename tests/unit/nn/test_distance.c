@@ -65,6 +65,9 @@ CASE(fn_most, tensor_cdist(a, b, INFINITY, TENSOR_NONE))
 CASE(fn_pairs, tensor_pdist(a, 2))
 CASE(fn_pairs_odd, tensor_pdist(a, 1.5))
 CASE(fn_pairwise, tensor_pairwise_distance(a, b, 2, 1e-6, false))
+CASE(fn_cdist_by_name, tensor_exp(tensor_cdist_backward(a, b, c, 2, d)))
+CASE(fn_cdist_by_name_odd, tensor_exp(tensor_cdist_backward(a, b, c, 1.5, d)))
+CASE(fn_pdist_by_name, tensor_exp(tensor_pdist_backward(a, b, 2, c)))
 CASE(fn_cosine, tensor_cosine_similarity(a, b, 1, 1e-8))
 
 static const struct formula formulas[] = {
@@ -75,18 +78,14 @@ static const struct formula formulas[] = {
 	ROW(pairs, 1, IN(1, 0, 4, 3)),
 	ROW(pairs_odd, 1, IN_T(1, 0, 4, 3)),
 	ROW(pairwise, 2, IN(1, 0, 2, 3), IN(1, 0.1, 2, 3)),
+	ROW(cdist_by_name, 4, IN(1, 0, 2, 3), IN(1, 0, 2, 3), IN(1, 0.1, 3, 3), IN(0.3, 1, 2, 3)),
+	ROW(cdist_by_name_odd, 4, IN(1, 0, 2, 3), IN(1, 0, 2, 3), IN(1, 0.1, 3, 3),
+	    IN(0.3, 1, 2, 3)),
+	ROW(pdist_by_name, 3, IN(1, 0, 6), IN_T(1, 0, 4, 3), IN(0.3, 1, 6)),
 	ROW(cosine, 2, IN(1, 0, 2, 3), IN(1, 0.1, 2, 3)),
 };
 
-static void every_formula_agrees_with_differences(void **state)
-{
-	check_all(formulas, ARRAY_SIZE(formulas), gradcheck);
-}
-
-static void every_formula_can_be_differentiated_again(void **state)
-{
-	check_all(formulas, ARRAY_SIZE(formulas), gradgradcheck);
-}
+FORMULA_TESTS
 
 /* Equal rows: their distance is 0, and its derivatives are finite. */
 static void second_derivative_of_a_distance_of_zero_is_finite(void **state)
@@ -112,8 +111,7 @@ int main(void)
 		cmocka_unit_test(distances_of_every_order_equal_known_values),
 		cmocka_unit_test(batches_broadcast),
 		cmocka_unit_test(invalid_arguments_are_refused),
-		cmocka_unit_test(every_formula_agrees_with_differences),
-		cmocka_unit_test(every_formula_can_be_differentiated_again),
+		FORMULA_TEST_LIST,
 		cmocka_unit_test(second_derivative_of_a_distance_of_zero_is_finite),
 	};
 

@@ -136,6 +136,25 @@ CASE(fn_trilinear,
 CASE(fn_im2col, tensor_exp(tensor_im2col(a, TWO, ONE, ONE, TWO)))
 CASE(fn_col2im, tensor_exp(tensor_col2im(a, TENSOR_INTS(3, 3), TWO, ONE, ZERO, ONE)))
 
+static tensor *grid_by_name(tensor *grad, tensor *input, tensor *grid, int64_t mode)
+{
+	tensor *g[2];
+
+	if (tensor_grid_sampler_2d_backward(grad, input, grid, mode, 0, false, 3, &g[0], &g[1]) < 0)
+		return NULL;
+	return tensor_add(tensor_sum(tensor_exp(g[0])), tensor_sum(tensor_exp(g[1])));
+}
+
+CASE(fn_grid_bilinear, tensor_grid_sampler_2d(a, b, 0, 0, false))
+CASE(fn_grid_border, tensor_grid_sampler_2d(a, b, 0, 1, true))
+CASE(fn_grid_reflection, tensor_grid_sampler_2d(a, b, 0, 2, true))
+CASE(fn_grid_nearest, tensor_exp(tensor_grid_sampler_2d(a, b, 1, 2, false)))
+CASE(fn_grid_bicubic, tensor_grid_sampler_2d(a, b, 2, 2, false))
+CASE(fn_grid_bicubic_zeros, tensor_grid_sampler_2d(a, b, 2, 0, true))
+CASE(fn_grid_bicubic_border, tensor_grid_sampler_2d(a, b, 2, 1, false))
+CASE(fn_grid_by_name, grid_by_name(a, b, c, 0))
+CASE(fn_grid_by_name_bicubic, grid_by_name(a, b, c, 2))
+
 static const struct formula formulas[] = {
 	ROW(nearest, 1, IN(1, 0, 1, 2, 2, 3)),
 	ROW(nearest_exact, 1, IN(1, 0, 1, 2, 3)),
@@ -149,29 +168,58 @@ static const struct formula formulas[] = {
 	ROW(trilinear, 1, IN(1, 0, 12)),
 	ROW(im2col, 1, IN(1, 0, 2, 3, 4)),
 	ROW(col2im, 1, IN(1, 0, 1, 4, 4)),
+	ROW(grid_bilinear, 2, IN(1, 0, 1, 2, 3, 4), IN(0.9, 0.03, 1, 2, 3, 2)),
+	ROW(grid_border, 2, IN_T(1, 0, 1, 2, 3, 4), IN(1.4, 0.03, 1, 2, 3, 2)),
+	ROW(grid_reflection, 2, IN(1, 0, 1, 2, 3, 4), IN_T(1.4, 0.03, 1, 2, 3, 2)),
+	ROW(grid_nearest, 2, IN(1, 0, 1, 2, 3, 4), IN(0.9, 0.03, 1, 2, 3, 2)),
+	ROW(grid_bicubic, 2, IN(1, 0, 1, 2, 3, 4), IN(0.9, 0.03, 1, 2, 3, 2)),
+	ROW(grid_bicubic_zeros, 2, IN(1, 0, 1, 2, 3, 4), IN(0.9, 0.03, 1, 2, 3, 2)),
+	ROW(grid_bicubic_border, 2, IN(1, 0, 2, 1, 3, 4), IN(1.3, 0.03, 2, 1, 3, 2)),
+	ROW(grid_by_name, 3, IN(1, 0, 1, 2, 2, 3), IN(1, 0, 1, 2, 3, 4), IN(0.9, 0.03, 1, 2, 3, 2)),
+	ROW(grid_by_name_bicubic, 3, IN(0.3, 0, 1, 2, 2, 3), IN(0.4, 0, 1, 2, 3, 4),
+	    IN(0.6, 0.03, 1, 2, 3, 2)),
 };
 
 FORMULA_TESTS
 
-CASE(fn_grid_bilinear, tensor_grid_sampler_2d(a, b, 0, 0, false))
-CASE(fn_grid_border, tensor_grid_sampler_2d(a, b, 0, 1, true))
-CASE(fn_grid_bicubic, tensor_grid_sampler_2d(a, b, 2, 2, false))
-
-static const struct formula grids[] = {
-	ROW(grid_bilinear, 2, IN(1, 0, 1, 2, 3, 4), IN(0.9, 0.03, 1, 2, 3, 2)),
-	ROW(grid_border, 2, IN(1, 0, 1, 2, 3, 4), IN(1.4, 0.03, 1, 2, 3, 2)),
-	ROW(grid_bicubic, 2, IN(1, 0, 1, 2, 3, 4), IN(0.9, 0.03, 1, 2, 3, 2)),
-};
-
-static void grids_have_a_first_derivative_only(void **state)
+/*
+ * x = (torch.arange(6, dtype=torch.float64) / 5).view(1, 1, 2, 3).requires_grad_()
+ * grid = torch.tensor([[[[0.1, -0.3], [0.5, 0.4]]]], dtype=torch.float64).requires_grad_()
+ * y = torch.ops.aten.grid_sampler_2d(x, grid, mode, padding, False)
+ * g = torch.autograd.grad(y.sin().sum(), (x, grid), create_graph=True)
+ * print(torch.autograd.grad(sum(t.exp().sum() for t in g), (x, grid)))
+ */
+static void grid_second(int64_t mode, int64_t padding, tensor **second)
 {
-	check_all(grids, ARRAY_SIZE(grids), gradcheck);
-	tensor_scope {
-		tensor *in[] = { make_input(&grids[0], 0), make_input(&grids[0], 1) };
+	const double at[] = { 0.1, -0.3, 0.5, 0.4 };
+	tensor *x = ok(tensor_div_scalar(ok(tensor_arange(S(6), F64)), S(5))), *grid, *g[2], *y;
 
-		assert_fails(tensor_gradgradcheck(fn_grid_bilinear, NULL, TENSOR_LIST(in[0], in[1]),
-						  EPS, 1e-6, 1e-6),
-			     EOPNOTSUPP, "no second derivative");
+	x = ok(tensor_clone(ok(tensor_view(x, TENSOR_INTS(1, 1, 2, 3)))));
+	grid = ok(tensor_from_data(at, TENSOR_INTS(1, 1, 2, 2), F64));
+	assert_done(tensor_set_requires_grad(x, true));
+	assert_done(tensor_set_requires_grad(grid, true));
+	y = ok(tensor_grid_sampler_2d(x, grid, mode, padding, false));
+	assert_done(tensor_backward_ex(TENSOR_LIST(ok(tensor_sum(tensor_sin(y)))), NULL,
+				       TENSOR_LIST(x, grid), g, TENSOR_CREATE_GRAPH));
+	y = ok(tensor_add(tensor_sum(tensor_exp(g[0])), tensor_sum(tensor_exp(g[1]))));
+	assert_done(tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x, grid), second, 0));
+}
+
+static void second_derivatives_of_grid_sample_are_pytorchs(void **state)
+{
+	tensor_scope {
+		tensor *g[2];
+
+		grid_second(0, 0, g);
+		assert_values(g[0], 1e-11, 0, -4.03498040303, 0.381550759565, 0, -0.431641270081,
+			      0.866349612756);
+		assert_values(g[1], 1e-11, -1.11082400175, -1.05472335992, -0.521401486215,
+			      -1.17880995924);
+		grid_second(2, 2, g);
+		assert_values(g[0], 1e-11, -0.320423335375, -3.84442774333, 0.622026940683,
+			      0.0268939368552, -0.384341145686, 0.674404940153);
+		assert_values(g[1], 1e-11, -1.74482063413, -0.464557276465, -0.581671495433,
+			      -1.606218324);
 	}
 }
 
@@ -184,7 +232,7 @@ int main(void)
 		cmocka_unit_test(grid_sample_gives_known_values),
 		cmocka_unit_test(errors_name_the_argument),
 		FORMULA_TEST_LIST,
-		cmocka_unit_test(grids_have_a_first_derivative_only),
+		cmocka_unit_test(second_derivatives_of_grid_sample_are_pytorchs),
 	};
 
 	return cmocka_run_group_tests_name("upsample", tests, NULL, NULL);
