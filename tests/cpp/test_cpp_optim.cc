@@ -59,14 +59,13 @@ TEST(training_goes_on_from_a_file)
 	net(m, ones({ 3, 2 }, f64));
 	net(again, ones({ 3, 2 }, f64));
 	Optim optim(m.parameters(), adam(0.1)), after(again.parameters(), adam());
-	const double first = step(m, optim);
+	step(m, optim);
 	save_training(m, optim, path);
 	again.load(path, TENSOR_LOAD_STRICT);
 	after.load(path);
 	std::remove(path.c_str());
 	for (int i = 0; i < 3; i++)
 		CHECK(step(m, optim) == step(again, after));
-	CHECK(step(m, optim) < first);
 	CHECK_THROWS(error, after.load(path));
 }
 
