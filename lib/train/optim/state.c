@@ -263,13 +263,16 @@ static int share_state(const struct optim_group *g, struct optim_param *p)
 
 TENSOR_EXPORT int tensor_optim_share_memory(tensor_optim *o)
 {
+	struct thread_modes before;
 	int err = 0;
 
 	if (optim_absent("optim_share_memory", o))
 		return -EINVAL;
 	o->cursor.valid = false;
+	before = thread_enter_plain();
 	for (int k = 0; k < o->ngroups; k++)
 		for (int64_t i = 0; i < o->groups[k].n && !err; i++)
 			err = share_state(&o->groups[k], &o->groups[k].params[i]);
+	thread()->modes = before;
 	return err;
 }

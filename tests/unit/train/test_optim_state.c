@@ -188,12 +188,13 @@ static void state_of_inference_mode_can_be_used_outside(void **state)
 
 	tensor_scope {
 		tensor *p[PARAMS];
-		tensor_optim *o, *loaded;
+		tensor_optim *o, *loaded, *shared;
 		tensor_ema *e = NULL;
 
 		make_params(p, TENSOR_F32);
 		o = optimizer(p, TENSOR_ADAM());
 		loaded = optimizer(p, TENSOR_ADAM());
+		shared = optimizer(p, TENSOR_ADAM());
 		for (int i = 0; i < PARAMS; i++)
 			assert_done(tensor_set_grad(p[i], tensor_detach(p[i])));
 		tensor_inference_mode
@@ -201,15 +202,18 @@ static void state_of_inference_mode_can_be_used_outside(void **state)
 			assert_done(tensor_optim_step(o));
 			assert_done(tensor_optim_save(o, path));
 			assert_done(tensor_optim_load(loaded, path));
+			assert_done(tensor_optim_share_memory(shared));
 			e = tensor_ema_new((tensor_list){ p, PARAMS }, 0.5);
 		}
 		assert_done(tensor_optim_step(o));
 		assert_done(tensor_optim_step(loaded));
+		assert_done(tensor_optim_step(shared));
 		assert_done(tensor_ema_update(e));
 		assert_done(tensor_ema_swap(e));
 		tensor_ema_free(e);
 		tensor_optim_free(o);
 		tensor_optim_free(loaded);
+		tensor_optim_free(shared);
 	}
 }
 
