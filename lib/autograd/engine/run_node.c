@@ -152,6 +152,7 @@ static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t
 	struct tensor_thread *th = thread();
 	struct autograd_thread *at = th->autograd;
 	const struct running here = { n, at->running };
+	const bool owned = at->grads_owned;
 	uint32_t mark = th->scope_n;
 	bool locked = !n->type->unlocked;
 	int err;
@@ -165,7 +166,10 @@ static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t
 		node_lock_take(&n->lock);
 		at->running = &here;
 	}
+	/* Hooks after the node get the gradients that it received. */
+	at->grads_owned = !k->call->record && !n->hooks;
 	err = run_formula(n, f, need);
+	at->grads_owned = owned;
 	if (err == 0 && !k->call->keep) {
 		if (unlikely(!locked)) {
 			node_lock_take(&n->lock);

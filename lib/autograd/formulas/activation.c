@@ -1,14 +1,49 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Formulas: second derivatives of activation functions. */
+/* Formulas of activation functions: derivatives that overwrite the gradient, second derivatives. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/activation.h"
 #include "family/binary.h"
 #include "family/compare.h"
+#include "family/loss.h"
 #include "family/pointwise.h"
+#include "family/softmax.h"
 #include "family/unary.h"
 
 #include <math.h>
+
+/* No other reference to t, its base or its memory exists. */
+static bool is_alone(const tensor *t)
+{
+	const tensor *base = t->base;
+
+	return atomic_load_explicit(&t->refs, memory_order_acquire) == REF_HOLDER &&
+	       (base ? atomic_load_explicit(&base->refs, memory_order_acquire) == REF_VIEW :
+		       t->owns_storage) &&
+	       atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1;
+}
+
+bool formula_may_overwrite(const tensor *grad)
+{
+	const struct autograd_thread *at = thread()->autograd;
+
+	return at && at->grads_owned && grad && !grad->ext && grad->contiguous &&
+	       !(grad->keys & (BATCHED_BIT | ~KEYS_BACKEND)) && is_alone(grad);
+}
+
+tensor *formula_softmax_backward(tensor *grad, tensor *result, int64_t dim)
+{
+	if (result && formula_may_overwrite(grad) && grad->dtype == result->dtype)
+		return tensor_softmax_backward_data_out(grad, grad, result, dim, result->dtype);
+	return tensor_softmax_backward(grad, result, dim);
+}
+
+tensor *formula_gelu_backward(tensor *grad, tensor *self, const char *approximate)
+{
+	if (self && formula_may_overwrite(grad) && grad->dtype == self->dtype)
+		return tensor_gelu_backward_opt_out(grad, grad, self, approximate);
+	return tensor_gelu_backward_opt(grad, self, approximate);
+}
 
 static tensor *product(tensor *grad, tensor *grad_output, tensor *slope)
 {

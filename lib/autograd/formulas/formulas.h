@@ -21,6 +21,15 @@ tensor_scalar formula_scalar(double v);
 /* k * grad; grad itself if k is 1. */
 tensor *formula_scale(tensor *grad, tensor_scalar k);
 
+/*
+ * True if a formula that reads grad once may compute its result in it: the gradient is not recorded, and nothing but
+ * the engine refers to its memory.
+ */
+bool formula_may_overwrite(const tensor *grad);
+/* The gradients of softmax and gelu, computed in grad where that is possible. */
+tensor *formula_softmax_backward(tensor *grad, tensor *result, int64_t dim);
+tensor *formula_gelu_backward(tensor *grad, tensor *self, const char *approximate);
+
 /* mat1^T grad. For a transposed mat2 (the weight of a linear layer) the gradient is transposed too,
  * so that the weight's gradient is contiguous and can be kept without a copy. */
 tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides);

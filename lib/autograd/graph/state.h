@@ -37,6 +37,7 @@ struct autograd_thread {
 		*paused;      /* the scopes from this one outwards do not count, see pack_pause() */
 	struct task *current; /* the innermost backward of the thread */
 	unsigned depth;	      /* backwards that run inside of each other on this stack */
+	bool grads_owned; /* the formula that runs may overwrite gradients that nothing else refers to */
 	tensor_device device; /* whose nodes the thread runs; type 0: none */
 	struct last_stream stream;
 	struct task *spare; /* arrays of a finished task, for the next backward */
