@@ -23,7 +23,7 @@
 
 int row_threads = 1;
 
-static const struct row *const tables[] = { tiny_rows,  train_rows, step_rows,
+static const struct row *const tables[] = { tiny_rows,	train_rows, step_rows,
 					    large_rows, share_rows, blocked_rows };
 
 /* ---- helpers of rows ---- */

@@ -250,7 +250,8 @@ TENSOR_EXPORT int64_t tensor_live_bytes(int64_t *peak)
 	int64_t now = (int64_t)atomic_load(&live_bytes);
 
 	if (!debug_memory || watched)
-		return tensor_fail(ENOTSUP, "live_bytes: bytes are counted with TENSOR_DEBUG=1 only");
+		return tensor_fail(ENOTSUP,
+				   "live_bytes: bytes are counted with TENSOR_DEBUG=1 only");
 	if (peak)
 		*peak = (int64_t)atomic_exchange(&peak_bytes, (size_t)now);
 	return now;

@@ -196,6 +196,12 @@ tensor *gradient_add(tensor *a, tensor *b, bool record)
 	tensor *sum;
 
 	record |= is_batched(a) || is_batched(b); /* one of them may not be batched */
+	if (!record && a->base)
+		a = without_base(a);
+	if (!a) {
+		tensor_put(b);
+		return NULL;
+	}
 	if (!record && !is_unshared(a) && is_unshared(b)) {
 		tensor *swap = a;
 

@@ -138,15 +138,16 @@ static tensor *weights_of(tensor *query, tensor *key, tensor *mask, bool is_caus
 	scores = is_causal && !mask ? NULL : masked_scores(query, key, mask, scale);
 	scores = scope_leave_with(&inner, scores);
 	scope_own(thread(), scores);
-	return scope_leave_with(&outer, mask && !is_causal ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) :
-							     tensor_softmax(scores, -1));
+	return scope_leave_with(&outer, mask && !is_causal ?
+						tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) :
+						tensor_softmax(scores, -1));
 }
 
 static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, double dropout_p,
 		      bool is_causal, double scale)
 {
-	tensor *weights =
-		scope_own(thread(), weights_of(query, key, mask, is_causal, scale_of(query, scale)));
+	tensor *weights = scope_own(thread(), weights_of(query, key, mask, is_causal,
+							 scale_of(query, scale)));
 
 	if (dropout_p > 0)
 		weights = tensor_dropout(weights, dropout_p, true);
@@ -164,8 +165,8 @@ tensor *composite_scaled_dot_product_attention(tensor *query, tensor *key, tenso
 	guard = tensor_scope_enter();
 	if (enable_gqa && group_heads(query, &key, &value) < 0)
 		return scope_leave_with(&guard, NULL);
-	return scope_leave_with(
-		&guard, attend(query, key, value, attn_mask, dropout_p, is_causal, scale));
+	return scope_leave_with(&guard,
+				attend(query, key, value, attn_mask, dropout_p, is_causal, scale));
 }
 
 /* ---- attention that also returns the logsumexp of the scores ---- */

@@ -20,12 +20,12 @@
 
 struct winograd {
 	const struct conv_winograd *c;
-	struct conv_gemm grid;		      /* the grid of tiles, for struct panel */
-	int points;			      /* products along an axis */
-	int64_t tiles, panels, width;	      /* width: tiles of a panel */
-	int64_t from, count;		      /* blocks of rows of this round */
-	int64_t pitch;			      /* between blocks of weights */
-	T *weight;			      /* transformed, by group, block of rows, product */
+	struct conv_gemm grid;	      /* the grid of tiles, for struct panel */
+	int points;		      /* products along an axis */
+	int64_t tiles, panels, width; /* width: tiles of a panel */
+	int64_t from, count;	      /* blocks of rows of this round */
+	int64_t pitch;		      /* between blocks of weights */
+	T *weight;		      /* transformed, by group, block of rows, product */
 	_Atomic bool failed, infinite;
 };
 
