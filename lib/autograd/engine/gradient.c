@@ -191,6 +191,15 @@ int gradient_accumulate(tensor_node *node, tensor *grad, bool record)
 	return err;
 }
 
+/* Whether b can be added to a in place: the sum has the layout of a. */
+static bool adds_in_place(const tensor *a, const tensor *b)
+{
+	if (!is_unshared(a))
+		return false;
+	return a->contiguous || (!a->ext && !b->ext && a->layout == TENSOR_STRIDED &&
+				 same_layout(b, a) && !tensor_overlaps_itself(a));
+}
+
 tensor *gradient_add(tensor *a, tensor *b, bool record)
 {
 	tensor *sum;
@@ -208,7 +217,7 @@ tensor *gradient_add(tensor *a, tensor *b, bool record)
 		a = b;
 		b = swap;
 	}
-	if (!record && is_unshared(a) && a->contiguous) {
+	if (!record && adds_in_place(a, b)) {
 		sum = call_add__Tensor(a, b, tensor_scalar_int(1));
 		if (!sum)
 			tensor_put(a);

@@ -28,6 +28,7 @@ bool formula_may_overwrite(const tensor *grad)
 	const struct autograd_thread *at = thread()->autograd;
 
 	return at && at->grads_owned && grad && !grad->ext && grad->contiguous &&
+	       grad->layout == TENSOR_STRIDED && grad->device.type == TENSOR_CPU &&
 	       !(grad->keys & (BATCHED_BIT | ~KEYS_BACKEND)) && is_alone(grad);
 }
 
