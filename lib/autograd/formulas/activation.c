@@ -12,26 +12,6 @@
 
 #include <math.h>
 
-/* No other reference to t, its base or its memory exists. */
-static bool is_alone(const tensor *t)
-{
-	const tensor *base = t->base;
-
-	return atomic_load_explicit(&t->refs, memory_order_acquire) == REF_HOLDER &&
-	       (base ? atomic_load_explicit(&base->refs, memory_order_acquire) == REF_VIEW :
-		       t->owns_storage) &&
-	       atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1;
-}
-
-bool formula_may_overwrite(const tensor *grad)
-{
-	const struct autograd_thread *at = thread()->autograd;
-
-	return at && at->grads_owned && grad && !grad->ext && grad->contiguous &&
-	       grad->layout == TENSOR_STRIDED && grad->device.type == TENSOR_CPU &&
-	       !(grad->keys & (BATCHED_BIT | ~KEYS_BACKEND)) && is_alone(grad);
-}
-
 tensor *formula_softmax_backward(tensor *grad, tensor *result, int64_t dim)
 {
 	if (result && formula_may_overwrite(grad) && grad->dtype == result->dtype)

@@ -30,9 +30,13 @@ bool formula_may_overwrite(const tensor *grad);
 tensor *formula_softmax_backward(tensor *grad, tensor *result, int64_t dim);
 tensor *formula_gelu_backward(tensor *grad, tensor *self, const char *approximate);
 
-/* mat1^T grad. For a transposed mat2 (the weight of a linear layer) the gradient is transposed too,
- * so that the weight's gradient is contiguous and can be kept without a copy. */
-tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides);
+/*
+ * alpha mat1^T grad. For a transposed mat2 (the weight of a linear layer) the gradient is transposed too, so that the
+ * weight's gradient is contiguous and can be kept without a copy. If earlier gradients of mat2, the argument of edge
+ * `edge`, were summed, the product is added to the sum, which is returned: a recurrent layer has one for each step.
+ */
+tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides, tensor_scalar alpha,
+			 unsigned edge);
 /* Complex conjugate; t itself if it is real. */
 tensor *formula_conj(tensor *t);
 tensor_scalar formula_conj_scalar(tensor_scalar s);

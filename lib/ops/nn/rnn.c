@@ -145,9 +145,12 @@ static struct rnn_weights weights_of(const struct rnn *r, int64_t k)
 {
 	tensor *const *p = r->params.data + k * r->per_layer;
 
-	return (struct rnn_weights){ p[0], p[1], r->biases ? p[2] : tensor_none,
+	return (struct rnn_weights){ p[0],
+				     p[1],
+				     r->biases ? p[2] : tensor_none,
 				     r->biases ? p[3] : tensor_none,
-				     r->projected ? p[r->per_layer - 1] : tensor_none, NULL };
+				     r->projected ? p[r->per_layer - 1] : tensor_none,
+				     NULL };
 }
 
 static struct rnn_state state_of(const struct rnn *r, int64_t k)

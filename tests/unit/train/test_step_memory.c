@@ -106,6 +106,37 @@ static void gradient_that_the_program_holds_is_not_taken(void **state)
 	}
 }
 
+/* Products of several steps are added to one sum; the sum of the recorded backward is made of separate tensors. */
+static tensor *steps(tensor *x, tensor *w)
+{
+	tensor *w_t = ok(tensor_t(w)), *y = x;
+
+	for (int i = 0; i < 5; i++)
+		y = ok(tensor_tanh(tensor_addmm(x, y, w_t)));
+	y = ok(tensor_add(y, tensor_mm(w_t, w_t))); /* both edges lead to one node */
+	return ok(tensor_add(tensor_sum(y), tensor_sum(tensor_add(w_t, w_t))));
+}
+
+static void products_are_added_to_the_sum_of_a_weight(void **state)
+{
+	(void)state;
+	tensor_scope {
+		tensor *w =
+			ok(tensor_view(tensor_sin(tensor_arange(S(64), F64)), TENSOR_INTS(8, 8)));
+		tensor *x =
+			ok(tensor_view(tensor_cos(tensor_arange(S(64), F64)), TENSOR_INTS(8, 8)));
+		tensor *g[2];
+
+		w = ok(tensor_mul_scalar(w, S(0.2)));
+		assert_done(tensor_set_requires_grad(w, true));
+		for (int k = 0; k < 2; k++)
+			assert_done(tensor_backward_ex(TENSOR_LIST(steps(x, w)), NULL,
+						       TENSOR_LIST(w), &g[k],
+						       k ? TENSOR_CREATE_GRAPH : 0));
+		assert_same(g[0], ok(tensor_detach(g[1])));
+	}
+}
+
 /* ---- gradients that are computed in place ---- */
 
 enum { ROWS = 256, COLUMNS = 512, BYTES = ROWS * COLUMNS * 4 };
@@ -352,6 +383,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(live_bytes_counts_exact_sizes_and_the_peak),
 		cmocka_unit_test(gradient_of_a_linear_weight_is_kept_without_a_copy),
 		cmocka_unit_test(gradient_that_the_program_holds_is_not_taken),
+		cmocka_unit_test(products_are_added_to_the_sum_of_a_weight),
 		cmocka_unit_test(backward_needs_one_buffer),
 		cmocka_unit_test(gradients_have_the_bits_of_the_recorded_backward),
 		cmocka_unit_test(seed_of_the_program_is_not_overwritten),
