@@ -37,6 +37,11 @@ $(B)/bench/per_sample: bench/per_sample.c $(LIB_SO) $(B)/libtensor.so
 bench-per-sample: $(B)/bench/per_sample
 	$(Q)$$(bench/peers python) bench/per_sample.py $<
 
+# Steps of training beside PyTorch: times, and bytes at the peak. VERIFY=1 only compares the losses.
+.PHONY: bench-training
+bench-training: $(BENCH_BIN)
+	$(Q)$(PYTHON) bench/run --build $(B) --group steps $(if $(VERIFY),--verify) $(BENCH)
+
 # Packages for benchmarks; installs only missing ones.
 bench-deps:
 	@packaging/install-deps build bench

@@ -30,6 +30,8 @@ if SIDE == "torch":
     from torch import nn
     from torch.nn import functional as F
 
+    import peer_steps
+
     torch.set_num_threads(THREADS)
 
     def wave(shape, seed, scale=1.0):
@@ -237,6 +239,7 @@ if SIDE == "torch":
             return repeat(step), value
         return setup
 
+    ROWS.update(peer_steps.ROWS)
     ROWS["mlp_step"] = mlp()
     ROWS["mlp_step_foreach"] = mlp(foreach=True)
     ROWS["mlp_step_fused"] = mlp(fused=True)
@@ -398,6 +401,8 @@ def find(row):
 
 def serve(line):
     words = line.split(" ", 3 if line.startswith("time") else 1)
+    if words[0] == "peak":
+        return f"ok {peer_steps.peak(words[1])}"
     made = find(words[-1])
     if made is None:
         return "none"

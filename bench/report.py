@@ -85,6 +85,22 @@ def table(lines):
     return markdown(HEAD, [cells(l) for l in lines]) + f"\n\n{said}.\n"
 
 
+def bytes_text(n):
+    for unit, scale in (("MB", 1e6), ("KB", 1e3)):
+        if n >= scale:
+            return f"{n / scale:.2f} {unit}"
+    return f"{n} B"
+
+
+def peaks(lines):
+    """The largest numbers of bytes in tensors; a row falls short if the peer needs less."""
+    rows = [[l["work"], str(l["threads"]), bytes_text(l["ours_peak"]), l["peer"], bytes_text(l["peer_peak"]),
+             f"{l['ours_peak'] / l['peer_peak']:.3f}", "yes" if l["ours_peak"] <= l["peer_peak"] else "**short**"]
+            for l in lines if l.get("ours_peak") and l.get("peer_peak")]
+    return markdown(["work", "threads", "ours, peak", "peer", "peer's peak", "ours / peer's", "not above"],
+                    rows) + "\n" if rows else ""
+
+
 def by_operator(lines):
     """A summary of many rows: one line for each operator, dtype and number of threads."""
     found = {}

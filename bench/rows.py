@@ -53,6 +53,13 @@ def chain(threads):
     ]
 
 
+def step(row, title, mark):
+    """A step of training. The mark is that of PyTorch's default optimizer; the fused one may not be faster."""
+    return [Row("steps", "step_" + row, title, threads,
+                [Peer("torch", "step_" + row, PYTHON, mark), Peer("torch", f"step_{row}_fused", PYTHON + ", fused", 1)])
+            for threads in (1, 2)]
+
+
 ROWS = [
     tiny("empty", "empty 4 x 4"),
     tiny("add", "add 4 x 4"),
@@ -75,10 +82,21 @@ ROWS = [
          Peer("torch", "mlp_step_foreach", PYTHON + ", foreach", 5),
          Peer("torch", "mlp_step_fused", PYTHON + ", fused", 5),
          Peer("libtorch", "mlp_step", CXX, None)]),
+    *step("rnn", "RNN cell, SGD", 5),
+    *step("mlp", "MLP 64-128-10, batch 32, SGD with momentum", 5),
+    *step("lenet", "LeNet on 8 x 8, batch 8, Adam", 5),
+    *step("lenet_64", "LeNet on 8 x 8, batch 64, Adam", 1),
+    *step("lstm", "LSTM 2 x 256, 32 steps, batch 16, Adam", 1),
+    *step("resnet", "ResNet-18 on 32 x 32, batch 8, SGD with momentum", 1.3),
+    *step("resnet_224", "ResNet-18 on 224 x 224, batch 8, SGD with momentum", 1.3),
+    *step("gpt", "GPT 6 x 256, 4 x 128 symbols, AdamW", 1.3),
     *add_64m(1), *add_64m(2),
     *chain(1), *chain(2),
     *handoff("1m", "1 MiB"), *handoff("1g", "1 GiB"),
 ]
+
+# Groups whose rows have the memory that they need measured, too.
+PEAKS = {"steps"}
 
 # The required geometric mean of a group's rows, in addition to the mark of each.
 MEANS = {}

@@ -4,9 +4,11 @@
  *
  *   ours THREADS, then on stdin   time SAMPLES MS ROW    ->  ok NS NS NS ...
  *                                 value ROW              ->  ok NUMBER, or ok none
+ *                                 peak ROW               ->  ok BYTES
  *   ROW is the rest of the line: the name of a row, or an operator and its arguments (call.c).
  *   Each NS is the average over a sample of about MS ms; where one run lasts longer, at least
  *   three samples are taken and no more than fit in ten times SAMPLES * MS.
+ *   BYTES is the maximum in storages in the third run, with TENSOR_DEBUG=1 in the environment.
  *   The reply to an unknown row is "none", to a failure "error TEXT".
  *
  *   ours THREADS count ROW N      warms up, then runs it N times inside counted(), during
@@ -21,8 +23,8 @@
 
 int row_threads = 1;
 
-static const struct row *const tables[] = { tiny_rows, train_rows, large_rows, share_rows,
-					    blocked_rows };
+static const struct row *const tables[] = { tiny_rows,	train_rows, step_rows,
+					    large_rows, share_rows, blocked_rows };
 
 /* ---- helpers of rows ---- */
 
@@ -130,6 +132,17 @@ static void time_row(const struct row *row, int samples, double ms)
 	printf("\n");
 }
 
+static void print_peak(const struct row *row)
+{
+	int64_t peak;
+
+	row->run(2);
+	row_check(tensor_live_bytes(&peak) < 0 ? -1 : 0);
+	row->run(1);
+	row_check(tensor_live_bytes(&peak) < 0 ? -1 : 0);
+	printf("ok %lld\n", (long long)peak);
+}
+
 /* Not inlined: callgrind collects while this function runs. */
 static __attribute__((noinline)) void counted(void (*run)(int64_t), int64_t n)
 {
@@ -154,9 +167,10 @@ static void serve(const char *line)
 	int samples;
 	double ms;
 	bool time = sscanf(line, "time %d %lf %255[^\n]", &samples, &ms, name) == 3;
+	bool peak = !time && sscanf(line, "peak %255[^\n]", name) == 1;
 	const struct row *row;
 
-	if (!time && sscanf(line, "value %255[^\n]", name) != 1) {
+	if (!time && !peak && sscanf(line, "value %255[^\n]", name) != 1) {
 		printf("error request not understood: %s", line);
 		return;
 	}
@@ -169,6 +183,8 @@ static void serve(const char *line)
 	row->setup();
 	if (time)
 		time_row(row, samples, ms);
+	else if (peak)
+		print_peak(row);
 	else if (row->value)
 		printf("ok %.9g\n", row->value());
 	else

@@ -19,7 +19,8 @@ struct row {
 };
 
 /* The last element has no name. */
-extern const struct row tiny_rows[], train_rows[], large_rows[], share_rows[], blocked_rows[];
+extern const struct row tiny_rows[], train_rows[], step_rows[], large_rows[], share_rows[],
+	blocked_rows[];
 
 /* A row from a line of text, `add.Tensor f32[4,4] f32[4,4]`; NULL: no such operator. Only
  * one exists at a time. */

@@ -42,6 +42,13 @@ struct tensor_live_counts {
 	uint64_t tensors, storages;
 };
 void tensor_live_counts(struct tensor_live_counts *counts);
+/*
+ * Bytes of all private storages, the temporary memory of operators included, with TENSOR_DEBUG=1 in the
+ * environment. *peak, unless peak is NULL: the maximum since the last call that was given one; each
+ * storage counts with the bytes that its tensor needs, without rounding. -ENOTSUP without TENSOR_DEBUG, and
+ * under AddressSanitizer and valgrind.
+ */
+int64_t tensor_live_bytes(int64_t *peak);
 #ifdef __cplusplus
 #pragma GCC diagnostic pop
 #endif

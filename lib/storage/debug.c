@@ -8,12 +8,14 @@
 #include "storage/debug.h"
 
 #include "base/call_place.h"
+#include "base/error.h"
 #include "storage/heap.h"
 #include "storage/magazine.h"
 #include "storage/private.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -41,6 +43,7 @@ struct head {
 _Static_assert(sizeof(struct head) <= ZONE, "the bytes are aligned");
 
 bool debug_memory;
+static atomic_size_t live_bytes, peak_bytes;
 struct debug_tensor_hooks debug_tensor_hooks;
 static bool watched; /* a tool checks every access */
 
@@ -181,6 +184,7 @@ static void enter_queue(struct head *h)
 			"the memory of a tensor of %zu bytes was released twice; it was made by %s",
 			h->nbytes, h->made_by);
 	check_zones(h);
+	atomic_fetch_sub_explicit(&live_bytes, h->nbytes, memory_order_relaxed);
 	h->freed = true;
 	memset(bytes_of(h), FREED_BYTE, h->nbytes);
 	h->next = NULL;
@@ -232,6 +236,27 @@ static void debug_describe_release(struct tensor_storage *s, struct moved *m)
 static const struct storage_ops debug_ops = { .free = debug_free,
 					      .describe_release = debug_describe_release };
 
+static void count_bytes(size_t n)
+{
+	size_t now = atomic_fetch_add_explicit(&live_bytes, n, memory_order_relaxed) + n;
+	size_t peak = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
+
+	while (now > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, now))
+		;
+}
+
+TENSOR_EXPORT int64_t tensor_live_bytes(int64_t *peak)
+{
+	int64_t now = (int64_t)atomic_load(&live_bytes);
+
+	if (!debug_memory || watched)
+		return tensor_fail(ENOTSUP,
+				   "live_bytes: bytes are counted with TENSOR_DEBUG=1 only");
+	if (peak)
+		*peak = (int64_t)atomic_exchange(&peak_bytes, (size_t)now);
+	return now;
+}
+
 bool debug_alloc(struct tensor_storage *s, size_t nbytes)
 {
 	size_t n = nbytes ? nbytes : 1;
@@ -245,6 +270,7 @@ bool debug_alloc(struct tensor_storage *s, size_t nbytes)
 		return posix_memalign(&s->data, 64, n) == 0;
 	if (posix_memalign((void **)&h, 64, n + 3 * ZONE))
 		return false;
+	count_bytes(n);
 	*h = (struct head){ .nbytes = n, .made_by = call_place().function };
 	s->data = bytes_of(h);
 	memset(bytes_of(h) - ZONE, ZONE_BYTE, ZONE);

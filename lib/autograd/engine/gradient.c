@@ -94,6 +94,25 @@ static bool is_unshared(const tensor *t)
 	       !t->base && atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1;
 }
 
+/*
+ * A view of all elements of a tensor to which nothing else refers, as an owner of its memory; any other gradient as it is.
+ * Consumes grad. NULL: no memory.
+ */
+static tensor *without_base(tensor *grad)
+{
+	const tensor *base = grad->base;
+	tensor *t;
+
+	if (!base || grad->numel != base->numel || grad->ext || grad->keys & ~KEYS_BACKEND ||
+	    atomic_load_explicit(&grad->refs, memory_order_acquire) != 1 ||
+	    atomic_load_explicit(&base->refs, memory_order_acquire) != REF_VIEW ||
+	    atomic_load_explicit(&base->storage->refs, memory_order_acquire) != 1)
+		return grad;
+	t = tensor_new_detached(grad);
+	tensor_put(grad);
+	return t;
+}
+
 static bool same_layout(const tensor *grad, const tensor *leaf)
 {
 	if (grad->contiguous)
@@ -140,6 +159,10 @@ static int accumulate(struct autograd_meta *m, const tensor *leaf, tensor *grad,
 		return refuse_samples(leaf, grad);
 	record |= is_batched(grad); /* the sum does not fit into a gradient that is not batched */
 	if (!m->grad) {
+		if (!record)
+			grad = without_base(grad);
+		if (!grad)
+			return -thread()->error.code;
 		if (record || !is_unshared(grad) || !same_layout(grad, leaf))
 			grad = copy_for(leaf, grad);
 		m->grad = grad;
@@ -168,18 +191,33 @@ int gradient_accumulate(tensor_node *node, tensor *grad, bool record)
 	return err;
 }
 
+/* Whether b can be added to a in place: the sum has the layout of a. */
+static bool adds_in_place(const tensor *a, const tensor *b)
+{
+	if (!is_unshared(a))
+		return false;
+	return a->contiguous || (!a->ext && !b->ext && a->layout == TENSOR_STRIDED &&
+				 same_layout(b, a) && !tensor_overlaps_itself(a));
+}
+
 tensor *gradient_add(tensor *a, tensor *b, bool record)
 {
 	tensor *sum;
 
 	record |= is_batched(a) || is_batched(b); /* one of them may not be batched */
+	if (!record && a->base)
+		a = without_base(a);
+	if (!a) {
+		tensor_put(b);
+		return NULL;
+	}
 	if (!record && !is_unshared(a) && is_unshared(b)) {
 		tensor *swap = a;
 
 		a = b;
 		b = swap;
 	}
-	if (!record && is_unshared(a) && a->contiguous) {
+	if (!record && adds_in_place(a, b)) {
 		sum = call_add__Tensor(a, b, tensor_scalar_int(1));
 		if (!sum)
 			tensor_put(a);

@@ -147,11 +147,34 @@ static int run_formula(tensor_node *n, struct frame *f, uint64_t need)
 	return err;
 }
 
+struct formula_of_node {
+	struct formula_call call;
+	const struct task *k;
+	const tensor_node *n;
+};
+
+static tensor *sum_of_edge(const struct formula_call *call, unsigned i)
+{
+	const struct formula_of_node *f = (const struct formula_of_node *)call;
+	const struct edge *e = &f->n->edges[i];
+	const struct node_state *to;
+
+	/* Other threads add to the sums of a task with several devices. */
+	if (!e->fn || f->k->share)
+		return NULL;
+	to = &f->k->states[task_find(f->k, e->fn)];
+	if (!e->nr)
+		return to->grad;
+	return to->more ? to->more[e->nr - 1] : NULL;
+}
+
 static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t need)
 {
 	struct tensor_thread *th = thread();
 	struct autograd_thread *at = th->autograd;
 	const struct running here = { n, at->running };
+	struct formula_of_node formula = { { .sum = sum_of_edge }, k, n };
+	struct formula_call *owned = at->owned;
 	uint32_t mark = th->scope_n;
 	bool locked = !n->type->unlocked;
 	int err;
@@ -165,7 +188,16 @@ static int apply(const struct task *k, tensor_node *n, struct frame *f, uint64_t
 		node_lock_take(&n->lock);
 		at->running = &here;
 	}
+	/* Hooks after the node get the gradients that it received. */
+	at->owned = !k->call->record && !n->hooks ? &formula.call : NULL;
 	err = run_formula(n, f, need);
+	at->owned = owned;
+	if (formula.call.added) {
+		tensor **sum = &f->out[formula.call.added - 1];
+
+		tensor_put(*sum);
+		*sum = NULL;
+	}
 	if (err == 0 && !k->call->keep) {
 		if (unlikely(!locked)) {
 			node_lock_take(&n->lock);

@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Formulas: second derivatives of activation functions. */
+/* Formulas of activation functions: derivatives that overwrite the gradient, second derivatives. */
 #include "autograd/formulas/formulas.h"
 
 #include "family/activation.h"
 #include "family/binary.h"
 #include "family/compare.h"
+#include "family/loss.h"
 #include "family/pointwise.h"
+#include "family/softmax.h"
 #include "family/unary.h"
 
 #include <math.h>
+
+tensor *formula_softmax_backward(tensor *grad, tensor *result, int64_t dim)
+{
+	if (result && formula_may_overwrite(grad) && grad->dtype == result->dtype)
+		return tensor_softmax_backward_data_out(grad, grad, result, dim, result->dtype);
+	return tensor_softmax_backward(grad, result, dim);
+}
+
+tensor *formula_gelu_backward(tensor *grad, tensor *self, const char *approximate)
+{
+	if (self && formula_may_overwrite(grad) && grad->dtype == self->dtype)
+		return tensor_gelu_backward_opt_out(grad, grad, self, approximate);
+	return tensor_gelu_backward_opt(grad, self, approximate);
+}
 
 static tensor *product(tensor *grad, tensor *grad_output, tensor *slope)
 {

@@ -59,11 +59,66 @@ tensor *formula_adjoint(tensor *t)
 	return formula_conj(tensor_transpose(t, -2, -1));
 }
 
-tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides)
+/* No other reference to t, its base or its memory exists. */
+static bool is_alone(const tensor *t)
 {
-	if (mat2_strides.data[0] == 1 && mat2_strides.data[1] != 1)
-		return tensor_t(tensor_mm(tensor_t(grad), mat1));
-	return tensor_mm(tensor_t(mat1), grad);
+	const tensor *base = t->base;
+
+	return atomic_load_explicit(&t->refs, memory_order_acquire) == REF_HOLDER &&
+	       (base ? atomic_load_explicit(&base->refs, memory_order_acquire) == REF_VIEW :
+		       t->owns_storage) &&
+	       atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1;
+}
+
+static bool may_overwrite(const tensor *t)
+{
+	const struct autograd_thread *at = thread()->autograd;
+
+	return at && at->owned && t && !t->ext && t->layout == TENSOR_STRIDED &&
+	       t->device.type == TENSOR_CPU && !(t->keys & (BATCHED_BIT | ~KEYS_BACKEND)) &&
+	       is_alone(t);
+}
+
+bool formula_may_overwrite(const tensor *grad)
+{
+	return may_overwrite(grad) && grad->contiguous;
+}
+
+/*
+ * The sum of earlier gradients of mat2, to which a product can be added: it is transposed as the product is. NULL if there
+ * is none.
+ */
+static tensor *sum_of_products(const tensor *mat1, const tensor *grad, unsigned edge)
+{
+	const struct autograd_thread *at = thread()->autograd;
+	tensor *sum = at && at->owned ? at->owned->sum(at->owned, edge) : NULL;
+
+	if (!sum || sum->ndim != 2 || sum->strides[0] != 1 || sum->strides[1] != sum->sizes[0] ||
+	    sum->dtype != grad->dtype || sum->dtype != mat1->dtype || !dtype_is_float(sum->dtype))
+		return NULL;
+	return may_overwrite(sum) ? sum : NULL;
+}
+
+tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides, tensor_scalar alpha,
+			 unsigned edge)
+{
+	tensor *sum, *product;
+
+	if (!mat1 || !grad)
+		return NULL;
+	alpha = formula_conj_scalar(alpha);
+	if (mat2_strides.data[0] != 1 || mat2_strides.data[1] == 1)
+		return formula_scale(tensor_mm(tensor_t(mat1), grad), alpha);
+	sum = sum_of_products(mat1, grad, edge);
+	if (sum) {
+		if (!tensor_addmm_opt_(tensor_t(sum), tensor_t(grad), mat1, formula_scalar(1),
+				       alpha))
+			return NULL;
+		((struct autograd_thread *)thread()->autograd)->owned->added = edge + 1;
+		return sum;
+	}
+	product = tensor_mm(tensor_t(grad), mat1);
+	return tensor_t(formula_scale(product, alpha));
 }
 
 tensor *formula_one_minus_twice(tensor *t)

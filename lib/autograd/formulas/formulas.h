@@ -32,9 +32,22 @@ tensor_scalar formula_scalar(double v);
 /* k * grad; grad itself if k is 1. */
 tensor *formula_scale(tensor *grad, tensor_scalar k);
 
-/* mat1^T grad. For a transposed mat2 (the weight of a linear layer) the gradient is transposed too,
- * so that the weight's gradient is contiguous and can be kept without a copy. */
-tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides);
+/*
+ * True if a formula that reads grad once may compute its result in it: the gradient is not recorded, and nothing but
+ * the engine refers to its memory.
+ */
+bool formula_may_overwrite(const tensor *grad);
+/* The gradients of softmax and gelu, computed in grad where that is possible. */
+tensor *formula_softmax_backward(tensor *grad, tensor *result, int64_t dim);
+tensor *formula_gelu_backward(tensor *grad, tensor *self, const char *approximate);
+
+/*
+ * alpha mat1^T grad. For a transposed mat2 (the weight of a linear layer) the gradient is transposed too, so that the
+ * weight's gradient is contiguous and can be kept without a copy. If earlier gradients of mat2, the argument of edge
+ * `edge`, were summed, the product is added to the sum, which is returned: a recurrent layer has one for each step.
+ */
+tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides, tensor_scalar alpha,
+			 unsigned edge);
 /* Complex conjugate; t itself if it is real. */
 tensor *formula_conj(tensor *t);
 tensor_scalar formula_conj_scalar(tensor_scalar s);

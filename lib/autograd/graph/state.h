@@ -29,6 +29,13 @@ struct last_stream {
 	tensor_device device;
 };
 
+/* A formula whose results are not recorded and that no hook observes. */
+struct formula_call {
+	/* The sum so far of the gradients for the input of edge i; borrowed, NULL: the first has not arrived. */
+	tensor *(*sum)(const struct formula_call *call, unsigned i);
+	unsigned added; /* i + 1: the formula added to that sum, and what it returns for edge i is the sum */
+};
+
 struct autograd_thread {
 	const struct running *running; /* the innermost; on the stack */
 	uint64_t seq;
@@ -37,6 +44,8 @@ struct autograd_thread {
 		*paused;      /* the scopes from this one outwards do not count, see pack_pause() */
 	struct task *current; /* the innermost backward of the thread */
 	unsigned depth;	      /* backwards that run inside of each other on this stack */
+	/* Not NULL: the formula that runs may overwrite gradients that nothing else refers to. */
+	struct formula_call *owned;
 	tensor_device device; /* whose nodes the thread runs; type 0: none */
 	struct last_stream stream;
 	struct task *spare; /* arrays of a finished task, for the next backward */

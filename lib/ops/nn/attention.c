@@ -112,26 +112,46 @@ static double scale_of(const tensor *query, double scale)
 	return scale == scale ? scale : 1 / sqrt((double)query->sizes[query->ndim - 1]);
 }
 
-static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, double dropout_p,
-		      double scale)
+/* Query and key are scaled by the root: the unscaled product could overflow a reduced float dtype. */
+static tensor *masked_scores(tensor *query, tensor *key, tensor *mask, double scale)
 {
-	double root;
+	double root = sqrt(fabs(scale));
 	tensor *scores;
 
-	scale = scale_of(query, scale);
-	/* Scale both factors by the root: the unscaled product could overflow a reduced float
-	 * dtype. */
-	root = sqrt(fabs(scale));
 	query = tensor_mul_scalar(query, tensor_scalar_float(scale < 0 ? -root : root));
 	key = tensor_mul_scalar(key, tensor_scalar_float(root));
 	scores = tensor_matmul(query, key ? tensor_transpose(key, -2, -1) : NULL);
-	if (mask && scores)
-		scores = tensor_add(scores, bias_of(mask, query));
-	scores = mask ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) :
-			tensor_softmax(scores, -1);
+	return mask && scores ? tensor_add(scores, bias_of(mask, query)) : scores;
+}
+
+/*
+ * Scores before the mask and before softmax are freed here: a graph does not keep them. With is_causal each query has
+ * a permitted key.
+ */
+static tensor *weights_of(tensor *query, tensor *key, tensor *mask, bool is_causal, double scale)
+{
+	struct tensor_scope_guard outer = tensor_scope_enter(), inner = tensor_scope_enter();
+	tensor *scores;
+
+	if (is_causal)
+		mask = causal(query, key);
+	scores = is_causal && !mask ? NULL : masked_scores(query, key, mask, scale);
+	scores = scope_leave_with(&inner, scores);
+	scope_own(thread(), scores);
+	return scope_leave_with(&outer, mask && !is_causal ?
+						tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) :
+						tensor_softmax(scores, -1));
+}
+
+static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, double dropout_p,
+		      bool is_causal, double scale)
+{
+	tensor *weights = scope_own(thread(), weights_of(query, key, mask, is_causal,
+							 scale_of(query, scale)));
+
 	if (dropout_p > 0)
-		scores = tensor_dropout(scores, dropout_p, true);
-	return tensor_matmul(scores, value);
+		weights = tensor_dropout(weights, dropout_p, true);
+	return tensor_matmul(weights, value);
 }
 
 tensor *composite_scaled_dot_product_attention(tensor *query, tensor *key, tensor *value,
@@ -145,12 +165,8 @@ tensor *composite_scaled_dot_product_attention(tensor *query, tensor *key, tenso
 	guard = tensor_scope_enter();
 	if (enable_gqa && group_heads(query, &key, &value) < 0)
 		return scope_leave_with(&guard, NULL);
-	if (is_causal)
-		attn_mask = causal(query, key);
 	return scope_leave_with(&guard,
-				is_causal && !attn_mask ?
-					NULL :
-					attend(query, key, value, attn_mask, dropout_p, scale));
+				attend(query, key, value, attn_mask, dropout_p, is_causal, scale));
 }
 
 /* ---- attention that also returns the logsumexp of the scores ---- */

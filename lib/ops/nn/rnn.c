@@ -10,6 +10,7 @@
 #include "family/cat.h"
 #include "family/matmul.h"
 #include "family/move.h"
+#include "family/pointwise.h"
 #include "family/random.h"
 #include "family/rnn.h"
 #include "family/shape.h"
@@ -144,15 +145,33 @@ static struct rnn_weights weights_of(const struct rnn *r, int64_t k)
 {
 	tensor *const *p = r->params.data + k * r->per_layer;
 
-	return (struct rnn_weights){ p[0], p[1], r->biases ? p[2] : tensor_none,
+	return (struct rnn_weights){ p[0],
+				     p[1],
+				     r->biases ? p[2] : tensor_none,
 				     r->biases ? p[3] : tensor_none,
-				     r->projected ? p[r->per_layer - 1] : tensor_none };
+				     r->projected ? p[r->per_layer - 1] : tensor_none,
+				     NULL };
 }
 
 static struct rnn_state state_of(const struct rnn *r, int64_t k)
 {
 	return (struct rnn_state){ tensor_select(r->hx.h, 0, k),
 				   r->hx.c ? tensor_select(r->hx.c, 0, k) : NULL };
+}
+
+/* The input's contribution to the gates of all steps. That of the state has a bias of its own in a GRU only. */
+static tensor *gates_of_input(const struct rnn *r, tensor *input, struct rnn_weights *w)
+{
+	tensor *bias = w->b_ih;
+
+	if (r->cell != RNN_GRU) {
+		w->w_hh_t = tensor_t(w->w_hh);
+		if (!w->w_hh_t)
+			return NULL;
+		if (bias != tensor_none)
+			bias = tensor_add(bias, w->b_hh);
+	}
+	return tensor_linear(input, w->w_ih, bias);
 }
 
 /* Run layer and direction k over input [rows, features]. Returns its output; *last is the last
@@ -166,7 +185,7 @@ static tensor *one_direction(struct rnn *r, tensor *input, int64_t k, struct rnn
 	if (!first.h || (r->hx.c && !first.c) ||
 	    rnn_check_weights(r->op, r->cell, &w, input->sizes[1], &first) < 0)
 		return NULL;
-	gates = tensor_linear(input, w.w_ih, w.b_ih);
+	gates = gates_of_input(r, input, &w);
 	if (!gates || split_steps(gates, r->rows, r->steps, r->gates) < 0)
 		return NULL;
 	*last = walk(r, first, &w, k % r->directions);

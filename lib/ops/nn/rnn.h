@@ -21,6 +21,9 @@ struct rnn_state {
 struct rnn_weights {
 	tensor *w_ih, *w_hh, *b_ih, *b_hh;
 	tensor *w_hr; /* projects the hidden state of an LSTM */
+	/* w_hh transposed for all steps, whose gates contain b_hh; NULL for a GRU and in single steps. One view for all steps
+	 * has one gradient, to which each step adds. */
+	tensor *w_hh_t;
 };
 
 /* -EINVAL if the weights do not fit the states and inputs of `in` features. */

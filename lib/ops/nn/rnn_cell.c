@@ -4,6 +4,7 @@
 
 #include "family/binary.h"
 #include "family/matmul.h"
+#include "family/mm.h"
 #include "family/pointwise.h"
 #include "family/rnn.h"
 #include "family/shape.h"
@@ -60,10 +61,18 @@ static tensor *gru(tensor *gates, tensor *h, const struct rnn_weights *w)
 	return tensor_add(tensor_mul(tensor_sub(h, now), update), now);
 }
 
+/* The state's contribution to the gates, added to that of the input. */
+static tensor *add_state(tensor *gates, tensor *h, const struct rnn_weights *w)
+{
+	if (w->w_hh_t)
+		return tensor_addmm(gates, h, w->w_hh_t);
+	return tensor_add(gates, tensor_linear(h, w->w_hh, w->b_hh));
+}
+
 static struct rnn_state lstm(tensor *gates, struct rnn_state s, const struct rnn_weights *w)
 {
 	tensor *g[4], *kept, *added;
-	tensor *all = tensor_add(gates, tensor_linear(s.h, w->w_hh, w->b_hh));
+	tensor *all = add_state(gates, s.h, w);
 
 	if (!all || tensor_chunk(all, 4, 1, g, 4) < 0)
 		return (struct rnn_state){ 0 };
@@ -85,7 +94,7 @@ struct rnn_state rnn_step(enum rnn_cell cell, tensor *gates, struct rnn_state s,
 		s.h = gru(gates, s.h, w);
 		return s;
 	}
-	s.h = tensor_add(gates, tensor_linear(s.h, w->w_hh, w->b_hh));
+	s.h = add_state(gates, s.h, w);
 	s.h = cell == RNN_TANH ? tensor_tanh(s.h) : tensor_relu(s.h);
 	return s;
 }
@@ -128,7 +137,7 @@ static struct rnn_state one_step(const char *op, enum rnn_cell cell, tensor *inp
 	tensor *NAME(tensor *input, tensor *hx, tensor *w_ih, tensor *w_hh, tensor *b_ih, \
 		     tensor *b_hh)                                                        \
 	{                                                                                 \
-		struct rnn_weights w = { w_ih, w_hh, b_ih, b_hh, NULL };                  \
+		struct rnn_weights w = { w_ih, w_hh, b_ih, b_hh, NULL, NULL };            \
                                                                                           \
 		return one_step(OP, KIND, input, (struct rnn_state){ hx, NULL }, w).h;    \
 	}
@@ -146,7 +155,7 @@ int composite_lstm_cell(tensor *input, tensor_list hx, tensor *w_ih, tensor *w_h
 		return tensor_fail(EINVAL, "lstm_cell: a hidden and a cell state, got %lld tensors",
 				   (long long)hx.len);
 	s = one_step("lstm_cell", RNN_LSTM, input, (struct rnn_state){ hx.data[0], hx.data[1] },
-		     (struct rnn_weights){ w_ih, w_hh, b_ih, b_hh, NULL });
+		     (struct rnn_weights){ w_ih, w_hh, b_ih, b_hh, NULL, NULL });
 	*hy = s.h;
 	*cy = s.c;
 	return s.h ? 0 : error_code();

@@ -3,6 +3,7 @@
 #include "train/layers/layer.h"
 
 #include <math.h>
+#include <tensor/autograd.h>
 #include <tensor/init.h>
 
 static const struct layer_type attention_type = {
@@ -161,6 +162,52 @@ static tensor *whole_mask(const struct attention *a, bool *causal)
 	return mask;
 }
 
+/* ---- the weights of attention ---- */
+
+/* Number of weights from which backward computes them again: below, the memory is less than the time. */
+enum { MANY_WEIGHTS = 1 << 16 };
+
+static int weigh(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	const bool *causal = ctx;
+
+	(void)nin, (void)nout;
+	out[0] = tensor_scaled_dot_product_attention(in[0], in[1], in[2], in[3], 0, *causal);
+	return out[0] ? 0 : -thread()->error.code;
+}
+
+/*
+ * Whether to free the weights of all heads after forward: they are more than the query, and a graph would keep
+ * them. Tensors of tensor_vmap() and forward mode have no checkpoints.
+ */
+static bool frees_weights(tensor *const *heads)
+{
+	const tensor *q = heads[0], *k = heads[1];
+	bool recorded = false;
+
+	for (int i = 0; i < 3; i++) {
+		if (heads[i]->keys & (FORWARD_BIT | BATCHED_BIT) || heads[i]->ext)
+			return false;
+		recorded |= tensor_requires_grad(heads[i]);
+	}
+	return recorded && tensor_is_grad_enabled() && k->sizes[2] > q->sizes[3] &&
+	       q->numel / q->sizes[3] >= MANY_WEIGHTS / k->sizes[2];
+}
+
+static tensor *weighted(tensor *const *heads, tensor *mask, double dropout, bool causal)
+{
+	static bool yes = true, no = false;
+	tensor *y;
+
+	if (dropout > 0 || !frees_weights(heads))
+		return tensor_scaled_dot_product_attention(heads[0], heads[1], heads[2], mask,
+							   dropout, causal);
+	if (tensor_checkpoint(weigh, causal ? &yes : &no, NULL,
+			      TENSOR_LIST(heads[0], heads[1], heads[2], mask), &y, 1) < 0)
+		return NULL;
+	return y;
+}
+
 /* ---- the layer ---- */
 
 static tensor *output(const struct attention *a, tensor *y, int dims)
@@ -213,8 +260,7 @@ static tensor *attention(struct attention *a, tensor_module *m, const char *name
 	mask = whole_mask(a, &causal);
 	if (!mask)
 		return NULL;
-	y = tensor_scaled_dot_product_attention(heads[0], heads[1], heads[2], mask,
-						a->layer->training ? a->o->dropout : 0, causal);
+	y = weighted(heads, mask, a->layer->training ? a->o->dropout : 0, causal);
 	return y ? output(a, y, tensor_dim(query)) : NULL;
 }
 

@@ -266,7 +266,8 @@ static void gemm_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct gemm_plan *s = ctx;
 	int64_t panels = (s->columns + WIDE - 1) / WIDE;
-	size_t floats = DEPTH * WIDE + PANELS * BLOCK_ROWS * WIDE;
+	int64_t depth = min64(s->c->depth, DEPTH), rows = min64(s->c->rows, BLOCK_ROWS);
+	size_t floats = (depth + PANELS * rows) * WIDE;
 	struct tensor_storage *mem;
 	struct panel *panel;
 	T *block;
@@ -279,7 +280,7 @@ static void gemm_chunk(int64_t begin, int64_t end, void *ctx)
 	block = mem->data;
 	panel = (struct panel *)(block + floats);
 	for (int i = 0; i < PANELS; i++)
-		panel[i].block = block + DEPTH * WIDE + i * BLOCK_ROWS * WIDE;
+		panel[i].block = block + (depth + i * rows) * WIDE;
 	for (int64_t i = begin; i < end; i++) {
 		int64_t group = i / (s->blocks * s->chunks), rest = i % (s->blocks * s->chunks);
 		int64_t from = rest % s->chunks * PANELS;

@@ -126,9 +126,14 @@ static bool read_in_place(const struct conv_axis *a)
 	return true;
 }
 
-/* Rounds n up to an odd number of cache lines, so that channels use different sets of the cache. */
+/*
+ * Rounds n up to an odd number of cache lines, so that channels use different sets of the cache. Few elements, which
+ * rounding could double, do so unless n is a number of lines.
+ */
 static int64_t odd_lines(int64_t n)
 {
+	if (n <= 64 && n % 16)
+		return n;
 	return ((n + 15) / 16 | 1) * 16;
 }
 

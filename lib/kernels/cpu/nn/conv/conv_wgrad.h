@@ -75,7 +75,7 @@ struct wgrad_plan {
 	const struct conv_wgrad *c;
 	int64_t plane, positions; /* positions of an image, of all images */
 	int64_t panels, blocks, slices;
-	T *out; /* [slices, weights] */
+	T *more; /* [slices - 1, weights]: sums of the slices after the first, which is in c->out */
 	_Atomic bool failed;
 };
 
@@ -121,7 +121,8 @@ static void wgrad_block(const struct wgrad_plan *s, T *block, T *transposed, int
 				     .rsc = WIDE,
 				     .alpha = 1 },
 			      .position = position };
-	T *out = s->out + ((slice * c->groups * c->columns) + channel) * c->depth + row;
+	T *sums = slice ? s->more + (slice - 1) * c->groups * c->columns * c->depth : c->out;
+	T *out = sums + channel * c->depth + row;
 
 	for (int64_t k; p < end; p += k) {
 		k = min64(end - p, DEPTH);
@@ -144,8 +145,9 @@ static void wgrad_block(const struct wgrad_plan *s, T *block, T *transposed, int
 static void wgrad_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct wgrad_plan *s = ctx;
+	int64_t rows = min64(s->c->depth, WEIGHT_ROWS), depth = min64(s->positions, DEPTH);
 	struct tensor_storage *mem =
-		storage_alloc(TENSOR_DEVICE_CPU, (WEIGHT_ROWS + DEPTH) * WIDE * sizeof(T), false);
+		storage_alloc(TENSOR_DEVICE_CPU, (rows + depth) * WIDE * sizeof(T), false);
 
 	if (!mem) {
 		s->failed = true;
@@ -155,7 +157,7 @@ static void wgrad_chunk(int64_t begin, int64_t end, void *ctx)
 		int64_t row = i % s->blocks, rest = i / s->blocks;
 		int64_t panel = rest % s->panels, slice = rest / s->panels % s->slices;
 
-		wgrad_block(s, mem->data, (T *)mem->data + WEIGHT_ROWS * WIDE, slice,
+		wgrad_block(s, mem->data, (T *)mem->data + rows * WIDE, slice,
 			    rest / s->panels / s->slices, panel, row * WEIGHT_ROWS);
 	}
 	storage_put(mem);
@@ -168,9 +170,8 @@ static void add_slices(int64_t begin, int64_t end, void *ctx)
 	int64_t n = c->groups * c->columns * c->depth;
 	T *out = c->out;
 
-	memcpy(out + begin, s->out + begin, (end - begin) * sizeof(T));
 	for (int64_t k = 1; k < s->slices; k++) {
-		const T *part = s->out + k * n;
+		const T *part = s->more + (k - 1) * n;
 
 		IVDEP for (int64_t i = begin; i < end; i++) out[i] += part[i];
 	}
@@ -179,7 +180,7 @@ static void add_slices(int64_t begin, int64_t end, void *ctx)
 int CONV(conv_wgrad)(const struct conv_wgrad *given)
 {
 	struct conv_wgrad c = *given;
-	struct wgrad_plan s = { .c = &c, .slices = 1, .out = c.out };
+	struct wgrad_plan s = { .c = &c, .slices = 1 };
 	struct tensor_storage *mem = NULL;
 	int64_t n = c.groups * c.columns * c.depth, chunks, step[AXES];
 
@@ -207,10 +208,10 @@ int CONV(conv_wgrad)(const struct conv_wgrad *given)
 			s.slices = 1;
 	}
 	if (s.slices > 1) {
-		mem = storage_alloc(TENSOR_DEVICE_CPU, s.slices * n * sizeof(T), false);
+		mem = storage_alloc(TENSOR_DEVICE_CPU, (s.slices - 1) * n * sizeof(T), false);
 		if (!mem)
 			return -thread()->error.code;
-		s.out = mem->data;
+		s.more = mem->data;
 	}
 	parallel_for(0, chunks * s.slices, 1, wgrad_chunk, &s);
 	if (mem) {

@@ -16,14 +16,16 @@
 #define TILE_ROWS   64 /* rows of weights in a block */
 #define APART	    16 /* padding between the products: they would use the same sets of the cache */
 #define SUMS_PITCH  (TILE_ROWS * WIDE + APART)
+#define ROUND_BYTES (9 << 20) /* of transformed weights at a time */
 
 struct winograd {
 	const struct conv_winograd *c;
-	struct conv_gemm grid;		      /* the grid of tiles, for struct panel */
-	int points;			      /* products along an axis */
-	int64_t tiles, panels, width, blocks; /* width: tiles of a panel */
-	int64_t pitch;			      /* between blocks of weights */
-	T *weight;			      /* transformed, by group, block of rows, product */
+	struct conv_gemm grid;	      /* the grid of tiles, for struct panel */
+	int points;		      /* products along an axis */
+	int64_t tiles, panels, width; /* width: tiles of a panel */
+	int64_t from, count;	      /* blocks of rows of this round */
+	int64_t pitch;		      /* between blocks of weights */
+	T *weight;		      /* transformed, by group, block of rows, product */
 	_Atomic bool failed, infinite;
 };
 
@@ -136,7 +138,7 @@ static void weight_blocks(int64_t begin, int64_t end, void *ctx)
 	const struct conv_winograd *c = s->c;
 
 	for (int64_t b = begin; b < end; b++) {
-		int64_t group = b / s->blocks, row = b % s->blocks * TILE_ROWS;
+		int64_t group = b / s->count, row = (s->from + b % s->count) * TILE_ROWS;
 		int64_t m = min64(c->rows - row, TILE_ROWS), pitch = m * c->channels + APART;
 		const T *w = (const T *)c->weight + group * c->weight_group + row * c->weight_row;
 		T *to = s->weight + b * s->pitch;
@@ -285,9 +287,9 @@ static void tile_panel(struct winograd *s, T *input, T *sums, int64_t group, int
 		input_panel(s, input, &p, src, 4);
 	else
 		input_panel(s, input, &p, src, 5);
-	for (int64_t b = 0; b < s->blocks; b++) {
-		int64_t row = b * TILE_ROWS, m = min64(c->rows - row, TILE_ROWS);
-		struct tile t = { .a = s->weight + (group * s->blocks + b) * s->pitch,
+	for (int64_t b = 0; b < s->count; b++) {
+		int64_t row = (s->from + b) * TILE_ROWS, m = min64(c->rows - row, TILE_ROWS);
+		struct tile t = { .a = s->weight + (group * s->count + b) * s->pitch,
 				  .b = input,
 				  .c = sums,
 				  .rsa = 1,
@@ -329,12 +331,24 @@ static void tile_chunk(int64_t begin, int64_t end, void *ctx)
 	storage_put(mem);
 }
 
+/*
+ * Number of blocks whose weights are transformed at a time. The transformed weights are 16/9 of the weights or more; a
+ * round transforms the source again, which costs a small part of the products with ROUND_BYTES of weights.
+ */
+static int64_t round_blocks(const struct winograd *s, int64_t blocks)
+{
+	int64_t bytes = s->c->groups * s->pitch * (int64_t)sizeof(T), most = ROUND_BYTES / bytes;
+	int64_t rounds = most > 0 ? (blocks + most - 1) / most : blocks;
+
+	return (blocks + rounds - 1) / rounds;
+}
+
 /* Returns 1 if a result is not finite. */
 int CONV(conv_winograd)(const struct conv_winograd *c)
 {
 	struct winograd s = { .c = c, .points = c->stride == 1 ? 4 : 5 };
 	struct tensor_storage *mem;
-	int64_t most;
+	int64_t most, blocks;
 
 	s.grid = (struct conv_gemm){ .grid = { 1, c->tiles[0], c->tiles[1] },
 				     .src = c->src,
@@ -345,14 +359,18 @@ int CONV(conv_winograd)(const struct conv_winograd *c)
 	most = (s.tiles + s.panels - 1) / s.panels;
 	s.width = (most + LANES - 1) / LANES * LANES;
 	s.panels = (s.tiles + s.width - 1) / s.width;
-	s.blocks = (c->rows + TILE_ROWS - 1) / TILE_ROWS;
+	blocks = (c->rows + TILE_ROWS - 1) / TILE_ROWS;
 	s.pitch = s.points * s.points * (c->channels * min64(c->rows, TILE_ROWS) + APART);
-	mem = storage_alloc(TENSOR_DEVICE_CPU, c->groups * s.blocks * s.pitch * sizeof(T), false);
+	most = round_blocks(&s, blocks);
+	mem = storage_alloc(TENSOR_DEVICE_CPU, c->groups * most * s.pitch * sizeof(T), false);
 	if (!mem)
 		return -thread()->error.code;
 	s.weight = mem->data;
-	parallel_for(0, c->groups * s.blocks, 1, weight_blocks, &s);
-	parallel_for(0, c->groups * s.panels, 1, tile_chunk, &s);
+	for (; s.from < blocks && !s.failed; s.from += most) {
+		s.count = min64(blocks - s.from, most);
+		parallel_for(0, c->groups * s.count, 1, weight_blocks, &s);
+		parallel_for(0, c->groups * s.panels, 1, tile_chunk, &s);
+	}
 	storage_put(mem);
 	if (s.failed)
 		return tensor_fail(ENOMEM, "convolution: no memory for a block");
