@@ -14,14 +14,14 @@
 
 tensor *formula_softmax_backward(tensor *grad, tensor *result, int64_t dim)
 {
-	if (result && formula_may_overwrite(grad) && grad->dtype == result->dtype)
+	if (formula_may_overwrite(grad, result))
 		return tensor_softmax_backward_data_out(grad, grad, result, dim, result->dtype);
 	return tensor_softmax_backward(grad, result, dim);
 }
 
 tensor *formula_gelu_backward(tensor *grad, tensor *self, const char *approximate)
 {
-	if (self && formula_may_overwrite(grad) && grad->dtype == self->dtype)
+	if (formula_may_overwrite(grad, self))
 		return tensor_gelu_backward_opt_out(grad, grad, self, approximate);
 	return tensor_gelu_backward_opt(grad, self, approximate);
 }

@@ -59,6 +59,9 @@ tensor *formula_adjoint(tensor *t)
 	return formula_conj(tensor_transpose(t, -2, -1));
 }
 
+tensor *(*formula_vjp)(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
+		       int n, int part);
+
 /* No other reference to t, its base or its memory exists. */
 static bool is_alone(const tensor *t)
 {
@@ -70,18 +73,24 @@ static bool is_alone(const tensor *t)
 	       atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1;
 }
 
+/* An operator that writes to an argument computes what the function would. */
+static bool is_plain(const tensor *t)
+{
+	return t && t != tensor_none && !t->ext && t->layout == TENSOR_STRIDED &&
+	       t->device.type == TENSOR_CPU && !(t->keys & (BATCHED_BIT | FORWARD_BIT));
+}
+
 static bool may_overwrite(const tensor *t)
 {
 	const struct autograd_thread *at = thread()->autograd;
 
-	return at && at->owned && t && !t->ext && t->layout == TENSOR_STRIDED &&
-	       t->device.type == TENSOR_CPU && !(t->keys & (BATCHED_BIT | ~KEYS_BACKEND)) &&
-	       is_alone(t);
+	return at && at->owned && is_plain(t) && !(t->keys & ~KEYS_BACKEND) && is_alone(t);
 }
 
-bool formula_may_overwrite(const tensor *grad)
+bool formula_may_overwrite(const tensor *grad, const tensor *other)
 {
-	return may_overwrite(grad) && grad->contiguous;
+	return may_overwrite(grad) && grad->contiguous && is_plain(other) &&
+	       other->dtype == grad->dtype;
 }
 
 /*
@@ -94,7 +103,8 @@ static tensor *sum_of_products(const tensor *mat1, const tensor *grad, unsigned 
 	tensor *sum = at && at->owned ? at->owned->sum(at->owned, edge) : NULL;
 
 	if (!sum || sum->ndim != 2 || sum->strides[0] != 1 || sum->strides[1] != sum->sizes[0] ||
-	    sum->dtype != grad->dtype || sum->dtype != mat1->dtype || !dtype_is_float(sum->dtype))
+	    sum->dtype != grad->dtype || sum->dtype != mat1->dtype || !dtype_is_float(sum->dtype) ||
+	    !is_plain(grad) || !is_plain(mat1))
 		return NULL;
 	return may_overwrite(sum) ? sum : NULL;
 }

@@ -33,10 +33,10 @@ tensor_scalar formula_scalar(double v);
 tensor *formula_scale(tensor *grad, tensor_scalar k);
 
 /*
- * True if a formula that reads grad once may compute its result in it: the gradient is not recorded, and nothing but
- * the engine refers to its memory.
+ * True if a formula of grad and other that reads grad once may compute its result in it: the gradient is not recorded,
+ * nothing but the engine refers to its memory, and both are dense tensors of one dtype without samples and tangents.
  */
-bool formula_may_overwrite(const tensor *grad);
+bool formula_may_overwrite(const tensor *grad, const tensor *other);
 /* The gradients of softmax and gelu, computed in grad where that is possible. */
 tensor *formula_softmax_backward(tensor *grad, tensor *result, int64_t dim);
 tensor *formula_gelu_backward(tensor *grad, tensor *self, const char *approximate);
@@ -150,13 +150,13 @@ double formula_dropout_scale(double p, int64_t train);
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
 /*
- * vjp.c: the gradient of input `part` of fn from the gradients of its n results; NULL with the error set. grads[i]:
+ * Set by lib/autograd/vjp.c: the gradient of input `part` of fn from the gradients of its n results; NULL with the error set. grads[i]:
  * NULL or tensor_none for zero. fn, of differentiable operators, returns 0, or -1 with the error set. The result can be
  * differentiated again if the caller is recorded.
  */
 typedef int (*formula_composed)(tensor *const *in, tensor **out, const void *ctx);
-tensor *formula_vjp(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
-		    int n, int part);
+extern tensor *(*formula_vjp)(formula_composed fn, const void *ctx, tensor_list in,
+			      tensor *const *grads, int n, int part);
 
 /* Second derivatives: the gradient of argument `part` of a backward operator from the gradients of its results. */
 tensor *layer_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,

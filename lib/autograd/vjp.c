@@ -6,6 +6,7 @@
 #include "autograd/formulas/formulas.h"
 
 #include "autograd/graph/dual.h"
+#include "base/init.h"
 
 #include "family/copy.h"
 #include "family/view.h"
@@ -44,8 +45,8 @@ static int select_results(tensor **y, tensor *const *grads, tensor **u, int n)
 	return kept;
 }
 
-tensor *formula_vjp(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
-		    int n, int part)
+static tensor *vjp(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
+		   int n, int part)
 {
 	struct tensor_thread *th = thread();
 	tensor *inputs[MOST_INPUTS], *y[MOST_RESULTS], *u[MOST_RESULTS], *grad = NULL;
@@ -66,4 +67,9 @@ tensor *formula_vjp(formula_composed fn, const void *ctx, tensor_list in, tensor
 	if (err < 0)
 		return NULL;
 	return grad ? grad : tensor_none;
+}
+
+INIT(INIT_HOOKS) static void set_vjp(void)
+{
+	formula_vjp = vjp;
 }
