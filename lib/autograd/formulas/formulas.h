@@ -150,7 +150,8 @@ double formula_dropout_scale(double p, int64_t train);
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
 /*
- * Set by lib/autograd/vjp.c: the gradient of input `part` of fn from the gradients of its n results; NULL with the error set. grads[i]:
+ * Set by lib/autograd/vjp.c: the gradient of input `part` of fn from the gradients of its n results; NULL with the error
+ * set. grads[i]:
  * NULL or tensor_none for zero. fn, of differentiable operators, returns 0, or -1 with the error set. The result can be
  * differentiated again if the caller is recorded.
  */
