@@ -27,11 +27,17 @@ TENSOR_EXPORT tensor_profiler *tensor_profiler_start(unsigned flags)
 		return NULL;
 	}
 	p->flags = flags;
+	/* The operators first: nodes of backward are recorded from the beginning of the profile. */
+	if (trace_operators(true) < 0) {
+		free(p);
+		return NULL;
+	}
 	if (profile_begin(p) < 0) {
 		tensor_fail(EBUSY, "profiler_start: a profile is recorded already");
 		free(p);
 		return NULL;
 	}
+	/* Another thread may have stopped the one before meanwhile. */
 	if (trace_operators(true) < 0) {
 		tensor_profiler_free(p);
 		return NULL;
