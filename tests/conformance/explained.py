@@ -39,9 +39,6 @@ ROWS = [
         'the inverses of both libraries have the same median error (7.5e-7 and 7.6e-7 of the largest element)'),
     Row(r'upsample_(bilinear|bicubic)2d\.vec', 'forward', 'u8', 'no kernel for dtype u8',
         'not implemented: u8 images, which PyTorch interpolates with 16-bit weights'),
-    Row(r'_foreach_(maximum|minimum)\.Scalar(List)?', 'grad', HALF, '^values',
-        'where an element equals the scalar, PyTorch passes half of the gradient, libtensor all of it, as for '
-        'clamp'),
     Row('pow.Tensor_Tensor', 'grad', 'c64 c128', 'difference: nan',
         '0 to a complex power: PyTorch\'s gradient of the exponent is NaN, libtensor\'s is 0'),
 ]

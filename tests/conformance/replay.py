@@ -389,6 +389,7 @@ def how_near(exact, refs, got):
         if not torch.equal(torch.isfinite(g), finite):
             return None
         g, r = (torch.where(finite, (x.to(e.dtype) - e).abs(), 0) for x in (g, r))
+        r = torch.nan_to_num(r, nan=torch.inf)  # PyTorch's NaN in place of a number
         if not g.numel() or g.max() <= r.max():
             continue
         last_place = torch.finfo(refs[0].dtype).eps * torch.where(finite, e.abs(), 0).max()

@@ -9,6 +9,7 @@
 #include "family/cat.h"
 #include "family/pointwise.h"
 #include "family/reduce.h"
+#include "family/stat.h"
 #include "family/scan.h"
 #include "family/ternary.h"
 #include "family/unary.h"
@@ -245,7 +246,9 @@ tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_
 		factor = tensor_div(mask, tensor_sum_dim(mask, dim, true));
 		return tensor_mul(sign, tensor_mul(factor, grad));
 	}
-	/* x |x|^(p - 2) / norm^(p - 1) */
+	/* x |x|^(p - 2) / norm^(p - 1): the power multiplies the rounding error of a reduced norm. */
+	if (dtype_is_reduced_float(result->dtype))
+		result = tensor_linalg_vector_norm_opt(self, ord, dim, true, 0);
 	abs = tensor_where(tensor_eq_scalar(abs, formula_scalar(0)),
 			   tensor_ones_like(abs, TENSOR_OPTIONS(0)), abs);
 	factor = tensor_pow_scalar(tensor_div(abs, result), formula_scalar(p - 1));

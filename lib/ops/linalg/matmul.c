@@ -2,6 +2,7 @@
 /* matmul, linear and other products of any rank, composed of mm, bmm, mv and dot. */
 #include "ops/op.h"
 
+#include "family/copy.h"
 #include "family/mm.h"
 #include "family/pointwise.h"
 #include "family/matmul.h"
@@ -73,6 +74,17 @@ static tensor *batches_times(tensor *self, tensor *other)
 	return tensor_view(self, (tensor_ints){ sizes, n + 2 });
 }
 
+/* A vector or matrix times [.., k, c]. If self is recorded, as a single product: its gradient is a sum over all matrices. */
+static tensor *times_batch(tensor *self, tensor *other)
+{
+	if (self->ndim == 1)
+		return tensor_squeeze_dim(times_batch(tensor_unsqueeze(self, 0), other), -2);
+	if (!operand_is_recorded(self))
+		return batches_times(self, other);
+	self = rows_times(tensor_transpose(other, -2, -1), tensor_t(self));
+	return tensor_contiguous(tensor_transpose(self, -2, -1));
+}
+
 static tensor *matmul(tensor *self, tensor *other)
 {
 	int a, b;
@@ -98,10 +110,12 @@ static tensor *matmul(tensor *self, tensor *other)
 		return tensor_mm(self, other);
 	if (a == 2 && b == 1)
 		return tensor_mv(self, other);
-	if (a == 1)
-		return tensor_squeeze_dim(matmul(tensor_unsqueeze(self, 0), other), -2);
+	if (a == 1 && b == 2)
+		return tensor_squeeze_dim(tensor_mm(tensor_unsqueeze(self, 0), other), 0);
 	if (b <= 2)
 		return rows_times(self, other);
+	if (a <= 2)
+		return times_batch(self, other);
 	return batches_times(self, other);
 }
 
@@ -199,6 +213,16 @@ static int addr_factor(const char *name, enum tensor_dtype dtype, tensor_scalar 
 	return 0;
 }
 
+/* Recorded, as a product of matrices: the gradients are products, which are rounded once. */
+static tensor *addr_product(tensor *vec1, tensor *vec2)
+{
+	bool recorded = operand_is_recorded(vec1) || operand_is_recorded(vec2);
+
+	if (recorded && vec1->dtype == vec2->dtype && vec1->ndim == 1 && vec2->ndim == 1)
+		return tensor_mm(tensor_unsqueeze(vec1, 1), tensor_unsqueeze(vec2, 0));
+	return outer("addr", vec1, vec2);
+}
+
 tensor *composite_addr(tensor *self, tensor *vec1, tensor *vec2, tensor_scalar beta,
 		       tensor_scalar alpha)
 {
@@ -212,7 +236,7 @@ tensor *composite_addr(tensor *self, tensor *vec1, tensor *vec2, tensor_scalar b
 		return NULL;
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, plus_self("addr", self,
-						  scaled(outer("addr", vec1, vec2), alpha), beta));
+						  scaled(addr_product(vec1, vec2), alpha), beta));
 }
 
 /* The sum of the products is one product whose inner dimension joins theirs. */

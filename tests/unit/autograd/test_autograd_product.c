@@ -51,6 +51,7 @@ static const struct formula formulas[] = {
 	ROW(addbmm, 3, IN(1, 0, 3), IN(1, 0, 2, 2, 2), IN(1, 0, 2, 2, 3)),
 	ROW(matmul, 2, IN(1, 0, 2, 1, 2, 3), IN(1, 0, 2, 3, 2)),
 	ROW(matmul, 2, IN(1, 0, 3), IN(1, 0, 2, 3, 2)),
+	ROW(matmul, 2, IN(1, 0, 4, 3), IN(1, 0, 2, 3, 2)),
 	ROW(matmul, 2, IN(1, 0, 2, 2, 3), IN(1, 0, 3)),
 	ROW(linear, 3, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 3), IN(1, 0, 2)),
 	ROW(linear, 3, IN(1, 0, 3), IN(1, 0, 2, 3), IN(1, 0, 2)),
@@ -78,10 +79,52 @@ static void attention_without_keys_has_gradient_zero(void **state)
 	}
 }
 
+static tensor *reduced(tensor_ints sizes, double value)
+{
+	return ok(tensor_full(sizes, S(value), OF(TENSOR_BF16)));
+}
+
+/* 2 * MANY numbers of bf16: the first MANY are `first`, the others `second`. */
+enum { MANY = 256 };
+
+static tensor *halves(double first, double second)
+{
+	return ok(tensor_cat(TENSOR_LIST(reduced(TENSOR_SHAPE(MANY), first),
+					 reduced(TENSOR_SHAPE(MANY), second)),
+			     0));
+}
+
+/* (1 + 2^-7)^2 - (1 + 2^-6) is 2^-14, and zero if the square is rounded to bf16 first. */
+static void products_of_gradients_are_rounded_after_their_sum(void **state)
+{
+	(void)state;
+	tensor_scope {
+		tensor *seed = halves(1 + 0x1p-7, -1), *factors = halves(1 + 0x1p-7, 1 + 0x1p-6);
+		tensor *batch = ok(tensor_view(factors, TENSOR_INTS(2 * MANY, 1, 1)));
+		tensor *vector = reduced(TENSOR_SHAPE(1), 1),
+		       *matrix = reduced(TENSOR_SHAPE(1, 1), 1);
+		tensor *row = reduced(TENSOR_SHAPE(1), 1), *in[] = { vector, matrix, row }, *out[3];
+
+		for (size_t i = 0; i < ARRAY_SIZE(in); i++)
+			assert_done(tensor_set_requires_grad(in[i], true));
+		out[0] = ok(tensor_matmul(vector, batch));
+		out[1] = ok(tensor_matmul(matrix, batch));
+		out[2] = ok(tensor_addr(reduced(TENSOR_SHAPE(1), 0), row, factors));
+		for (size_t i = 0; i < ARRAY_SIZE(in); i++) {
+			assert_true(tensor_is_contiguous(out[i]));
+			out[i] = ok(tensor_view(out[i], TENSOR_INTS(2 * MANY)));
+			assert_done(tensor_backward(ok(tensor_sum(tensor_mul(out[i], seed)))));
+			assert_values(ok(tensor_view(tensor_grad(in[i]), TENSOR_INTS(1))), 0,
+				      MANY * 0x1p-14);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FORMULA_TEST_LIST,
+		cmocka_unit_test(products_of_gradients_are_rounded_after_their_sum),
 		cmocka_unit_test(attention_without_keys_has_gradient_zero),
 	};
 

@@ -102,6 +102,25 @@ static void gradients_reach_every_tensor(void **state)
 	}
 }
 
+static void elements_equal_to_a_limit_get_half_of_the_gradient(void **state)
+{
+	(void)state;
+	tensor_scope {
+		tensor *x = pair(1, 2), *results[1];
+
+		tensor_set_requires_grad(x, true);
+		assert_int_equal(tensor__foreach_maximum_scalar(TENSOR_LIST(x), S(2), results, 1),
+				 1);
+		assert_done(tensor_backward(ok(tensor_sum(results[0]))));
+		assert_values(tensor_grad(x), 0, 0, 0.5);
+		assert_int_equal(tensor__foreach_minimum_scalarlist(
+					 TENSOR_LIST(x), TENSOR_SCALARS(S(2)), results, 1),
+				 1);
+		assert_done(tensor_backward(ok(tensor_sum(results[0]))));
+		assert_values(tensor_grad(x), 0, 1, 1);
+	}
+}
+
 static void boxed_in_place_calls_return_nothing(void **state)
 {
 	tensor_scope {
@@ -128,6 +147,7 @@ int main(void)
 		cmocka_unit_test(lists_of_different_lengths_are_refused),
 		cmocka_unit_test(results_are_released_on_failure),
 		cmocka_unit_test(gradients_reach_every_tensor),
+		cmocka_unit_test(elements_equal_to_a_limit_get_half_of_the_gradient),
 		cmocka_unit_test(boxed_in_place_calls_return_nothing),
 	};
 
