@@ -12,6 +12,14 @@ $(BENCH_BIN): $(BENCH_SRC) bench/ours/row.h $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -O3 -march=x86-64-v3 -fopenmp -o $@ \
 		$(BENCH_SRC) -L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) -lm
 
+# Counts a program's heap, for peaks of training steps.
+BENCH_HEAP := $(B)/bench/heap.so
+
+$(BENCH_HEAP): bench/heap.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fno-builtin -shared -o $@ $<
+
 # The module compared with memfd, huge pages and hugetlb, in a guest: KERNEL=6.1 selects the kernel,
 # BENCH="--group calls --run count" the rows.
 BENCH_MODULE_BIN := $(B)/bench/bench-module
@@ -39,7 +47,7 @@ bench-per-sample: $(B)/bench/per_sample
 
 # Steps of training beside PyTorch: times, and bytes at the peak. VERIFY=1 only compares the losses.
 .PHONY: bench-training
-bench-training: $(BENCH_BIN)
+bench-training: $(BENCH_BIN) $(BENCH_HEAP)
 	$(Q)$(PYTHON) bench/run --build $(B) --group steps $(if $(VERIFY),--verify) $(BENCH)
 
 # Packages for benchmarks; installs only missing ones.
@@ -47,7 +55,7 @@ bench-deps:
 	@packaging/install-deps build bench
 
 .PHONY: bench bench-deps bench-peers bench-instructions bench-instructions-accept
-bench: $(BENCH_BIN)
+bench: $(BENCH_BIN) $(BENCH_HEAP)
 	$(Q)$(PYTHON) bench/run --build $(B) $(BENCH)
 bench-peers: bench-deps
 	$(Q)bench/peers install

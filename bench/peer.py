@@ -401,8 +401,8 @@ def find(row):
 
 def serve(line):
     words = line.split(" ", 3 if line.startswith("time") else 1)
-    if words[0] == "peak":
-        return f"ok {peer_steps.peak(words[1])}"
+    if words[0] in ("peak", "heap"):
+        return f"ok {getattr(peer_steps, words[0])(words[1])}"
     made = find(words[-1])
     if made is None:
         return "none"

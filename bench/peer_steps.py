@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """The steps of training of bench/ours/steps.c in PyTorch: the same models, sizes, weights and batches."""
 import contextlib
+import ctypes
 import math
 
 import torch
@@ -214,6 +215,28 @@ def step_row(name, **how):
 
 ROWS = {f"step_{name}{suffix}": step_row(name, **how)
         for name in MODELS for suffix, how in (("", {}), ("_fused", {"fused": True}))}
+
+
+def heap(row):
+    """The largest number of bytes in blocks of 4 KiB and more in the third step, of all that were allocated since the row was
+    set up: bench/heap.c counts them. A step of a small model loads first what PyTorch loads with the first step of any."""
+    name, fused, _ = row.removeprefix("step_").partition("_fused")
+    how = {"fused": True} if fused else {}
+    bytes_now, most = ctypes.CDLL(None).heap_bytes, ctypes.c_int64()
+    bytes_now.restype = ctypes.c_int64
+    small = nn.Linear(8, 8)
+    optim = MODELS[name][4](small.parameters(), **how)
+    for _ in range(2):
+        F.cross_entropy(small(torch.ones(4, 8)), torch.zeros(4, dtype=torch.int64)).backward()
+        optim.step()
+    del small, optim
+    before = bytes_now(ctypes.byref(most))
+    run, _ = ROWS[row]()
+    run(2)
+    bytes_now(ctypes.byref(most))
+    run(1)
+    bytes_now(ctypes.byref(most))
+    return most.value - before
 
 
 def peak(row):

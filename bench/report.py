@@ -93,12 +93,17 @@ def bytes_text(n):
 
 
 def peaks(lines):
-    """The largest numbers of bytes in tensors; a row falls short if the peer needs less."""
-    rows = [[l["work"], str(l["threads"]), bytes_text(l["ours_peak"]), l["peer"], bytes_text(l["peer_peak"]),
-             f"{l['ours_peak'] / l['peer_peak']:.3f}", "yes" if l["ours_peak"] <= l["peer_peak"] else "**short**"]
-            for l in lines if l.get("ours_peak") and l.get("peer_peak")]
-    return markdown(["work", "threads", "ours, peak", "peer", "peer's peak", "ours / peer's", "not above"],
-                    rows) + "\n" if rows else ""
+    """The largest numbers of bytes, in tensors and in all; a row falls short if the peer needs less by both."""
+    def row(l):
+        counts = [(l["ours_peak"], l["peer_peak"]), (l["ours_heap"], l["peer_heap"])]
+        counted = [n for ours, theirs in counts
+                   for n in (bytes_text(ours), bytes_text(theirs), f"{ours / theirs:.3f}")]
+        return [l["work"], str(l["threads"]), l["peer"], *counted,
+                "yes" if any(ours <= theirs for ours, theirs in counts) else "**short**"]
+
+    rows = [row(l) for l in lines if all(l.get(k) for k in ("ours_peak", "peer_peak", "ours_heap", "peer_heap"))]
+    return markdown(["work", "threads", "peer", "tensors, ours", "peer's", "ours / peer's", "all, ours", "peer's",
+                     "ours / peer's", "not above"], rows) + "\n" if rows else ""
 
 
 def by_operator(lines):

@@ -5,10 +5,12 @@
  *   ours THREADS, then on stdin   time SAMPLES MS ROW    ->  ok NS NS NS ...
  *                                 value ROW              ->  ok NUMBER, or ok none
  *                                 peak ROW               ->  ok BYTES
+ *                                 heap ROW               ->  ok BYTES
  *   ROW is the rest of the line: the name of a row, or an operator and its arguments (call.c).
  *   Each NS is the average over a sample of about MS ms; where one run lasts longer, at least
  *   three samples are taken and no more than fit in ten times SAMPLES * MS.
- *   BYTES is the maximum in storages in the third run, with TENSOR_DEBUG=1 in the environment.
+ *   BYTES is the maximum in the third run, with TENSOR_DEBUG=1 in the environment: in storages, or in blocks of the heap
+ *   that were allocated since the row was set up, with bench/heap.c preloaded.
  *   The reply to an unknown row is "none", to a failure "error TEXT".
  *
  *   ours THREADS count ROW N      warms up, then runs it N times inside counted(), during
@@ -16,6 +18,7 @@
  */
 #include "row.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,15 +135,16 @@ static void time_row(const struct row *row, int samples, double ms)
 	printf("\n");
 }
 
-static void print_peak(const struct row *row)
+/* The largest number that `live` counts in the third run, less `before`. */
+static void print_peak(const struct row *row, int64_t (*live)(int64_t *peak), int64_t before)
 {
 	int64_t peak;
 
 	row->run(2);
-	row_check(tensor_live_bytes(&peak) < 0 ? -1 : 0);
+	row_check(live(&peak) < 0 ? -1 : 0);
 	row->run(1);
-	row_check(tensor_live_bytes(&peak) < 0 ? -1 : 0);
-	printf("ok %lld\n", (long long)peak);
+	row_check(live(&peak) < 0 ? -1 : 0);
+	printf("ok %lld\n", (long long)(peak - before));
 }
 
 /* Not inlined: callgrind collects while this function runs. */
@@ -168,9 +172,11 @@ static void serve(const char *line)
 	double ms;
 	bool time = sscanf(line, "time %d %lf %255[^\n]", &samples, &ms, name) == 3;
 	bool peak = !time && sscanf(line, "peak %255[^\n]", name) == 1;
+	bool heap = !time && sscanf(line, "heap %255[^\n]", name) == 1;
+	int64_t before = 0, ignored, (*heap_bytes)(int64_t *peak) = NULL;
 	const struct row *row;
 
-	if (!time && !peak && sscanf(line, "value %255[^\n]", name) != 1) {
+	if (!time && !peak && !heap && sscanf(line, "value %255[^\n]", name) != 1) {
 		printf("error request not understood: %s", line);
 		return;
 	}
@@ -179,12 +185,22 @@ static void serve(const char *line)
 		printf("none\n");
 		return;
 	}
+	if (heap) {
+		*(void **)&heap_bytes = dlsym(RTLD_DEFAULT, "heap_bytes");
+		if (!heap_bytes) {
+			printf("error bench/heap.c is not preloaded\n");
+			return;
+		}
+		before = heap_bytes(&ignored);
+	}
 	tensor_clear_error();
 	row->setup();
 	if (time)
 		time_row(row, samples, ms);
 	else if (peak)
-		print_peak(row);
+		print_peak(row, tensor_live_bytes, 0);
+	else if (heap)
+		print_peak(row, heap_bytes, before);
 	else if (row->value)
 		printf("ok %.9g\n", row->value());
 	else
