@@ -173,7 +173,7 @@ static void serve(const char *line)
 	bool time = sscanf(line, "time %d %lf %255[^\n]", &samples, &ms, name) == 3;
 	bool peak = !time && sscanf(line, "peak %255[^\n]", name) == 1;
 	bool heap = !time && sscanf(line, "heap %255[^\n]", name) == 1;
-	int64_t before = 0, ignored, (*heap_bytes)(int64_t *peak) = NULL;
+	int64_t before = 0, ignored, (*heap_bytes)(int64_t * peak) = NULL;
 	const struct row *row;
 
 	if (!time && !peak && !heap && sscanf(line, "value %255[^\n]", name) != 1) {

@@ -147,6 +147,8 @@ tensor *conv_double_backward(tensor *const *grads, tensor_ints sizes, tensor *in
 /* The factor applied by native_dropout; train is TENSOR_NONE if not given. */
 double formula_dropout_scale(double p, int64_t train);
 
+int lstm_layer_backward(tensor **out, tensor *const *grads, tensor_list inputs, tensor *output,
+			tensor *cells, tensor *activated, bool reverse);
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
 /*

@@ -174,6 +174,38 @@ static tensor *gates_of_input(const struct rnn *r, tensor *input, struct rnn_wei
 	return tensor_linear(input, w->w_ih, bias);
 }
 
+/* Whether _lstm_layer computes all steps: all have the same rows, and nothing changes what the operators of a step do. */
+static bool is_one_layer(const struct rnn *r, const tensor *gates, struct rnn_state s,
+			 const struct rnn_weights *w)
+{
+	const tensor *all[] = { gates, s.h, s.c, w->w_hh };
+	const struct thread_modes *m = &thread()->modes;
+
+	if (r->cell != RNN_LSTM || r->projected || r->rows[0] != r->rows[r->steps - 1] ||
+	    m->batch_level || m->autocast_depth)
+		return false;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i]->dtype != gates->dtype || all[i]->keys & FORWARD_BIT || all[i]->ext)
+			return false;
+	return true;
+}
+
+static tensor *lstm_layer(const struct rnn *r, tensor *gates, struct rnn_state first,
+			  const struct rnn_weights *w, bool backward, struct rnn_state *last)
+{
+	bool save = operand_is_recorded(gates) || operand_is_recorded(first.h) ||
+		    operand_is_recorded(first.c) || operand_is_recorded(w->w_hh);
+	int64_t end = backward ? 0 : r->steps - 1;
+	tensor *out, *cells, *activated;
+
+	gates = tensor_view(gates, TENSOR_INTS(r->steps, r->rows[0], gates->sizes[1]));
+	if (!gates || tensor__lstm_layer(TENSOR_LIST(gates, first.h, first.c, w->w_hh), backward,
+					 save, &out, &cells, &activated) < 0)
+		return NULL;
+	*last = (struct rnn_state){ tensor_select(out, 0, end), tensor_select(cells, 0, end) };
+	return last->h && last->c ? tensor_flatten(out, 0, 1) : NULL;
+}
+
 /* Run layer and direction k over input [rows, features]. Returns its output; *last is the last
  * state. */
 static tensor *one_direction(struct rnn *r, tensor *input, int64_t k, struct rnn_state *last)
@@ -186,6 +218,8 @@ static tensor *one_direction(struct rnn *r, tensor *input, int64_t k, struct rnn
 	    rnn_check_weights(r->op, r->cell, &w, input->sizes[1], &first) < 0)
 		return NULL;
 	gates = gates_of_input(r, input, &w);
+	if (gates && is_one_layer(r, gates, first, &w))
+		return lstm_layer(r, gates, first, &w, k % r->directions, last);
 	if (!gates || split_steps(gates, r->rows, r->steps, r->gates) < 0)
 		return NULL;
 	*last = walk(r, first, &w, k % r->directions);

@@ -133,6 +133,8 @@ CASE(fn_clamp_tensor_from, tensor_clamp_tensor(a, b, tensor_none))
 CASE(fn_clamp_tensor_to, tensor_clamp_tensor(a, tensor_none, b))
 CASE(fn_clamp_tensor, tensor_clamp_tensor(a, b, c))
 CASE(fn_clamp_min, tensor_clamp_min(a, S(0.1)))
+CASE(fn_maximum_scalar, tensor__maximum_scalar(a, S(0.1)))
+CASE(fn_minimum_scalar, tensor__minimum_scalar(a, S(0.1)))
 CASE(fn_clamp_max, tensor_clamp_max(a, S(0.1)))
 CASE(fn_where_number,
      tensor_where_scalarother(tensor_gt_scalar(tensor_detach(a), S(0)), tensor_mul(a, a), S(2)))
@@ -265,6 +267,8 @@ static const struct formula formulas[] = {
 	ROW_ONCE(clamp_tensor_from, 2, ANY, LOW),
 	ROW_ONCE(clamp_tensor_to, 2, ANY, LOW),
 	ROW_ONCE(clamp_tensor, 3, ANY, IN(0.1, -0.4, 3), IN(0.1, 0.4, 2, 3)),
+	ROW_ONCE(maximum_scalar, 1, ANY),
+	ROW_ONCE(minimum_scalar, 1, ANY),
 	ROW_ONCE(clamp_min, 1, ANY),
 	ROW_ONCE(clamp_max, 1, ANY),
 	ROW_ONCE(clamp_min_tensor, 2, ANY, LOW),

@@ -119,6 +119,36 @@ static void gradients_reach_input_states_and_weights(void **state)
 	}
 }
 
+/* What a layer keeps for the backward changes no result: a checkpoint relies on it. */
+static void recorded_layers_have_the_same_bits(void **state)
+{
+	(void)state;
+	tensor_scope {
+		tensor *x = numbers(TENSOR_SHAPE(STEPS, BATCH, IN), 5), *w[16], *plain[3],
+		       *recorded[3];
+		tensor *h0 = numbers(TENSOR_SHAPE(4, BATCH, SIZE), 6),
+		       *c0 = numbers(TENSOR_SHAPE(4, BATCH, SIZE), 7);
+
+		for (int k = 0; k < 4; k++) {
+			w[4 * k] =
+				numbers(TENSOR_SHAPE(4 * SIZE, k < 2 ? IN : 2 * SIZE), 10 * k + 1);
+			w[4 * k + 1] = numbers(TENSOR_SHAPE(4 * SIZE, SIZE), 10 * k + 2);
+			w[4 * k + 2] = numbers(TENSOR_SHAPE(4 * SIZE), 10 * k + 3);
+			w[4 * k + 3] = numbers(TENSOR_SHAPE(4 * SIZE), 10 * k + 4);
+		}
+		assert_done(tensor_lstm(x, TENSOR_LIST(h0, c0), (tensor_list){ w, 16 }, true, 2, 0,
+					false, true, false, &plain[0], &plain[1], &plain[2]));
+		assert_done(tensor_set_requires_grad(x, true));
+		assert_done(tensor_lstm(x, TENSOR_LIST(h0, c0), (tensor_list){ w, 16 }, true, 2, 0,
+					false, true, false, &recorded[0], &recorded[1],
+					&recorded[2]));
+		for (int i = 0; i < 3; i++)
+			assert_true(distance(plain[i], recorded[i]) == 0);
+		assert_done(tensor_backward(ok(tensor_sum(recorded[0]))));
+		assert_true(distance(tensor_grad(x), ok(tensor_zeros_like(x, OF(TENSOR_F64)))) > 0);
+	}
+}
+
 static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
@@ -153,6 +183,7 @@ int main(void)
 		cmocka_unit_test(lstm_equals_a_sequence_of_cells),
 		cmocka_unit_test(packed_sequences_are_independent),
 		cmocka_unit_test(gradients_reach_input_states_and_weights),
+		cmocka_unit_test(recorded_layers_have_the_same_bits),
 		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Derivatives of an LSTM's layer, through each of its results. */
+#include "formulas.h"
+
+enum { OUTPUT = 1, CELLS = 2 };
+
+static tensor *layer(tensor *const *in, bool reverse, int results)
+{
+	tensor *output, *cells, *activated;
+
+	if (tensor__lstm_layer((tensor_list){ in, 4 }, reverse, true, &output, &cells, &activated) <
+	    0)
+		return NULL;
+	if (results == OUTPUT)
+		return output;
+	return results == CELLS ? cells : tensor_cat(TENSOR_LIST(output, cells), 2);
+}
+
+CASE(fn_output, layer(in, false, OUTPUT))
+CASE(fn_cells, layer(in, false, CELLS))
+CASE(fn_both, layer(in, false, OUTPUT | CELLS))
+CASE(fn_reverse, layer(in, true, OUTPUT | CELLS))
+
+#define INPUTS(steps, rows, h) \
+	IN(1, 0, steps, rows, 4 * (h)), IN(1, 0, rows, h), IN(1, 0, rows, h), IN(1, 0, 4 * (h), h)
+
+static const struct formula formulas[] = {
+	ROW(output, 4, INPUTS(3, 2, 2)),
+	ROW(cells, 4, INPUTS(3, 2, 2)),
+	ROW(both, 4, INPUTS(3, 1, 2)),
+	ROW(both, 4, INPUTS(1, 3, 1)),
+	ROW(reverse, 4, INPUTS(3, 2, 2)),
+	ROW(reverse, 4, INPUTS(1, 2, 2)),
+	ROW(reverse, 4, IN_T(1, 0, 2, 2, 8), IN_T(1, 0, 2, 2), IN_T(1, 0, 2, 2), IN_T(1, 0, 8, 2)),
+};
+
+FORMULA_TESTS
+
+static tensor *numbers(tensor_ints sizes)
+{
+	tensor *t = ok(tensor_full(sizes, S(0.5), OF(TENSOR_F64)));
+
+	assert_done(tensor_set_requires_grad(t, true));
+	return t;
+}
+
+static void shapes_and_dtypes_that_do_not_fit_are_refused(void **state)
+{
+	(void)state;
+	tensor_scope {
+		tensor *gates = numbers(TENSOR_SHAPE(2, 3, 8)), *hx = numbers(TENSOR_SHAPE(3, 2)),
+		       *w = numbers(TENSOR_SHAPE(8, 2)), *out[3];
+		tensor *wide = ok(tensor_to(w, OF(TENSOR_F32)));
+		const struct {
+			tensor_list in;
+			const char *text;
+		} wrong[] = {
+			{ TENSOR_LIST(gates, hx, hx), "4 inputs" },
+			{ TENSOR_LIST(gates, hx, hx, w, w), "4 inputs" },
+			{ TENSOR_LIST(hx, hx, hx, w), "gates must" },
+			{ TENSOR_LIST(numbers(TENSOR_SHAPE(0, 3, 8)), hx, hx, w), "gates must" },
+			{ TENSOR_LIST(numbers(TENSOR_SHAPE(2, 3, 7)), hx, hx, w), "gates must" },
+			{ TENSOR_LIST(gates, numbers(TENSOR_SHAPE(2, 2)), hx, w), "hx of shape" },
+			{ TENSOR_LIST(gates, hx, numbers(TENSOR_SHAPE(3, 3)), w), "cx of shape" },
+			{ TENSOR_LIST(gates, hx, hx, numbers(TENSOR_SHAPE(2, 8))),
+			  "w_hh of shape" },
+			{ TENSOR_LIST(gates, hx, hx, wide), "w_hh of dtype" },
+		};
+
+		for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+			assert_fails(tensor__lstm_layer(wrong[i].in, false, true, &out[0], &out[1],
+							&out[2]),
+				     EINVAL, wrong[i].text);
+	}
+}
+
+static void sizes_of_zero_have_gradients(void **state)
+{
+	const int64_t rows[] = { 0, 3 }, size[] = { 2, 0 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		tensor_scope {
+			tensor *in[] = { numbers(TENSOR_SHAPE(2, rows[i], 4 * size[i])),
+					 numbers(TENSOR_SHAPE(rows[i], size[i])),
+					 numbers(TENSOR_SHAPE(rows[i], size[i])),
+					 numbers(TENSOR_SHAPE(4 * size[i], size[i])) };
+
+			assert_done(tensor_backward(ok(tensor_sum(ok(layer(in, false, OUTPUT))))));
+			for (int k = 0; k < 4; k++)
+				assert_int_equal(tensor_numel(tensor_grad(in[k])),
+						 tensor_numel(in[k]));
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FORMULA_TEST_LIST,
+		cmocka_unit_test(shapes_and_dtypes_that_do_not_fit_are_refused),
+		cmocka_unit_test(sizes_of_zero_have_gradients),
+	};
+
+	return cmocka_run_group_tests_name("autograd_rnn", tests, NULL, NULL);
+}
