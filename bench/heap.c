@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 int64_t heap_bytes(int64_t *peak);
 
@@ -64,12 +65,27 @@ void *aligned_alloc(size_t align, size_t n)
 
 int posix_memalign(void **out, size_t align, size_t n)
 {
-	void *p = made(__libc_memalign(align, n));
+	void *p;
 
+	if (align % sizeof(void *) || align & (align - 1))
+		return EINVAL;
+	p = made(__libc_memalign(align, n));
 	if (!p)
 		return ENOMEM;
 	*out = p;
 	return 0;
+}
+
+void *valloc(size_t n)
+{
+	return made(__libc_memalign((size_t)getpagesize(), n));
+}
+
+void *pvalloc(size_t n)
+{
+	size_t page = (size_t)getpagesize();
+
+	return made(__libc_memalign(page, (n + page - 1) / page * page));
 }
 
 void *realloc(void *p, size_t n)

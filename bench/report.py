@@ -96,12 +96,14 @@ def peaks(lines):
     """The largest numbers of bytes, in tensors and in all; a row falls short if the peer needs less by both."""
     def row(l):
         counts = [(l["ours_peak"], l["peer_peak"]), (l["ours_heap"], l["peer_heap"])]
+        if None in counts[0] + counts[1]:
+            return [l["work"], str(l["threads"]), l["peer"], *["missing"] * 6, "-"]
         counted = [n for ours, theirs in counts
                    for n in (bytes_text(ours), bytes_text(theirs), f"{ours / theirs:.3f}")]
         return [l["work"], str(l["threads"]), l["peer"], *counted,
                 "yes" if any(ours <= theirs for ours, theirs in counts) else "**short**"]
 
-    rows = [row(l) for l in lines if all(l.get(k) for k in ("ours_peak", "peer_peak", "ours_heap", "peer_heap"))]
+    rows = [row(l) for l in lines if "ours_peak" in l]
     return markdown(["work", "threads", "peer", "tensors, ours", "peer's", "ours / peer's", "all, ours", "peer's",
                      "ours / peer's", "not above"], rows) + "\n" if rows else ""
 

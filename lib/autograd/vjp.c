@@ -45,31 +45,51 @@ static int select_results(tensor **y, tensor *const *grads, tensor **u, int n)
 	return kept;
 }
 
-static tensor *vjp(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
-		   int n, int part)
+/* The gradients of inputs `first` to first + count, which are written to `out`. */
+static int vjp(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads, int n,
+	       int first, int count, tensor **out)
 {
 	struct tensor_thread *th = thread();
-	tensor *inputs[MOST_INPUTS], *y[MOST_RESULTS], *u[MOST_RESULTS], *grad = NULL;
-	bool record = th->modes.grad_enabled;
+	tensor *inputs[MOST_INPUTS], *y[MOST_RESULTS], *u[MOST_RESULTS];
+	bool record = th->modes.grad_enabled, made = true;
 	int kept = -1, err = -1;
 
 	memcpy(inputs, in.data, in.len * sizeof(*inputs));
 	th->modes.grad_enabled = true;
-	inputs[part] = recorded_alias(in.data[part]);
-	if (inputs[part] && fn(inputs, y, ctx) == 0)
+	for (int i = first; i < first + count; i++) {
+		inputs[i] = made ? recorded_alias(in.data[i]) : NULL;
+		made &= inputs[i] != NULL;
+		out[i - first] = NULL;
+	}
+	if (made && fn(inputs, y, ctx) == 0)
 		kept = select_results(y, grads, u, n);
 	if (kept >= 0)
 		err = kept ? tensor_backward_ex((tensor_list){ y, kept }, u,
-						TENSOR_LIST(inputs[part]), &grad,
+						(tensor_list){ inputs + first, count }, out,
 						record ? TENSOR_CREATE_GRAPH : 0) :
 			     0;
 	th->modes.grad_enabled = record;
-	if (err < 0)
-		return NULL;
-	return grad ? grad : tensor_none;
+	for (int i = 0; !err && i < count; i++)
+		out[i] = out[i] ? out[i] : tensor_none;
+	return err;
+}
+
+static tensor *vjp_part(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
+			int n, int part)
+{
+	tensor *grad;
+
+	return vjp(fn, ctx, in, grads, n, part, 1, &grad) < 0 ? NULL : grad;
+}
+
+static int vjp_all(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
+		   int n, tensor **out)
+{
+	return vjp(fn, ctx, in, grads, n, 0, (int)in.len, out);
 }
 
 INIT(INIT_HOOKS) static void set_vjp(void)
 {
-	formula_vjp = vjp;
+	formula_vjp = vjp_part;
+	formula_vjp_all = vjp_all;
 }

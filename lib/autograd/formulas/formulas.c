@@ -61,6 +61,8 @@ tensor *formula_adjoint(tensor *t)
 
 tensor *(*formula_vjp)(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
 		       int n, int part);
+int (*formula_vjp_all)(formula_composed fn, const void *ctx, tensor_list in, tensor *const *grads,
+		       int n, tensor **out);
 
 /* No other reference to t, its base or its memory exists. */
 static bool is_alone(const tensor *t)

@@ -160,6 +160,9 @@ int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 typedef int (*formula_composed)(tensor *const *in, tensor **out, const void *ctx);
 extern tensor *(*formula_vjp)(formula_composed fn, const void *ctx, tensor_list in,
 			      tensor *const *grads, int n, int part);
+/* The gradients of all inputs, written to out[in.len]: tensor_none for zero. 0, or -errno. */
+extern int (*formula_vjp_all)(formula_composed fn, const void *ctx, tensor_list in,
+			      tensor *const *grads, int n, tensor **out);
 
 /* Second derivatives: the gradient of argument `part` of a backward operator from the gradients of its results. */
 tensor *layer_norm_double_backward(tensor *const *grads, tensor *grad_out, tensor *input,

@@ -8,12 +8,15 @@
 #include "family/factory.h"
 #include "family/cat.h"
 #include "family/mm.h"
+#include "family/move.h"
 #include "family/pointwise.h"
 #include "family/rnn.h"
 #include "family/shape.h"
 #include "family/ternary.h"
 #include "family/unary.h"
 #include "family/view.h"
+
+#include <stdlib.h>
 
 enum { GATES, HX, CX, W_HH, INPUTS };
 
@@ -37,31 +40,50 @@ static bool composed_step(tensor *gates, tensor **h, tensor **c, tensor *w_hh_t)
 	return *h;
 }
 
-/* Output and cells of all steps; every one is concatenated to those before, or after if reverse. */
+/* The n steps of t, by halves: the gradient of a view is as large as its base. */
+static int split_steps(tensor *t, int64_t n, tensor **steps)
+{
+	int64_t half = n / 2;
+
+	if (!t)
+		return -1;
+	if (n == 1) {
+		steps[0] = tensor_select(t, 0, 0);
+		return steps[0] ? 0 : -1;
+	}
+	if (split_steps(tensor_narrow(t, 0, 0, half), half, steps) < 0)
+		return -1;
+	return split_steps(tensor_narrow(t, 0, half, n - half), n - half, steps + half);
+}
+
+/* Output and cells of all steps. */
 static int layer_composed(tensor *const *in, tensor **out, const void *ctx)
 {
 	tensor *h = in[HX], *c = in[CX], *w_hh_t = tensor_t(in[W_HH]);
 	int64_t steps = in[GATES]->sizes[0];
+	tensor **space = calloc(3 * (size_t)steps, sizeof(*space));
 	bool reverse = *(const bool *)ctx;
+	int err = 0;
 
-	out[0] = out[1] = NULL;
-	for (int64_t k = 0; k < steps; k++) {
-		tensor *all[2], *one[2];
+	if (!space)
+		return tensor_fail(ENOMEM, "_lstm_layer: no memory for %lld steps",
+				   (long long)steps);
+	if (split_steps(in[GATES], steps, space + 2 * steps) < 0)
+		err = -1;
+	for (int64_t k = 0; !err && k < steps; k++) {
+		int64_t t = reverse ? steps - 1 - k : k;
 
-		if (!composed_step(tensor_select(in[GATES], 0, reverse ? steps - 1 - k : k), &h, &c,
-				   w_hh_t))
-			return -1;
-		one[0] = tensor_unsqueeze(h, 0);
-		one[1] = tensor_unsqueeze(c, 0);
-		for (int i = 0; i < 2; i++) {
-			all[0] = reverse ? one[i] : out[i];
-			all[1] = reverse ? out[i] : one[i];
-			out[i] = k ? tensor_cat((tensor_list){ all, 2 }, 0) : one[i];
-			if (!out[i])
-				return -1;
-		}
+		if (!composed_step(space[2 * steps + t], &h, &c, w_hh_t))
+			err = -1;
+		space[t] = h;
+		space[steps + t] = c;
 	}
-	return 0;
+	for (int i = 0; !err && i < 2; i++) {
+		out[i] = tensor_stack((tensor_list){ space + i * steps, steps }, 0);
+		err = out[i] ? 0 : -1;
+	}
+	free(space);
+	return err;
 }
 
 /* ---- by steps ---- */
@@ -160,6 +182,19 @@ static int walk_back(tensor **out, struct walk *w)
 	return out[W_HH] ? 0 : -1;
 }
 
+/* Autocast would convert the products, but not what is added to them. */
+static int walk_back_unconverted(tensor **out, struct walk *w)
+{
+	struct thread_modes *m = &thread()->modes;
+	uint32_t exclude = m->exclude;
+	int err;
+
+	m->exclude |= AUTOCAST_BIT;
+	err = walk_back(out, w);
+	m->exclude = exclude;
+	return err;
+}
+
 int lstm_layer_backward(tensor **out, tensor *const *grads, tensor_list inputs, tensor *output,
 			tensor *cells, tensor *activated, bool reverse)
 {
@@ -175,13 +210,8 @@ int lstm_layer_backward(tensor **out, tensor *const *grads, tensor_list inputs, 
 	if (activated->sizes[0] != w.steps)
 		return tensor_fail(EINVAL, "_lstm_layer: without save there is no gradient");
 	/* Conjugates, and tensors of many samples, need the operators. */
-	if (!formula_is_differentiated() && !dtype_is_complex(output->dtype) &&
-	    !thread()->modes.batch_level)
-		return walk_back(out, &w);
-	for (int i = 0; i < INPUTS; i++) {
-		out[i] = formula_vjp(layer_composed, &reverse, inputs, grads, 2, i);
-		if (!out[i])
-			return -1;
-	}
-	return 0;
+	if (formula_is_differentiated() || dtype_is_complex(output->dtype) ||
+	    thread()->modes.batch_level)
+		return formula_vjp_all(layer_composed, &reverse, inputs, grads, 2, out);
+	return walk_back_unconverted(out, &w);
 }

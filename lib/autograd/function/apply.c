@@ -436,6 +436,7 @@ static int function_call(struct tensor_function_ctx *ctx, tensor_list inputs, te
 		ctx->building = &building;
 		building.recorded = track_list(thread(), inputs, &stale);
 		err = stale ? -thread()->error.code : run_call(ctx, outputs, noutputs);
+		ctx->building = NULL;
 	}
 	if (ctx->destroy)
 		ctx->destroy(ctx->data);

@@ -74,15 +74,20 @@ static tensor *batches_times(tensor *self, tensor *other)
 	return tensor_view(self, (tensor_ints){ sizes, n + 2 });
 }
 
-/* A vector or matrix times [.., k, c]. If self is recorded, as a single product: its gradient is a sum over all matrices. */
+/*
+ * A vector or matrix times [.., k, c]. Of reduced floats a single product, whose gradient is a sum over all matrices before
+ * it is rounded.
+ */
 static tensor *times_batch(tensor *self, tensor *other)
 {
-	if (self->ndim == 1)
-		return tensor_squeeze_dim(times_batch(tensor_unsqueeze(self, 0), other), -2);
-	if (!operand_is_recorded(self))
+	tensor *self_t, *other_t, *product;
+
+	if (!dtype_is_reduced_float(self->dtype))
 		return batches_times(self, other);
-	self = rows_times(tensor_transpose(other, -2, -1), tensor_t(self));
-	return tensor_contiguous(tensor_transpose(self, -2, -1));
+	self_t = tensor_t(self);
+	other_t = tensor_transpose(other, -2, -1);
+	product = self_t && other_t ? rows_times(other_t, self_t) : NULL;
+	return tensor_contiguous(tensor_transpose(product, -2, -1));
 }
 
 static tensor *matmul(tensor *self, tensor *other)
@@ -114,8 +119,12 @@ static tensor *matmul(tensor *self, tensor *other)
 		return tensor_squeeze_dim(tensor_mm(tensor_unsqueeze(self, 0), other), 0);
 	if (b <= 2)
 		return rows_times(self, other);
-	if (a <= 2)
+	if (a == 2)
 		return times_batch(self, other);
+	if (a == 1) {
+		self = tensor_unsqueeze(self, 0);
+		return self ? tensor_squeeze_dim(times_batch(self, other), -2) : NULL;
+	}
 	return batches_times(self, other);
 }
 
@@ -213,12 +222,11 @@ static int addr_factor(const char *name, enum tensor_dtype dtype, tensor_scalar 
 	return 0;
 }
 
-/* Recorded, as a product of matrices: the gradients are products, which are rounded once. */
-static tensor *addr_product(tensor *vec1, tensor *vec2)
+/* Of reduced floats as a product of matrices: its gradients are products, too, which are rounded once. */
+static tensor *addr_product(tensor *vec1, tensor *vec2, tensor_scalar beta)
 {
-	bool recorded = operand_is_recorded(vec1) || operand_is_recorded(vec2);
-
-	if (recorded && vec1->dtype == vec2->dtype && vec1->ndim == 1 && vec2->ndim == 1)
+	if (dtype_is_reduced_float(vec1->dtype) && vec1->dtype == vec2->dtype && vec1->ndim == 1 &&
+	    vec2->ndim == 1 && !scalar_is(beta, 0) && !(thread()->modes.include & AUTOCAST_BIT))
 		return tensor_mm(tensor_unsqueeze(vec1, 1), tensor_unsqueeze(vec2, 0));
 	return outer("addr", vec1, vec2);
 }
@@ -235,8 +243,9 @@ tensor *composite_addr(tensor *self, tensor *vec1, tensor *vec2, tensor_scalar b
 	    addr_factor("alpha", dtype, &alpha) < 0)
 		return NULL;
 	guard = tensor_scope_enter();
-	return scope_leave_with(&guard, plus_self("addr", self,
-						  scaled(addr_product(vec1, vec2), alpha), beta));
+	return scope_leave_with(&guard,
+				plus_self("addr", self,
+					  scaled(addr_product(vec1, vec2, beta), alpha), beta));
 }
 
 /* The sum of the products is one product whose inner dimension joins theirs. */

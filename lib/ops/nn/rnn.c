@@ -181,8 +181,8 @@ static bool is_one_layer(const struct rnn *r, const tensor *gates, struct rnn_st
 	const tensor *all[] = { gates, s.h, s.c, w->w_hh };
 	const struct thread_modes *m = &thread()->modes;
 
-	if (r->cell != RNN_LSTM || r->projected || r->rows[0] != r->rows[r->steps - 1] ||
-	    m->batch_level || m->autocast_depth)
+	if (r->cell != RNN_LSTM || r->projected || dtype_is_complex(gates->dtype) ||
+	    r->rows[0] != r->rows[r->steps - 1] || m->batch_level || m->autocast_depth)
 		return false;
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (all[i]->dtype != gates->dtype || all[i]->keys & FORWARD_BIT || all[i]->ext)

@@ -26,11 +26,23 @@ static bool in_range(int64_t v, enum tensor_dtype dtype)
  * An integer out of the tensor's range is compared as it is, without wrapping. All values of a signed dtype are
  * below one above INT64_MAX, as they are below infinity.
  */
+/* s as an element of a reduced float: elements are compared with the number that they could be equal to. */
+static tensor_scalar rounded(tensor_scalar s, enum tensor_dtype dtype)
+{
+	uint16_t element;
+
+	if (s.kind != TENSOR_SCALAR_COMPLEX && tensor_element_store(&element, dtype, s) == 0)
+		element_load(&element, dtype, &s);
+	return s;
+}
+
 int op_compare_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
 {
 	struct pointwise_arg arg[] = { { .t = self }, { .s = other } };
 	enum tensor_dtype wide = self->dtype == TENSOR_U64 ? TENSOR_F64 : TENSOR_I64;
 
+	if (dtype_is_reduced_float(self->dtype))
+		other = rounded(other, self->dtype);
 	if (unlikely(other.kind == TENSOR_SCALAR_UINT) && dtype_is_int(self->dtype) &&
 	    self->dtype != TENSOR_U64) {
 		arg[1].s = tensor_scalar_float(INFINITY);

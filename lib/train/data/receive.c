@@ -285,7 +285,7 @@ static void receive_all(tensor_loader *l, int ms)
 		fds[2 * i] = (struct pollfd){ .fd = l->workers[i].socket, .events = POLLIN };
 		fds[2 * i + 1] = (struct pollfd){ .fd = l->workers[i].pidfd, .events = POLLIN };
 	}
-	if (poll(fds, (nfds_t)(2 * n), ms) <= 0)
+	if (poll(fds, 2 * (nfds_t)n, ms) <= 0)
 		return;
 	for (int i = 0; i < n; i++) {
 		struct loader_worker *w = &l->workers[i];

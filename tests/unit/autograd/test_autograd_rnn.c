@@ -93,12 +93,40 @@ static void sizes_of_zero_have_gradients(void **state)
 		}
 }
 
+/* The backward adds products to each other, of which autocast converts some. */
+static void autocast_does_not_convert_the_backward(void **state)
+{
+	(void)state;
+	tensor_scope {
+		tensor *in[4], *grads[4];
+		const tensor_ints sizes[] = { TENSOR_SHAPE(3, 2, 8), TENSOR_SHAPE(2, 2),
+					      TENSOR_SHAPE(2, 2), TENSOR_SHAPE(8, 2) };
+
+		for (int i = 0; i < 4; i++) {
+			in[i] = ok(tensor_full(sizes[i], S(0.3 * i + 0.1), OF(TENSOR_F32)));
+			assert_done(tensor_set_requires_grad(in[i], true));
+		}
+		assert_done(tensor_backward(ok(tensor_sum(ok(layer(in, false, OUTPUT))))));
+		for (int i = 0; i < 4; i++) {
+			grads[i] = ok(tensor_clone(tensor_grad(in[i])));
+			tensor_set_grad(in[i], NULL);
+		}
+		tensor_autocast(TENSOR_BF16)
+			assert_done(tensor_backward(ok(tensor_sum(ok(layer(in, false, OUTPUT))))));
+		for (int i = 0; i < 4; i++)
+			assert_values(ok(tensor_sum(tensor_abs(
+					      tensor_sub(grads[i], tensor_grad(in[i]))))),
+				      0, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FORMULA_TEST_LIST,
 		cmocka_unit_test(shapes_and_dtypes_that_do_not_fit_are_refused),
 		cmocka_unit_test(sizes_of_zero_have_gradients),
+		cmocka_unit_test(autocast_does_not_convert_the_backward),
 	};
 
 	return cmocka_run_group_tests_name("autograd_rnn", tests, NULL, NULL);

@@ -57,6 +57,44 @@ static void operator_without_memory_gives_enomem(void **state)
 	}
 }
 
+/* Tensors that stay alive move the call that needs a new block for its views. */
+static void products_without_memory_for_a_view_give_enomem(void **state)
+{
+	const enum tensor_dtype dtypes[] = { TENSOR_BF16, TENSOR_F32 };
+
+	(void)state;
+	if (!fail_possible)
+		skip();
+	fail_spare_others();
+	for (int i = 0; i < 4; i++)
+		tensor_scope {
+			tensor_options options = TENSOR_OPTIONS(.dtype = dtypes[i / 2]);
+			tensor *batch = ok(tensor_ones(TENSOR_SHAPE(2, 3, 4), options));
+			tensor *few = ok(i % 2 ? tensor_ones(TENSOR_SHAPE(3), options) :
+						 tensor_ones(TENSOR_SHAPE(2, 3), options));
+
+			ok(tensor_matmul(few, batch));
+			for (int alive = 0; alive < 2000; alive++) {
+				bool again = true;
+
+				for (int k = 0; k <= alive % 7; k++)
+					ok(tensor_alias(batch));
+				for (long n = 1; again; n++)
+					tensor_scope {
+						tensor *product;
+
+						fail_at(n);
+						product = tensor_matmul(few, batch);
+						again = fail_end();
+						if (!product)
+							assert_int_equal(tensor_last_error()->code,
+									 ENOMEM);
+						tensor_clear_error();
+					}
+			}
+		}
+}
+
 /* Runs backward from the result; returns the result or NULL. */
 static tensor *with_backward(tensor *t)
 {
@@ -334,6 +372,7 @@ int main(int argc, char **argv)
 		  NULL, forward_mode },
 		{ "saved_hooks_without_memory_fails", operator_without_memory_gives_enomem, NULL,
 		  NULL, saved_hooks },
+		cmocka_unit_test(products_without_memory_for_a_view_give_enomem),
 	};
 
 	fail_without_caches(argv);

@@ -121,6 +121,31 @@ static void elements_equal_to_a_limit_get_half_of_the_gradient(void **state)
 	}
 }
 
+/* The limit is compared as the number that the result has. */
+static void limits_are_rounded_as_elements_are(void **state)
+{
+	const enum tensor_dtype dtypes[] = { TENSOR_BF16, TENSOR_F16 };
+	const double limits[] = { 0.1, 0.2, 0.7 };
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		tensor_scope {
+			tensor_scalar s = S(limits[i % 3]);
+			tensor *x = ok(tensor_full(TENSOR_SHAPE(1), s, OF(dtypes[i / 3]))),
+			       *results[1];
+
+			tensor_set_requires_grad(x, true);
+			assert_int_equal(
+				tensor__foreach_maximum_scalar(TENSOR_LIST(x), s, results, 1), 1);
+			assert_done(tensor_backward(ok(tensor_sum(results[0]))));
+			assert_values(tensor_grad(x), 0, 0.5);
+			assert_int_equal(
+				tensor__foreach_minimum_scalar(TENSOR_LIST(x), s, results, 1), 1);
+			assert_done(tensor_backward(ok(tensor_sum(results[0]))));
+			assert_values(tensor_grad(x), 0, 1);
+		}
+}
+
 static void boxed_in_place_calls_return_nothing(void **state)
 {
 	tensor_scope {
@@ -148,6 +173,7 @@ int main(void)
 		cmocka_unit_test(results_are_released_on_failure),
 		cmocka_unit_test(gradients_reach_every_tensor),
 		cmocka_unit_test(elements_equal_to_a_limit_get_half_of_the_gradient),
+		cmocka_unit_test(limits_are_rounded_as_elements_are),
 		cmocka_unit_test(boxed_in_place_calls_return_nothing),
 	};
 

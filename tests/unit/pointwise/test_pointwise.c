@@ -399,6 +399,28 @@ static void pow_of_bool_is_bool(void **state)
 	}
 }
 
+/* 0.1, 0.7 and 257 are not numbers of bf16, 0.7 is none of f16: the element is the nearest one. */
+static void reduced_floats_equal_the_number_that_they_were_made_of(void **state)
+{
+	const double values[] = { 0.1, 0.7, 257, -0.2, 1 };
+	const enum tensor_dtype dtypes[] = { TENSOR_BF16, TENSOR_F16, TENSOR_F32 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(values) * ARRAY_SIZE(dtypes); i++)
+		tensor_scope {
+			tensor_scalar s = S(values[i % ARRAY_SIZE(values)]);
+			tensor *x = ok(tensor_full(TENSOR_SHAPE(1), s,
+						   OF(dtypes[i / ARRAY_SIZE(values)])));
+
+			assert_values(ok(tensor_to(tensor_eq_scalar(x, s), F64)), 0, 1);
+			assert_values(ok(tensor_to(tensor_ne_scalar(x, s), F64)), 0, 0);
+			assert_values(ok(tensor_to(tensor_lt_scalar(x, s), F64)), 0, 0);
+			assert_values(ok(tensor_to(tensor_gt_scalar(x, s), F64)), 0, 0);
+			assert_values(ok(tensor_to(tensor_le_scalar(x, s), F64)), 0, 1);
+			assert_values(ok(tensor_to(tensor_ge_scalar(x, s), F64)), 0, 1);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +436,7 @@ int main(void)
 		cmocka_unit_test(gelu_equals_x_times_the_normal_cdf),
 		cmocka_unit_test(imaginary_part_of_a_real_argument_is_refused),
 		cmocka_unit_test(pow_of_bool_is_bool),
+		cmocka_unit_test(reduced_floats_equal_the_number_that_they_were_made_of),
 	};
 
 	return cmocka_run_group_tests_name("pointwise", tests, NULL, NULL);

@@ -66,8 +66,8 @@ static double digamma(double x)
 			return (double)NAN;
 		return digamma(1 - x) - M_PI / tan(M_PI * (x - trunc(x)));
 	}
-	for (; x < 10; x++)
-		up -= 1 / x;
+	while (x < 10)
+		up -= 1 / x++;
 	if (isinf(x))
 		return x;
 	z = 1 / (x * x);
@@ -90,10 +90,10 @@ static double zeta_near(double s, double x)
 					    5. / 66, -691. / 2730, 7. / 6,  -3617. / 510 };
 	double sum = 0, term, power;
 
-	for (; x < 10; x++) {
+	while (x < 10) {
 		if (x == 0)
 			return (double)INFINITY;
-		sum += pow(x, -s);
+		sum += pow(x++, -s);
 	}
 	power = pow(x, -s);
 	sum += power * x / (s - 1) + power / 2;

@@ -162,7 +162,7 @@ static int cpu_multinomial(tensor *out, const tensor *weights, tensor *work, boo
 
 	parallel_for(0, out->sizes[0], grain,
 		     replacement ? draw_with_replacement : draw_without_replacement, &d);
-	switch (d.bad) {
+	switch ((int)d.bad) {
 	case BAD_WEIGHT:
 		return tensor_fail(EINVAL, "multinomial: weights must be finite and not negative");
 	case BAD_SUM:

@@ -334,6 +334,7 @@ static bool reduce_short(struct reduce_job *j, tensor *out, const tensor *self, 
 	j->r->clear(acc, 1);
 	add_line_block(j, acc, self->data, 1, 0, self->numel, itemsize(self));
 	store(j, out->data, dtype_sizes[j->to], acc, 1);
+	j->t = NULL;
 	return true;
 }
 
