@@ -19,9 +19,7 @@ static tensor *cdist_backward(tensor *grad, tensor *x1, tensor *x2, double p, te
 	tensor *apart;
 
 	apart = tensor_sub(tensor_unsqueeze(x1, -2), tensor_unsqueeze(x2, -3));
-	apart = apart ? vector_norm_backward(grad, apart, cdist, formula_scalar(p), TENSOR_INTS(-1),
-					     false) :
-			NULL;
+	apart = vector_norm_backward(grad, apart, cdist, formula_scalar(p), TENSOR_INTS(-1), false);
 	return tensor_sum_dim(apart, TENSOR_INTS(-2), false);
 }
 
@@ -36,9 +34,7 @@ static tensor *pdist_backward(tensor *grad, tensor *self, double p, tensor *pdis
 	second = tensor_select(pairs, 0, 1);
 	apart = tensor_sub(tensor_index_select(self, 0, first),
 			   tensor_index_select(self, 0, second));
-	apart = apart ? vector_norm_backward(grad, apart, pdist, formula_scalar(p), TENSOR_INTS(-1),
-					     false) :
-			NULL;
+	apart = vector_norm_backward(grad, apart, pdist, formula_scalar(p), TENSOR_INTS(-1), false);
 	return tensor_index_add(tensor_index_add(formula_zeros_like(self), 0, first, apart), 0,
 				second, tensor_neg(apart));
 }

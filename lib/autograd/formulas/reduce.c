@@ -215,10 +215,13 @@ static enum tensor_dtype norm_dtype(const tensor *self, const tensor *result)
 tensor *vector_norm_backward(tensor *grad, tensor *self, tensor *result, tensor_scalar ord,
 			     tensor_ints dim, bool keepdim)
 {
-	tensor_ints sizes = sizes_of(self);
 	double p = scalar_double(ord);
 	tensor *zero, *abs, *sign, *factor, *mask;
+	tensor_ints sizes;
 
+	if (!self || !result)
+		return NULL;
+	sizes = sizes_of(self);
 	/* Compute in the dtype of the norm: a reduced float would round every power and quotient,
 	 * and the largest element equals the result only in that dtype. */
 	self = tensor_to(self, TENSOR_OPTIONS(.dtype = norm_dtype(self, result)));

@@ -136,15 +136,45 @@ static tensor *prod(void)
 	return with_backward(tensor_prod(tensor_mul(x, tensor_gt_scalar(x, S(0.5)))));
 }
 
-static tensor *det_with_graph(void)
+static tensor *with_graph(tensor *t)
 {
-	tensor *t = tensor_real(
-		tensor_linalg_det(tensor_to(square, TENSOR_OPTIONS(.dtype = TENSOR_C128))));
-
 	return t && tensor_backward_ex(TENSOR_LIST(t), NULL, (tensor_list){ 0 }, NULL,
 				       TENSOR_CREATE_GRAPH) == 0 ?
 		       t :
 		       NULL;
+}
+
+static tensor *det_with_graph(void)
+{
+	return with_graph(tensor_real(
+		tensor_linalg_det(tensor_to(square, TENSOR_OPTIONS(.dtype = TENSOR_C128)))));
+}
+
+static tensor *cdist_with_graph(void)
+{
+	return with_graph(tensor_sum(tensor_cdist(x, x, 3, TENSOR_NONE)));
+}
+
+/* One result of an LSTM's layer: the states of each step. */
+static tensor *lstm_states(bool cells)
+{
+	tensor *gates = tensor_expand(tensor_unsqueeze(x, 0), TENSOR_INTS(2, 3, 4)), *out[3];
+	tensor *h = tensor_ones(TENSOR_INTS(3, 1), F64), *w = tensor_ones(TENSOR_INTS(4, 1), F64);
+
+	return tensor__lstm_layer(TENSOR_LIST(gates, h, h, w), cells, true, &out[0], &out[1],
+				  &out[2]) < 0 ?
+		       NULL :
+		       out[cells];
+}
+
+static tensor *lstm_with_graph(void)
+{
+	return with_graph(tensor_sum(lstm_states(false)));
+}
+
+static tensor *lstm(void)
+{
+	return with_backward(lstm_states(true));
 }
 
 static tensor *attention(void)
@@ -350,6 +380,12 @@ int main(int argc, char **argv)
 		  prod },
 		{ "det_with_graph_without_memory_fails", operator_without_memory_gives_enomem, NULL,
 		  NULL, det_with_graph },
+		{ "cdist_with_graph_without_memory_fails", operator_without_memory_gives_enomem,
+		  NULL, NULL, cdist_with_graph },
+		{ "lstm_with_graph_without_memory_fails", operator_without_memory_gives_enomem,
+		  NULL, NULL, lstm_with_graph },
+		{ "lstm_without_memory_fails", operator_without_memory_gives_enomem, NULL, NULL,
+		  lstm },
 		{ "batch_norm_with_graph_without_memory_fails",
 		  operator_without_memory_gives_enomem, NULL, NULL, batch_norm_with_graph },
 		{ "attention_without_memory_fails", operator_without_memory_gives_enomem, NULL,
