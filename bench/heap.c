@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Preloaded into a benchmark: counts the bytes of the C library's blocks of 4 KiB and more, whoever allocates them. Smaller
- * ones are mostly objects of an interpreter. glibc only.
+ * A library that is preloaded into a benchmark. It counts the bytes of the program's blocks of 4 KiB and more; smaller ones are
+ * mostly objects of an interpreter. glibc only.
  */
 #define _GNU_SOURCE
 #include <errno.h>

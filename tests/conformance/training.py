@@ -22,6 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "bench"))
+from peer_steps import LeNet, ResNet18  # noqa: E402
+
 TYPES = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64"}
 LIMITS = {torch.float64: 1e-12, torch.float32: 1e-3}
 TEXT = "/usr/share/common-licenses/GPL-3"
@@ -39,20 +42,7 @@ def save(path, state):
         f.write(struct.pack("<Q", len(text)) + text + data)
 
 
-# ---- models, as examples/training has them ----
-
-class LeNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 6, 5, padding=2)
-        self.conv2 = nn.Conv2d(6, 16, 3, padding=1)
-        self.fc1, self.fc2, self.fc3 = nn.Linear(64, 120), nn.Linear(120, 84), nn.Linear(84, 10)
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2).flatten(1)
-        return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x)))))
-
+# ---- models, as examples/training has them; LeNet and ResNet18 are those of the benchmark ----
 
 class Adder(nn.Module):
     def __init__(self):
@@ -61,39 +51,6 @@ class Adder(nn.Module):
 
     def forward(self, x):
         return self.out(self.lstm(x)[0][-1])
-
-
-class Block(nn.Module):
-    def __init__(self, channels_in, channels, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
-        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
-        self.downsample = None
-        if stride > 1 or channels_in != channels:
-            self.downsample = nn.Sequential(nn.Conv2d(channels_in, channels, 1, stride, bias=False),
-                                            nn.BatchNorm2d(channels))
-
-    def forward(self, x):
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu((self.downsample(x) if self.downsample else x) + y)
-
-
-class ResNet18(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
-        for i, channels in enumerate((64, 128, 256, 512)):
-            before = 64 if i == 0 else channels // 2
-            setattr(self, f"layer{i + 1}", nn.Sequential(Block(before, channels, 1 if i == 0 else 2),
-                                                         Block(channels, channels, 1)))
-        self.fc = nn.Linear(512, 10)
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
 class GPT(nn.Module):

@@ -221,4 +221,14 @@ static inline tensor *iota(double start, tensor_ints shape)
 	return tensor_scope_add(t);
 }
 
+/* FNV-1a */
+static inline uint64_t hash_bytes(uint64_t hash, const void *data, size_t n)
+{
+	const unsigned char *b = data;
+
+	while (n--)
+		hash = (hash ^ *b++) * 1099511628211u;
+	return hash;
+}
+
 #endif

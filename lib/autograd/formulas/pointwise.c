@@ -129,18 +129,6 @@ tensor *minimum_backward(tensor *grad, tensor *self, tensor *other)
 				  tensor_gt(self, other), formula_scalar(0));
 }
 
-tensor *maximum_scalar_backward(tensor *grad, tensor *self, tensor_scalar other)
-{
-	return tensor_masked_fill(shared_when(tensor_eq_scalar(self, other), grad, grad),
-				  tensor_lt_scalar(self, other), formula_scalar(0));
-}
-
-tensor *minimum_scalar_backward(tensor *grad, tensor *self, tensor_scalar other)
-{
-	return tensor_masked_fill(shared_when(tensor_eq_scalar(self, other), grad, grad),
-				  tensor_gt_scalar(self, other), formula_scalar(0));
-}
-
 /* 1 - weight */
 tensor *lerp_self_backward(tensor *grad, tensor_scalar weight)
 {

@@ -28,8 +28,6 @@ tensor *atan2_backward(tensor *grad, tensor *self, tensor *other, tensor *numera
 /* Equal operands get half of the gradient each. */
 tensor *maximum_backward(tensor *grad, tensor *self, tensor *other);
 tensor *minimum_backward(tensor *grad, tensor *self, tensor *other);
-tensor *maximum_scalar_backward(tensor *grad, tensor *self, tensor_scalar other);
-tensor *minimum_scalar_backward(tensor *grad, tensor *self, tensor_scalar other);
 tensor *fmax_backward(tensor *grad, tensor *chosen, tensor *other, bool first);
 tensor *fmin_backward(tensor *grad, tensor *chosen, tensor *other, bool first);
 tensor *logaddexp_backward(tensor *grad, tensor *self, tensor *other);

@@ -2,23 +2,17 @@
 /* The gradient of an LSTM's layer: the steps backward, then one product for the weights. */
 #include "autograd/formulas/formulas.h"
 
+#include "ops/nn/rnn.h"
+
 #include "family/activation.h"
-#include "family/binary.h"
-#include "family/copy.h"
 #include "family/factory.h"
-#include "family/cat.h"
 #include "family/mm.h"
 #include "family/move.h"
 #include "family/pointwise.h"
-#include "family/rnn.h"
 #include "family/shape.h"
-#include "family/ternary.h"
-#include "family/unary.h"
 #include "family/view.h"
 
 #include <stdlib.h>
-
-enum { GATES, HX, CX, W_HH, INPUTS };
 
 static bool given(const tensor *t)
 {
@@ -27,62 +21,49 @@ static bool given(const tensor *t)
 
 /* ---- as differentiable operators ---- */
 
-/* One step; h and c become the next ones. */
-static bool composed_step(tensor *gates, tensor **h, tensor **c, tensor *w_hh_t)
+/* Runs the steps of gates; states has space for 3 * steps tensors, hidden and cell states come first. */
+static int composed_steps(tensor *const *in, const struct rnn_weights *w, const int64_t *rows,
+			  bool reverse, tensor **states)
 {
-	tensor *all = tensor_addmm(gates, *h, w_hh_t), *g[4], *added;
+	int64_t steps = in[GATES]->sizes[0];
+	struct rnn_state s = { in[HX], in[CX] };
 
-	if (!all || tensor_chunk(all, 4, 1, g, 4) < 0)
-		return false;
-	added = tensor_mul(tensor_sigmoid(g[0]), tensor_tanh(g[2]));
-	*c = tensor_add(tensor_mul(tensor_sigmoid(g[1]), *c), added);
-	*h = tensor_mul(tensor_sigmoid(g[3]), tensor_tanh(*c));
-	return *h;
-}
-
-/* The n steps of t, by halves: the gradient of a view is as large as its base. */
-static int split_steps(tensor *t, int64_t n, tensor **steps)
-{
-	int64_t half = n / 2;
-
-	if (!t)
+	if (rnn_split_steps(tensor_flatten(in[GATES], 0, 1), rows, steps, states + 2 * steps) < 0)
 		return -1;
-	if (n == 1) {
-		steps[0] = tensor_select(t, 0, 0);
-		return steps[0] ? 0 : -1;
+	for (int64_t k = 0; k < steps; k++) {
+		int64_t t = reverse ? steps - 1 - k : k;
+
+		s = rnn_step(RNN_LSTM, states[2 * steps + t], s, w);
+		if (!s.h || !s.c)
+			return -1;
+		states[t] = s.h;
+		states[steps + t] = s.c;
 	}
-	if (split_steps(tensor_narrow(t, 0, 0, half), half, steps) < 0)
-		return -1;
-	return split_steps(tensor_narrow(t, 0, half, n - half), n - half, steps + half);
+	return 0;
 }
 
 /* Output and cells of all steps. */
 static int layer_composed(tensor *const *in, tensor **out, const void *ctx)
 {
-	tensor *h = in[HX], *c = in[CX], *w_hh_t = tensor_t(in[W_HH]);
-	int64_t steps = in[GATES]->sizes[0];
-	tensor **space = calloc(3 * (size_t)steps, sizeof(*space));
-	bool reverse = *(const bool *)ctx;
-	int err = 0;
+	const struct rnn_weights w = { .w_hh_t = tensor_t(in[W_HH]), .w_hr = tensor_none };
+	int64_t steps = in[GATES]->sizes[0], *rows = malloc(steps * sizeof(*rows));
+	tensor **states = calloc(3 * (size_t)steps, sizeof(*states));
+	int err;
 
-	if (!space)
-		return tensor_fail(ENOMEM, "_lstm_layer: no memory for %lld steps",
-				   (long long)steps);
-	if (split_steps(in[GATES], steps, space + 2 * steps) < 0)
-		err = -1;
-	for (int64_t k = 0; !err && k < steps; k++) {
-		int64_t t = reverse ? steps - 1 - k : k;
-
-		if (!composed_step(space[2 * steps + t], &h, &c, w_hh_t))
-			err = -1;
-		space[t] = h;
-		space[steps + t] = c;
+	if (rows && states) {
+		for (int64_t t = 0; t < steps; t++)
+			rows[t] = in[GATES]->sizes[1];
+		err = w.w_hh_t ? composed_steps(in, &w, rows, *(const bool *)ctx, states) : -1;
+	} else {
+		err = tensor_fail(ENOMEM, "_lstm_layer: no memory for %lld steps",
+				  (long long)steps);
 	}
 	for (int i = 0; !err && i < 2; i++) {
-		out[i] = tensor_stack((tensor_list){ space + i * steps, steps }, 0);
+		out[i] = tensor_stack((tensor_list){ states + i * steps, steps }, 0);
 		err = out[i] ? 0 : -1;
 	}
-	free(space);
+	free(rows);
+	free(states);
 	return err;
 }
 

@@ -222,7 +222,7 @@ static int addr_factor(const char *name, enum tensor_dtype dtype, tensor_scalar 
 	return 0;
 }
 
-/* Of reduced floats as a product of matrices: its gradients are products, too, which are rounded once. */
+/* Reduced floats use a product of matrices, because its gradients are products, which are rounded once. */
 static tensor *addr_product(tensor *vec1, tensor *vec2, tensor_scalar beta)
 {
 	if (dtype_is_reduced_float(vec1->dtype) && vec1->dtype == vec2->dtype && vec1->ndim == 1 &&

@@ -3,7 +3,7 @@
  * All steps of an LSTM's layer as one operator. Composed of an operator for each step, every step's product would pack the
  * weights and add to their gradient.
  */
-#include "ops/op.h"
+#include "ops/nn/rnn.h"
 
 #include "family/copy.h"
 #include "family/factory.h"
@@ -11,13 +11,9 @@
 #include "family/pointwise.h"
 #include "family/rnn.h"
 #include "family/shape.h"
-#include "family/binary.h"
-#include "family/unary.h"
 #include "family/view.h"
 
 #define OP "_lstm_layer"
-
-enum { GATES, HX, CX, W_HH, INPUTS };
 
 struct lstm_layer {
 	int64_t steps, rows, size;

@@ -36,9 +36,7 @@ struct rnn {
 
 /* ---- one direction of a layer ---- */
 
-/* Split t into the rows of each step, by halves. The gradient of a view is as large as its base, so
- * that direct views of t would cost the square of the number of steps. */
-static int split_steps(tensor *t, const int64_t *rows, int64_t n, tensor **parts)
+int rnn_split_steps(tensor *t, const int64_t *rows, int64_t n, tensor **parts)
 {
 	int64_t half = n / 2, first = 0;
 
@@ -50,10 +48,10 @@ static int split_steps(tensor *t, const int64_t *rows, int64_t n, tensor **parts
 	}
 	for (int64_t i = 0; i < half; i++)
 		first += rows[i];
-	if (split_steps(tensor_narrow(t, 0, 0, first), rows, half, parts) < 0)
+	if (rnn_split_steps(tensor_narrow(t, 0, 0, first), rows, half, parts) < 0)
 		return error_code();
-	return split_steps(tensor_narrow(t, 0, first, t->sizes[0] - first), rows + half, n - half,
-			   parts + half);
+	return rnn_split_steps(tensor_narrow(t, 0, first, t->sizes[0] - first), rows + half,
+			       n - half, parts + half);
 }
 
 static tensor *rows_of(tensor *t, int64_t from, int64_t n)
@@ -160,17 +158,12 @@ static struct rnn_state state_of(const struct rnn *r, int64_t k)
 }
 
 /* The input's contribution to the gates of all steps. That of the state has a bias of its own in a GRU only. */
-static tensor *gates_of_input(const struct rnn *r, tensor *input, struct rnn_weights *w)
+static tensor *gates_of_input(const struct rnn *r, tensor *input, const struct rnn_weights *w)
 {
 	tensor *bias = w->b_ih;
 
-	if (r->cell != RNN_GRU) {
-		w->w_hh_t = tensor_t(w->w_hh);
-		if (!w->w_hh_t)
-			return NULL;
-		if (bias != tensor_none)
-			bias = tensor_add(bias, w->b_hh);
-	}
+	if (r->cell != RNN_GRU && bias != tensor_none)
+		bias = tensor_add(bias, w->b_hh);
 	return tensor_linear(input, w->w_ih, bias);
 }
 
@@ -220,7 +213,11 @@ static tensor *one_direction(struct rnn *r, tensor *input, int64_t k, struct rnn
 	gates = gates_of_input(r, input, &w);
 	if (gates && is_one_layer(r, gates, first, &w))
 		return lstm_layer(r, gates, first, &w, k % r->directions, last);
-	if (!gates || split_steps(gates, r->rows, r->steps, r->gates) < 0)
+	if (!gates || rnn_split_steps(gates, r->rows, r->steps, r->gates) < 0)
+		return NULL;
+	if (r->cell != RNN_GRU)
+		w.w_hh_t = tensor_t(w.w_hh);
+	if (r->cell != RNN_GRU && !w.w_hh_t)
 		return NULL;
 	*last = walk(r, first, &w, k % r->directions);
 	return last->h ? tensor_cat((tensor_list){ r->states, r->steps }, 0) : NULL;

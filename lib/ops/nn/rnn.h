@@ -13,6 +13,9 @@ static inline int rnn_gates(enum rnn_cell cell)
 	return cell == RNN_LSTM ? 4 : cell == RNN_GRU ? 3 : 1;
 }
 
+/* The inputs of _lstm_layer. */
+enum { GATES, HX, CX, W_HH, INPUTS };
+
 struct rnn_state {
 	tensor *h, *c; /* c: LSTM only */
 };
@@ -33,6 +36,10 @@ int rnn_check_weights(const char *op, enum rnn_cell cell, const struct rnn_weigh
  * with the error set. */
 struct rnn_state rnn_step(enum rnn_cell cell, tensor *gates, struct rnn_state s,
 			  const struct rnn_weights *w);
+
+/* Split t into the rows of each of the n steps, by halves: the gradient of a view is as large as its base, so that direct views
+ * of t would cost the square of the number of steps. */
+int rnn_split_steps(tensor *t, const int64_t *rows, int64_t n, tensor **parts);
 
 /* Check the rows per step of a packed sequence: at least `least`, not increasing, with the sum of
  * data's rows. 0 or -EINVAL with the error set. */

@@ -22,10 +22,6 @@ static bool in_range(int64_t v, enum tensor_dtype dtype)
 	return v >= dtype_least(dtype) && v <= dtype_greatest(dtype);
 }
 
-/*
- * An integer out of the tensor's range is compared as it is, without wrapping. All values of a signed dtype are
- * below one above INT64_MAX, as they are below infinity.
- */
 /* s as an element of a reduced float: elements are compared with the number that they could be equal to. */
 static tensor_scalar rounded(tensor_scalar s, enum tensor_dtype dtype)
 {
@@ -36,6 +32,10 @@ static tensor_scalar rounded(tensor_scalar s, enum tensor_dtype dtype)
 	return s;
 }
 
+/*
+ * An integer out of the tensor's range is compared as it is, without wrapping. All values of a signed dtype are
+ * below one above INT64_MAX, as they are below infinity.
+ */
 int op_compare_scalar(const struct tensor_op *op, tensor **out, tensor *self, tensor_scalar other)
 {
 	struct pointwise_arg arg[] = { { .t = self }, { .s = other } };

@@ -119,7 +119,7 @@ static void gradients_reach_input_states_and_weights(void **state)
 	}
 }
 
-/* What a layer keeps for the backward changes no result: a checkpoint relies on it. */
+/* A checkpoint runs a layer with and without gradients, so both must give the same bits. */
 static void recorded_layers_have_the_same_bits(void **state)
 {
 	(void)state;

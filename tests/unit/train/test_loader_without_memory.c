@@ -22,15 +22,6 @@ static int get(void *ctx, int64_t index, tensor **outputs, int n)
 	return outputs[0] && outputs[1] ? 0 : -1;
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n)
-{
-	const unsigned char *b = data;
-
-	while (n--)
-		hash = (hash ^ *b++) * 1099511628211u;
-	return hash;
-}
-
 /* A loader that is made, read and freed. 0, or -errno. */
 static int read_loader(int workers, uint64_t *hash)
 {

@@ -245,15 +245,6 @@ static void program_begin(struct program *p, int steps)
 
 /* ---- comparison ---- */
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n)
-{
-	const unsigned char *b = data;
-
-	while (n--)
-		hash = (hash ^ *b++) * 1099511628211u;
-	return hash;
-}
-
 static uint64_t hash_tensor(uint64_t hash, tensor *t)
 {
 	if (!t)
