@@ -133,6 +133,7 @@ static inline void init(tensor *t, struct tensor_storage *s, unsigned dtype, int
 	t->device = s->device;
 	t->autograd_meta = NULL;
 	t->ext = NULL;
+	atomic_store_explicit(&t->binding, NULL, memory_order_relaxed);
 }
 
 static int check_new(const char *what, enum tensor_dtype dtype, int ndim)

@@ -68,6 +68,7 @@ struct tensor {
 	struct autograd_meta *autograd_meta; /* owned by lib/autograd, see tensor_autograd_hooks */
 	tensor *tangent;		     /* owned; valid only with TENSOR_KEY_FORWARD */
 	struct tensor_extension *ext;	     /* owned; NULL for a strided tensor of plain numbers */
+	_Atomic(void *) binding; /* the object of a language binding, see tensor_set_binding() */
 	int64_t sizes[TENSOR_MAX_DIMS];
 	int64_t strides[TENSOR_MAX_DIMS];
 	struct call_place made, released; /* with TENSOR_DEBUG */

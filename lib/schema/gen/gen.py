@@ -19,6 +19,7 @@ import batch
 import cpp
 import derivatives
 import examples
+import python
 import schema
 import sources
 import tables
@@ -56,6 +57,7 @@ def main():
     write(f'{out}/include/tensor/ops.hpp', cpp.header(ops))
     write(f'{out}/examples.c', examples.source(ops, examples_dir))
     write(f'{out}/ops_registry.c', tables.registry(ops))
+    write(f'{out}/python/operators.c', python.source(ops))
     write(f'{out}/batch_rules.h', batch.header(ops))
     write(f'{out}/batch_rules.c', batch.source(ops))
     for family in sorted({op.family for op in ops}):

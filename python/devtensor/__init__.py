@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Tensors that processes share, with operators and automatic differentiation."""
+from devtensor._C import *  # noqa: F401,F403
+from devtensor._C import __version__  # noqa: F401

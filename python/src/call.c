@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Calls of operators: finds the overload that takes the arguments, calls it and wraps its results.
+ *
+ * An overload is tried by converting the arguments in place; the first that does not fit ends the
+ * attempt. No exception is made before all overloads have failed.
+ */
+#include "internal.h"
+
+#include <errno.h>
+
+#define MOST_ARGS    32
+#define MOST_RETURNS 16
+
+/* What a call of a function in Python consists of. */
+struct call {
+	PyObject *self;
+	PyObject *const *args;
+	Py_ssize_t nargs;
+	PyObject *kwnames;
+};
+
+/* An overload with its arguments. */
+struct bound {
+	const struct py_overload *o;
+	PyObject *objects[MOST_ARGS]; /* borrowed; NULL: not given */
+	tensor_value values[MOST_ARGS];
+	struct arena arena;
+	bool requires_grad; /* of a factory, after the call */
+};
+
+/* ---- preparation of a function ---- */
+
+static PyObject *requires_grad_name, *axis_name, *keepdims_name, *input_name;
+
+static int prepare_overload(struct py_overload *o)
+{
+	o->op = tensor_op_find(o->op_name);
+	o->schema = o->op ? tensor_op_schema(o->op) : NULL;
+	if (!o->op || o->schema->nargs > MOST_ARGS ||
+	    o->schema->nreturns > MOST_RETURNS) {
+		PyErr_Format(PyExc_ImportError, "libtensor has no usable operator %s", o->op_name);
+		return -1;
+	}
+	o->names = PyMem_Calloc(o->schema->nargs + 1, sizeof(*o->names));
+	if (!o->names) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	for (int i = 0; i < o->schema->nargs; i++) {
+		o->names[i] = PyUnicode_InternFromString(o->schema->args[i].name);
+		if (!o->names[i])
+			return -1;
+	}
+	for (const char *const *tag = o->schema->tags; tag && *tag; tag++) {
+		o->inplace |= !strcmp(*tag, "inplace");
+		o->out |= !strcmp(*tag, "out");
+	}
+	return 0;
+}
+
+static int prepare(struct py_function *f)
+{
+	if (!requires_grad_name)
+		requires_grad_name = PyUnicode_InternFromString("requires_grad");
+	if (!axis_name)
+		axis_name = PyUnicode_InternFromString("axis");
+	if (!keepdims_name)
+		keepdims_name = PyUnicode_InternFromString("keepdims");
+	if (!input_name)
+		input_name = PyUnicode_InternFromString("input");
+	if (!requires_grad_name || !axis_name || !keepdims_name || !input_name)
+		return -1;
+	for (int i = 0; i < f->n; i++)
+		if (!f->overloads[i].names && prepare_overload(&f->overloads[i]) < 0)
+			return -1;
+	f->ready = true;
+	return 0;
+}
+
+/* ---- arguments by position and by name ---- */
+
+/* True if the last argument by position is a list of any length, whose elements may be arguments of
+ * their own: x.view(2, 3). */
+static bool takes_many(const struct py_overload *o, int npositional)
+{
+	const struct tensor_arg *last = &o->schema->args[npositional - 1];
+	char text[64];
+
+	if (npositional < 1 || last->type != TENSOR_ARG_INTS)
+		return false;
+	snprintf(text, sizeof(text), "int[] %s", last->name);
+	return strstr(o->schema->text, text) != NULL;
+}
+
+static int count_positional(const struct py_overload *o)
+{
+	int n = 0;
+
+	while (n < o->schema->nargs && !o->schema->args[n].keyword_only)
+		n++;
+	return n;
+}
+
+static int gather(struct bound *b, const struct call *c, Py_ssize_t from)
+{
+	PyObject *tuple = PyTuple_New(c->nargs - from);
+
+	if (!tuple)
+		return -1;
+	for (Py_ssize_t i = from; i < c->nargs; i++)
+		PyTuple_SetItem(tuple, i - from, Py_NewRef(c->args[i]));
+	if (arena_keep(&b->arena, tuple) < 0)
+		return -1;
+	return 0;
+}
+
+/* 1, 0 if there are too many, -1 with an exception. */
+static int bind_positional(struct bound *b, const struct call *c)
+{
+	int n = count_positional(b->o), at = 0;
+
+	if (c->self)
+		b->objects[at++] = c->self;
+	if (likely(c->nargs <= n - at)) {
+		for (Py_ssize_t i = 0; i < c->nargs; i++)
+			b->objects[at++] = c->args[i];
+		return 1;
+	}
+	if (n <= at - 1 || n < 1 || n - 1 < at || !takes_many(b->o, n))
+		return 0;
+	for (Py_ssize_t i = 0; at < n - 1; i++)
+		b->objects[at++] = c->args[i];
+	if (gather(b, c, n - 1 - !!c->self) < 0)
+		return -1;
+	b->objects[n - 1] = b->arena.kept[b->arena.nkept - 1];
+	return 1;
+}
+
+static bool same_name(PyObject *a, PyObject *b)
+{
+	return a == b || !PyUnicode_Compare(a, b);
+}
+
+/* NumPy's names of arguments. */
+static bool is_other_name(PyObject *keyword, const char *name)
+{
+	if (!strcmp(name, "dim"))
+		return same_name(keyword, axis_name);
+	if (!strcmp(name, "keepdim"))
+		return same_name(keyword, keepdims_name);
+	return !strcmp(name, "self") && same_name(keyword, input_name);
+}
+
+static int find_keyword(const struct py_overload *o, PyObject *keyword)
+{
+	for (int i = 0; i < o->schema->nargs; i++)
+		if (keyword == o->names[i])
+			return i;
+	for (int i = 0; i < o->schema->nargs; i++)
+		if (same_name(keyword, o->names[i]) ||
+		    is_other_name(keyword, o->schema->args[i].name))
+			return i;
+	return -1;
+}
+
+static bool is_factory(const struct py_overload *o)
+{
+	for (int i = 0; i < o->schema->nargs; i++)
+		if (o->schema->args[i].type == TENSOR_ARG_LAYOUT)
+			return true;
+	return false;
+}
+
+static int bind_keywords(struct bound *b, const struct call *c)
+{
+	Py_ssize_t n = c->kwnames ? PyTuple_Size(c->kwnames) : 0;
+
+	for (Py_ssize_t k = 0; k < n; k++) {
+		PyObject *keyword = PyTuple_GetItem(c->kwnames, k), *value = c->args[c->nargs + k];
+		int i = find_keyword(b->o, keyword);
+
+		if (i >= 0 && !b->objects[i]) {
+			b->objects[i] = value;
+			continue;
+		}
+		if (i >= 0 || !same_name(keyword, requires_grad_name) || !PyBool_Check(value) ||
+		    !is_factory(b->o))
+			return 0;
+		b->requires_grad = value == Py_True;
+	}
+	return 1;
+}
+
+static bool given_none(const struct tensor_arg *arg, PyObject *object)
+{
+	return object == Py_None && arg->default_text && !strcmp(arg->default_text, "None");
+}
+
+/* 1 if the overload takes the arguments, 0 if not, -1 with an exception. */
+static int bind(struct bound *b, const struct call *c)
+{
+	const struct tensor_schema *s = b->o->schema;
+	int res;
+
+	memset(b->objects, 0, s->nargs * sizeof(*b->objects));
+	b->requires_grad = false;
+	res = bind_positional(b, c);
+	if (res > 0 && c->kwnames)
+		res = bind_keywords(b, c);
+	for (int i = 0; i < s->nargs && res > 0; i++) {
+		const struct tensor_arg *arg = &s->args[i];
+
+		b->values[i].kind = TENSOR_VALUE_NONE;
+		b->values[i].reserved = 0;
+		if (!b->objects[i])
+			res = arg->default_text || arg->type == TENSOR_ARG_GENERATOR ? 1 : 0;
+		else if (!given_none(arg, b->objects[i]))
+			res = convert(&b->arena, arg->type, b->objects[i], &b->values[i]);
+	}
+	return res;
+}
+
+/* ---- results ---- */
+
+/* The name of result i in "-> (Tensor values, Tensor indices)", kept for the life of the process. */
+static char *result_name(const char *text, int i)
+{
+	const char *end = strstr(text, "-> ("), *start;
+
+	for (end = end ? end + 3 : ""; i >= 0 && *end; i--) {
+		start = end + 1;
+		end = start + strcspn(start, ",)");
+	}
+	for (start = end; *end && start[-1] != ' ' && start[-1] != '('; start--)
+		;
+	return start == end ? NULL : strndup(start, end - start);
+}
+
+/* A struct sequence with the names of the results. NULL without an exception if they have none. */
+static PyObject *make_result_type(const struct py_overload *o)
+{
+	static PyStructSequence_Field fields[MOST_RETURNS + 1];
+	PyStructSequence_Desc desc = { .doc = "The results of an operator.", .fields = fields,
+				       .n_in_sequence = o->schema->nreturns };
+	char name[96];
+
+	memset(fields, 0, sizeof(fields));
+	for (int i = 0; i < o->schema->nreturns; i++) {
+		fields[i].name = result_name(o->schema->text, i);
+		if (!fields[i].name)
+			return NULL;
+	}
+	snprintf(name, sizeof(name), "devtensor.return_types.%.*s",
+		 (int)strcspn(o->op_name, "."), o->op_name);
+	desc.name = strdup(name);
+	return desc.name ? (PyObject *)PyStructSequence_NewType(&desc) : NULL;
+}
+
+static PyObject *wrap_value(const tensor_value *v)
+{
+	switch (v->kind) {
+	case TENSOR_VALUE_TENSOR:
+		return v->t == tensor_none ? Py_NewRef(Py_None) : wrap_result(v->t);
+	case TENSOR_VALUE_INT:
+		return PyLong_FromLongLong(v->i);
+	case TENSOR_VALUE_BOOL:
+		return PyBool_FromLong(v->b);
+	case TENSOR_VALUE_FLOAT:
+		return PyFloat_FromDouble(v->f);
+	case TENSOR_VALUE_SCALAR:
+		return wrap_scalar(v->scalar);
+	default:
+		Py_RETURN_NONE;
+	}
+}
+
+/* All values are released or wrapped, also after a failure. */
+static PyObject *wrap_values(PyTypeObject *type, const tensor_value *rets, Py_ssize_t n)
+{
+	PyObject *res = type ? PyStructSequence_New(type) : PyTuple_New(n);
+
+	for (Py_ssize_t i = 0; i < n; i++) {
+		PyObject *v = wrap_value(&rets[i]);
+
+		if (res && v && type)
+			PyStructSequence_SetItem(res, i, v);
+		else if (res && v)
+			PyTuple_SetItem(res, i, v);
+		else
+			Py_XDECREF(v);
+		if (!v)
+			Py_CLEAR(res);
+	}
+	return res;
+}
+
+static PyObject *wrap_several(struct py_overload *o, const tensor_value *rets)
+{
+	if (!o->result_type) {
+		o->result_type = make_result_type(o);
+		PyErr_Clear();
+		if (!o->result_type)
+			o->result_type = Py_NewRef(Py_None);
+	}
+	return wrap_values(o->result_type == Py_None ? NULL : (PyTypeObject *)o->result_type, rets,
+			   o->schema->nreturns);
+}
+
+/* The arguments that an out form wrote. */
+static PyObject *wrap_outs(const struct bound *b)
+{
+	PyObject *res = PyTuple_New(b->o->schema->nreturns);
+	Py_ssize_t n = 0;
+
+	for (int i = 0; res && i < b->o->schema->nargs && n < b->o->schema->nreturns; i++)
+		if (b->o->schema->args[i].mutated)
+			PyTuple_SetItem(res, n++, Py_NewRef(b->objects[i]));
+	return res;
+}
+
+static PyObject *wrap_returns(struct py_overload *o, const struct bound *b,
+			      const tensor_value *rets)
+{
+	int n = o->schema->nreturns;
+	PyObject *res;
+
+	if (o->inplace)
+		return Py_NewRef(n ? b->objects[0] : Py_None);
+	if (o->out && n > 1)
+		return wrap_outs(b);
+	if (o->out) {
+		for (int i = 0; i < o->schema->nargs; i++)
+			if (o->schema->args[i].mutated)
+				return Py_NewRef(b->objects[i]);
+	}
+	if (n == 0)
+		Py_RETURN_NONE;
+	if (n > 1)
+		return wrap_several(o, rets);
+	res = wrap_value(&rets[0]);
+	if (res && b->requires_grad && is_tensor(res) &&
+	    tensor_set_requires_grad(tensor_of(res), true) < 0) {
+		raise_error();
+		Py_CLEAR(res);
+	}
+	return res;
+}
+
+/* ---- the call ---- */
+
+/* Elements of the tensors among the arguments: a measure of the time that the call takes. */
+static int64_t work(const struct bound *b)
+{
+	int64_t n = 0;
+
+	for (int i = 0; i < b->o->schema->nargs; i++) {
+		const tensor_value *v = &b->values[i];
+
+		if (v->kind == TENSOR_VALUE_TENSOR && v->t)
+			n += tensor_numel(v->t);
+		else if (v->kind == TENSOR_VALUE_TENSOR_LIST)
+			return RELEASE_ABOVE;
+		else if (v->kind == TENSOR_VALUE_INTS)
+			for (int64_t k = 0; k < v->ints.len; k++)
+				if (v->ints.data[k] >= 64)
+					return RELEASE_ABOVE;
+	}
+	return n;
+}
+
+static int call_op(const struct bound *b, tensor_value *rets, int nrets)
+{
+	int n = b->o->schema->nargs, err;
+	PyThreadState *state;
+
+	if (work(b) < RELEASE_ABOVE)
+		return tensor_op_call(b->o->op, b->values, n, rets, nrets);
+	state = PyEval_SaveThread();
+	err = tensor_op_call(b->o->op, b->values, n, rets, nrets);
+	PyEval_RestoreThread(state);
+	return err;
+}
+
+/* Room for the results of an operator that returns Tensor[]: more than most return. */
+static int first_room(const struct bound *b)
+{
+	int64_t n = 16;
+
+	for (int i = 0; i < b->o->schema->nargs; i++) {
+		const tensor_value *v = &b->values[i];
+
+		if (v->kind == TENSOR_VALUE_TENSOR_LIST)
+			n += v->list.len;
+		else if (v->kind == TENSOR_VALUE_INTS)
+			n += v->ints.len;
+		else if (v->kind == TENSOR_VALUE_INT && v->i > 0 && v->i < 4096)
+			n += v->i;
+	}
+	return n > 1 << 20 ? 1 << 20 : (int)n;
+}
+
+static PyObject *call_list(const struct bound *b)
+{
+	PyObject *res = NULL;
+	tensor_value *rets;
+	int room = first_room(b), n = 0, err;
+
+	for (;; room *= 8) {
+		rets = PyMem_Calloc(room, sizeof(*rets));
+		if (!rets)
+			return PyErr_NoMemory();
+		err = call_op(b, rets, room);
+		if (err != -ERANGE || room > 1 << 24)
+			break;
+		PyMem_Free(rets);
+	}
+	while (!err && n < room && rets[n].kind != TENSOR_VALUE_NONE)
+		n++;
+	res = err ? raise_error() : wrap_values(NULL, rets, n);
+	PyMem_Free(rets);
+	return res;
+}
+
+static PyObject *call_bound(struct py_overload *o, const struct bound *b)
+{
+	tensor_value rets[MOST_RETURNS];
+
+	if (o->schema->nreturns == TENSOR_RETURNS_LIST)
+		return call_list(b);
+	if (unlikely(call_op(b, rets, o->schema->nreturns) < 0))
+		return raise_error();
+	return wrap_returns(o, b, rets);
+}
+
+/* ---- errors ---- */
+
+static PyObject *describe_args(const struct call *c)
+{
+	PyObject *text = PyUnicode_FromString(""), *next;
+	Py_ssize_t n = c->nargs + (c->kwnames ? PyTuple_Size(c->kwnames) : 0);
+
+	for (Py_ssize_t i = 0; text && i < n; i++) {
+		PyObject *type = PyType_GetName(Py_TYPE(c->args[i]));
+
+		if (!type)
+			Py_CLEAR(text);
+		else if (i < c->nargs)
+			next = PyUnicode_FromFormat("%U%s%U", text, i ? ", " : "", type);
+		else
+			next = PyUnicode_FromFormat("%U%s%U=%U", text, i ? ", " : "",
+						    PyTuple_GetItem(c->kwnames, i - c->nargs),
+						    type);
+		Py_XDECREF(type);
+		if (text)
+			set_ref(&text, next);
+	}
+	return text;
+}
+
+static PyObject *raise_no_overload(const struct py_function *f, const struct call *c)
+{
+	PyObject *args = describe_args(c), *text, *next;
+
+	if (!args)
+		return NULL;
+	text = PyUnicode_FromFormat("%s(): no overload takes (%U):", f->name, args);
+	Py_DECREF(args);
+	for (int i = 0; text && i < f->n; i++) {
+		if (c->self && f->overloads[i].out)
+			continue;
+		next = PyUnicode_FromFormat("%U\n  %s", text, f->overloads[i].schema->text);
+		set_ref(&text, next);
+	}
+	if (text)
+		PyErr_SetObject(PyExc_TypeError, text);
+	Py_XDECREF(text);
+	return NULL;
+}
+
+/* NULL without an exception if no overload takes the arguments. */
+static PyObject *try_overloads(struct py_function *f, const struct call *c)
+{
+	struct bound b;
+	PyObject *res = NULL;
+	int bound;
+
+	for (int i = 0; i < f->n; i++) {
+		struct py_overload *o = &f->overloads[i];
+
+		if (o->out && !c->kwnames)
+			continue;
+		b.o = o;
+		arena_init(&b.arena);
+		bound = bind(&b, c);
+		if (bound > 0)
+			res = call_bound(o, &b);
+		arena_free(&b.arena);
+		if (bound)
+			return res;
+	}
+	return NULL;
+}
+
+PyObject *call_function(struct py_function *f, PyObject *self, PyObject *const *args,
+			Py_ssize_t nargs, PyObject *kwnames)
+{
+	struct call c = { self, args, nargs, kwnames };
+	PyObject *res;
+
+	if (unlikely(!f->ready) && prepare(f) < 0)
+		return NULL;
+	res = try_overloads(f, &c);
+	if (unlikely(!res && !PyErr_Occurred()))
+		return raise_no_overload(f, &c);
+	return res;
+}
+
+PyObject *call_binary(struct py_function *f, PyObject *a, PyObject *b)
+{
+	PyObject *args[] = { a, b };
+	struct call c = { NULL, args, 2, NULL };
+	PyObject *res;
+
+	if (unlikely(!f->ready) && prepare(f) < 0)
+		return NULL;
+	res = try_overloads(f, &c);
+	if (!res && !PyErr_Occurred())
+		Py_RETURN_NOTIMPLEMENTED;
+	return res;
+}
+
+struct py_function *find_function(const char *name)
+{
+	int low = 0, high = generated_count;
+
+	while (low < high) {
+		int mid = (low + high) / 2, order = strcmp(name, generated_table[mid]->name);
+
+		if (!order)
+			return generated_table[mid];
+		if (order < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}

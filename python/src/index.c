@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* x[key] and x[key] = value. */
+#include "internal.h"
+
+#include <errno.h>
+
+#define MOST_ITEMS 64
+
+/* A key as items of the library, and the tensors that were made for it. */
+struct subscripts {
+	tensor_subscript items[MOST_ITEMS];
+	PyObject *kept[MOST_ITEMS]; /* owned */
+	int n, nkept;
+};
+
+static void subscripts_free(struct subscripts *s)
+{
+	for (int i = 0; i < s->nkept; i++)
+		Py_DECREF(s->kept[i]);
+}
+
+/* A position: an int that does not fit is out of range, as in Python. */
+static int as_position(PyObject *o, int64_t *i)
+{
+	PyObject *n = PyLong_CheckExact(o) ? Py_NewRef(o) : PyNumber_Index(o);
+
+	if (!n)
+		return -1;
+	*i = PyLong_AsLongLong(n);
+	Py_DECREF(n);
+	if (*i != -1 || !PyErr_Occurred())
+		return 0;
+	if (PyErr_ExceptionMatches(PyExc_OverflowError))
+		PyErr_Format(PyExc_IndexError, "index %R is out of range", o);
+	return -1;
+}
+
+/* An end of a slice: ints that do not fit are cut off, as in Python. */
+static int as_end(PyObject *o, int64_t *i)
+{
+	PyObject *n;
+	int overflow;
+
+	*i = TENSOR_NONE;
+	if (o == Py_None)
+		return 0;
+	n = PyNumber_Index(o);
+	if (!n)
+		return -1;
+	*i = PyLong_AsLongLongAndOverflow(n, &overflow);
+	Py_DECREF(n);
+	if (overflow)
+		*i = overflow > 0 ? INT64_MAX : -INT64_MAX;
+	else if (*i == TENSOR_NONE)
+		*i = -INT64_MAX;
+	return *i == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int slice_item(PyObject *o, tensor_subscript *item)
+{
+	static const char *const names[] = { "start", "stop", "step" };
+	int64_t ends[3];
+
+	for (int i = 0; i < 3; i++) {
+		PyObject *end = PyObject_GetAttrString(o, names[i]);
+		int err = end ? as_end(end, &ends[i]) : -1;
+
+		Py_XDECREF(end);
+		if (err < 0)
+			return -1;
+	}
+	if (ends[2] == 0) {
+		PyErr_SetString(PyExc_ValueError, "the step of a slice is 0");
+		return -1;
+	}
+	*item = TENSOR_SLICE(ends[0], ends[1], ends[2]);
+	return 0;
+}
+
+/* The library takes index tensors of i32 and i64, and masks of bool; u8 would be a mask, too. */
+static PyObject *index_tensor(PyObject *o)
+{
+	switch (tensor_dtype(tensor_of(o))) {
+	case TENSOR_BOOL:
+	case TENSOR_I32:
+	case TENSOR_I64:
+		return Py_NewRef(o);
+	case TENSOR_U8:
+	case TENSOR_I8:
+	case TENSOR_I16:
+	case TENSOR_U16:
+	case TENSOR_U32:
+	case TENSOR_U64:
+		return wrap_result(tensor_to(tensor_of(o), TENSOR_OPTIONS(.dtype = TENSOR_I64)));
+	default:
+		return PyErr_Format(PyExc_IndexError,
+				    "tensors as indices must have an integer dtype or bool, got %s",
+				    dtype_public_name(tensor_dtype(tensor_of(o))));
+	}
+}
+
+static int tensor_item_of(struct subscripts *s, PyObject *o, tensor_subscript *item)
+{
+	PyObject *index, *made = is_tensor(o) ? Py_NewRef(o) :
+						tensor_from_object(o, TENSOR_DTYPE_NONE);
+
+	/* An empty list has no dtype of its own. */
+	if (made && !is_tensor(o) && !tensor_numel(tensor_of(made)) && PyList_Check(o))
+		set_ref(&made, wrap_result(tensor_to(tensor_of(made),
+						      TENSOR_OPTIONS(.dtype = TENSOR_I64))));
+	if (!made)
+		return -1;
+	/* An integer tensor without dimensions is a position. */
+	if (tensor_dim(tensor_of(made)) == 0 && tensor_dtype(tensor_of(made)) != TENSOR_BOOL) {
+		int64_t i;
+		int err = as_position(made, &i);
+
+		Py_DECREF(made);
+		*item = TENSOR_I(i);
+		return err;
+	}
+	index = index_tensor(made);
+	Py_DECREF(made);
+	if (!index)
+		return -1;
+	s->kept[s->nkept++] = index;
+	*item = TENSOR_AT(tensor_of(index));
+	return 0;
+}
+
+static int add_item(struct subscripts *s, PyObject *o)
+{
+	tensor_subscript *item = &s->items[s->n++];
+	int64_t i = 0;
+
+	if (PyLong_CheckExact(o)) {
+		if (as_position(o, &i) < 0)
+			return -1;
+		*item = TENSOR_I(i);
+	} else if (PySlice_Check(o)) {
+		return slice_item(o, item);
+	} else if (o == Py_None) {
+		*item = TENSOR_NEWAXIS;
+	} else if (o == Py_Ellipsis) {
+		*item = TENSOR_ELLIPSIS;
+	} else if (is_tensor(o) || PyBool_Check(o) || PyList_Check(o) || PyTuple_Check(o)) {
+		return tensor_item_of(s, o, item);
+	} else if (PyIndex_Check(o) && !PyObject_HasAttrString(o, "__array_interface__")) {
+		if (as_position(o, &i) < 0)
+			return -1;
+		*item = TENSOR_I(i);
+	} else {
+		return tensor_item_of(s, o, item);
+	}
+	return 0;
+}
+
+static int add_items(struct subscripts *s, PyObject *key)
+{
+	Py_ssize_t n = PyTuple_Check(key) ? PyTuple_Size(key) : 1;
+
+	s->n = s->nkept = 0;
+	if (n > MOST_ITEMS) {
+		PyErr_Format(PyExc_IndexError, "a key of %zd items, at most %d", n, MOST_ITEMS);
+		return -1;
+	}
+	for (Py_ssize_t i = 0; i < n; i++) {
+		if (add_item(s, PyTuple_Check(key) ? PyTuple_GetItem(key, i) : key) < 0) {
+			subscripts_free(s);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* A key that does not fit the tensor is an IndexError. */
+static PyObject *raise_index_error(void)
+{
+	const struct tensor_error *e = tensor_last_error();
+
+	if (e->code != EINVAL || PyErr_Occurred())
+		return raise_error();
+	PyErr_SetString(PyExc_IndexError, e->text);
+	return NULL;
+}
+
+static PyObject *get_items(PyObject *self, struct subscripts *s)
+{
+	PyThreadState *state = NULL;
+	tensor *t;
+
+	if (s->nkept && tensor_numel(tensor_of(self)) >= RELEASE_ABOVE)
+		state = PyEval_SaveThread();
+	t = tensor_index_items(tensor_of(self), s->items, s->n);
+	if (state)
+		PyEval_RestoreThread(state);
+	return t ? wrap_result(t) : raise_index_error();
+}
+
+PyObject *tensor_getitem(PyObject *self, PyObject *key)
+{
+	struct subscripts s;
+	tensor_subscript item;
+	PyObject *res;
+	tensor *t;
+
+	if (PyLong_CheckExact(key)) {
+		if (as_position(key, &item.start) < 0)
+			return NULL;
+		item = TENSOR_I(item.start);
+		t = tensor_index_items(tensor_of(self), &item, 1);
+		return t ? wrap_result(t) : raise_index_error();
+	}
+	if (add_items(&s, key) < 0)
+		return NULL;
+	res = get_items(self, &s);
+	subscripts_free(&s);
+	return res;
+}
+
+int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
+{
+	struct subscripts s;
+	PyObject *v;
+	tensor *t;
+
+	if (!value) {
+		PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
+		return -1;
+	}
+	if (add_items(&s, key) < 0)
+		return -1;
+	v = is_tensor(value) ? Py_NewRef(value) :
+			       tensor_from_object(value, tensor_dtype(tensor_of(self)));
+	if (!v) {
+		subscripts_free(&s);
+		return -1;
+	}
+	t = tensor_index_put_items(tensor_of(self), tensor_of(v), s.items, s.n);
+	Py_DECREF(v);
+	subscripts_free(&s);
+	if (t)
+		return 0;
+	raise_index_error();
+	return -1;
+}

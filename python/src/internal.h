@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The extension module devtensor._C, on the stable ABI of CPython 3.11.
+ *
+ * Functions that return PyObject * return a new reference, or NULL with a Python exception set.
+ * Functions that return int return 0, or -1 with an exception set, unless they say otherwise.
+ */
+#ifndef DEVTENSOR_INTERNAL_H
+#define DEVTENSOR_INTERNAL_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tensor/tensor.h>
+#include <tensor/binding.h>
+#include <tensor/dispatch.h>
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define COUNT(a)    (sizeof(a) / sizeof((a)[0]))
+
+/* Replaces a reference; the old one is dropped last, because that may run code of the program. */
+static inline void set_ref(PyObject **at, PyObject *o)
+{
+	PyObject *old = *at;
+
+	*at = o;
+	Py_XDECREF(old);
+}
+
+/* ---- error.c ---- */
+
+/* Raises the exception for the library's error record. Always returns NULL, or -1. */
+PyObject *raise_error(void);
+int raise_error_int(void);
+/* Sets the library's error record from the Python exception, which stays set. Returns -errno: for
+ * functions that the library calls. */
+int error_from_python(const char *what);
+
+/* ---- tensor.c ---- */
+
+typedef struct {
+	PyObject_HEAD
+	tensor *t; /* owned; NULL only while the object is made */
+	PyObject *weakrefs;
+	bool tracked; /* by the garbage collector, because a graph can lead back to the object */
+} PyTensor;
+
+extern PyTypeObject *tensor_type;
+
+static inline bool is_exact_tensor(PyObject *o)
+{
+	return Py_TYPE(o) == tensor_type;
+}
+
+static inline bool is_tensor(PyObject *o)
+{
+	return is_exact_tensor(o) || PyType_IsSubtype(Py_TYPE(o), tensor_type);
+}
+
+/* Borrowed; o is a tensor. */
+static inline tensor *tensor_of(PyObject *o)
+{
+	return ((PyTensor *)o)->t;
+}
+
+/* The object for the result of a library function; NULL raises the library's error. Outside of a
+ * scope the reference is consumed, inside of one the scope keeps its own. */
+PyObject *wrap_result(tensor *t);
+/* The object for a tensor that the library lends, NULL gives None. */
+PyObject *wrap_borrowed(tensor *t);
+/* As wrap_result() for an object of a subclass. */
+PyObject *wrap_as(PyTypeObject *type, tensor *t);
+/* A tuple of a sequence's tensors; TypeError for other elements. */
+PyObject *tensor_tuple(PyObject *list, const char *what);
+
+/* ---- constants.c ---- */
+
+/* dtypes, layouts and memory formats: one object for each value, compared by identity. */
+typedef struct {
+	PyObject_HEAD
+	const char *name;
+	int value;
+} PyConstant;
+
+extern PyTypeObject *dtype_type, *layout_type, *memory_format_type, *device_type;
+
+typedef struct {
+	PyObject_HEAD
+	tensor_device device;
+} PyDevice;
+
+PyObject *wrap_dtype(int dtype);   /* None for TENSOR_DTYPE_NONE */
+PyObject *wrap_layout(int layout);
+PyObject *wrap_device(tensor_device device);
+/* The value of an object that stands for one: 1, 0 if it stands for none, -1 with an exception. */
+int as_dtype(PyObject *o, int *dtype);
+int as_layout(PyObject *o, int *layout);
+int as_memory_format(PyObject *o, int *format);
+int as_device(PyObject *o, tensor_device *device);
+const char *dtype_public_name(int dtype);
+
+/* ---- generator.c ---- */
+
+typedef struct {
+	PyObject_HEAD
+	tensor_generator *g;
+} PyGenerator;
+
+extern PyTypeObject *generator_type;
+
+/* ---- convert.c ---- */
+
+/* Memory for one call: lists of numbers and tensors. Freed by arena_free(). */
+struct arena {
+	struct arena_block *more;
+	PyObject *kept[8]; /* objects that borrowed pointers refer to */
+	int nkept;
+	size_t used;
+	_Alignas(16) char first[512];
+};
+
+void arena_init(struct arena *a);
+void arena_free(struct arena *a);
+void *arena_alloc(struct arena *a, size_t size);
+/* Keeps a reference, which is stolen, until the arena is freed. */
+int arena_keep(struct arena *a, PyObject *o);
+
+/* Converts an argument: 1, 0 if the object does not have the type, -1 with an exception set. */
+int convert(struct arena *a, enum tensor_arg_type type, PyObject *o, tensor_value *v);
+/* As convert(): numbers of Python and of NumPy, and tensors with one element. */
+int convert_scalar(PyObject *o, tensor_scalar *s);
+int convert_int(PyObject *o, int64_t *i);
+int convert_ints(struct arena *a, PyObject *o, tensor_ints *ints);
+/* True for Python's numbers, without tensors. */
+bool is_number(PyObject *o);
+PyObject *wrap_scalar(tensor_scalar s);
+
+/* ---- call.c ---- */
+
+struct py_overload {
+	const char *op_name;
+	const tensor_op *op; /* found at the first call */
+	const struct tensor_schema *schema;
+	PyObject **names;      /* interned, of each argument */
+	PyObject *result_type; /* of several results: a struct sequence, or NULL */
+	bool inplace, out;
+};
+
+/* A function: the overloads of one name, in the order in which they are tried. */
+struct py_function {
+	const char *name;
+	struct py_overload *overloads;
+	int n;
+	bool ready;
+};
+
+/* Calls the first overload that takes the arguments. self: the first argument of a method, or NULL. */
+PyObject *call_function(struct py_function *f, PyObject *self, PyObject *const *args,
+			Py_ssize_t nargs, PyObject *kwnames);
+/* As call_function() for an operator of the language: NotImplemented if no overload takes both. */
+PyObject *call_binary(struct py_function *f, PyObject *a, PyObject *b);
+/* The generated function of a name, NULL if there is none. */
+struct py_function *find_function(const char *name);
+
+/* Work for which the lock is released: elements of the arguments. */
+#define RELEASE_ABOVE 8192
+
+/* ---- generated: build/gen/python/operators.c ---- */
+
+extern PyMethodDef generated_functions[], generated_methods[];
+extern struct py_function *const generated_table[];
+extern const int generated_count;
+
+/* ---- others ---- */
+
+extern PyType_Slot number_slots[];
+extern PyGetSetDef tensor_getset[];
+extern PyMethodDef tensor_methods[];
+PyObject *tensor_getitem(PyObject *self, PyObject *key);
+int tensor_setitem(PyObject *self, PyObject *key, PyObject *value);
+
+int add_constants(PyObject *module);
+int add_generator(PyObject *module);
+int add_tensor(PyObject *module);
+
+/* ---- create.c ---- */
+
+/* A tensor from numbers, sequences, or the memory of a buffer. TENSOR_DTYPE_NONE: that of the data. */
+PyObject *tensor_from_object(PyObject *o, int dtype);
+PyObject *tensor_from_buffer(PyObject *o);
+PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
+
+#endif

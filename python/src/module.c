@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* The module devtensor._C. */
+#include "internal.h"
+
+static PyObject *module_from_buffer(PyObject *module, PyObject *arg)
+{
+	return tensor_from_buffer(arg);
+}
+
+static PyMethodDef own_functions[] = {
+	{ "tensor", (PyCFunction)(void (*)(void))module_tensor, METH_VARARGS | METH_KEYWORDS,
+	  "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
+	  "A tensor with a copy of the data: a number, nested sequences of numbers, an object with "
+	  "the buffer protocol, or a tensor." },
+	{ "_from_buffer", module_from_buffer, METH_O,
+	  "_from_buffer(data, /)\n--\n\nA tensor on the memory of an object with the buffer protocol." },
+	{ NULL },
+};
+
+static int add_functions(PyObject *module)
+{
+	if (PyModule_AddFunctions(module, own_functions) < 0 ||
+	    PyModule_AddFunctions(module, generated_functions) < 0)
+		return -1;
+	return PyModule_AddStringConstant(module, "__version__", "0.1.0");
+}
+
+/* The types are shared by all interpreters of the process: the module is made once. */
+static struct PyModuleDef definition = {
+	PyModuleDef_HEAD_INIT,
+	.m_name = "devtensor._C",
+	.m_doc = "The extension module of devtensor.",
+	.m_size = -1,
+};
+
+PyMODINIT_FUNC PyInit__C(void);
+
+PyMODINIT_FUNC PyInit__C(void)
+{
+	PyObject *module = PyModule_Create(&definition);
+
+	if (!module)
+		return NULL;
+	if (add_constants(module) < 0 || add_generator(module) < 0 || add_tensor(module) < 0 ||
+	    add_functions(module) < 0)
+		Py_CLEAR(module);
+	return module;
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The type Tensor: allocation and release of its objects.
+ *
+ * A tensor has at most one object (tensor_binding()), so an operator that returns its argument
+ * returns the same object. Objects of the exact type are reused through a free list. The garbage
+ * collector tracks only objects from which it may reach an object of Python: those of subclasses,
+ * which have a dict, and those whose graph may have a function of the program.
+ */
+#include "internal.h"
+
+#include <structmember.h>
+
+PyTypeObject *tensor_type;
+
+#define FREE_LIST 64
+static PyTensor *free_list[FREE_LIST];
+static int nfree;
+
+static PyTensor *alloc_exact(void)
+{
+	PyTensor *o;
+
+	if (likely(nfree)) {
+		o = free_list[--nfree];
+		PyObject_Init((PyObject *)o, tensor_type);
+	} else {
+		o = PyObject_GC_New(PyTensor, tensor_type);
+		if (!o)
+			return NULL;
+	}
+	o->t = NULL;
+	o->weakrefs = NULL;
+	o->tracked = false;
+	return o;
+}
+
+/* Objects of subclasses are allocated and tracked by PyType_GenericAlloc(). */
+static PyTensor *alloc_subclass(PyTypeObject *type)
+{
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+	PyTensor *o = (PyTensor *)alloc(type, 0);
+
+	if (o)
+		o->tracked = true;
+	return o;
+}
+
+/* Takes the reference to t, also on failure. */
+static PyObject *new_object(PyTypeObject *type, tensor *t)
+{
+	PyTensor *o = type == tensor_type ? alloc_exact() : alloc_subclass(type);
+
+	if (unlikely(!o)) {
+		tensor_release(t);
+		return NULL;
+	}
+	o->t = t;
+	tensor_set_binding(t, o);
+	if (unlikely(!o->tracked && tensor_requires_grad(t))) {
+		o->tracked = true;
+		PyObject_GC_Track(o);
+	}
+	return (PyObject *)o;
+}
+
+PyObject *wrap_result(tensor *t)
+{
+	PyObject *o;
+
+	if (unlikely(!t))
+		return raise_error();
+	t = tensor_keep(t);
+	o = tensor_binding(t);
+	if (unlikely(o)) {
+		Py_INCREF(o);
+		tensor_release(t);
+		return o;
+	}
+	return new_object(tensor_type, t);
+}
+
+PyObject *wrap_borrowed(tensor *t)
+{
+	PyObject *o;
+
+	if (!t || t == tensor_none)
+		Py_RETURN_NONE;
+	o = tensor_binding(t);
+	if (o)
+		return Py_NewRef(o);
+	return new_object(tensor_type, tensor_retain(t));
+}
+
+PyObject *wrap_as(PyTypeObject *type, tensor *t)
+{
+	PyObject *o;
+
+	if (!t)
+		return raise_error();
+	t = tensor_keep(t);
+	o = tensor_binding(t);
+	if (!o)
+		return new_object(type, t);
+	tensor_release(t);
+	if (Py_IS_TYPE(o, type))
+		return Py_NewRef(o);
+	/* The tensor has an object of another type: a new tensor on the same memory gets this one. */
+	t = tensor_alias(tensor_of(o));
+	return t ? new_object(type, tensor_keep(t)) : raise_error();
+}
+
+PyObject *tensor_tuple(PyObject *list, const char *what)
+{
+	PyObject *tuple = PySequence_Tuple(list);
+
+	for (Py_ssize_t i = 0; tuple && i < PyTuple_Size(tuple); i++) {
+		PyObject *o = PyTuple_GetItem(tuple, i);
+
+		if (is_tensor(o))
+			continue;
+		PyErr_Format(PyExc_TypeError, "%s: element %zd is no tensor but %R", what, i,
+			     Py_TYPE(o));
+		Py_CLEAR(tuple);
+	}
+	return tuple;
+}
+
+/* ---- type ---- */
+
+static void tensor_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	PyTensor *o = (PyTensor *)self;
+	tensor *t = o->t;
+
+	if (o->tracked)
+		PyObject_GC_UnTrack(self);
+	if (unlikely(o->weakrefs))
+		PyObject_ClearWeakRefs(self);
+	/* From here on an operator that returns t makes another object. */
+	if (likely(t)) {
+		tensor_set_binding(t, NULL);
+		o->t = NULL;
+		/* The last reference may call destroy functions of Python hooks and functions. */
+		tensor_release(t);
+	}
+	if (likely(type == tensor_type && nfree < FREE_LIST))
+		free_list[nfree++] = o;
+	else if (type == tensor_type)
+		PyObject_GC_Del(self);
+	else
+		((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	Py_DECREF(type);
+}
+
+static int tensor_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(self));
+	return 0;
+}
+
+static int tensor_clear(PyObject *self)
+{
+	return 0;
+}
+
+static Py_hash_t tensor_hash(PyObject *self)
+{
+	/* As object.__hash__(): tensors are compared by element, and kept in sets by identity. */
+	return (Py_hash_t)((uintptr_t)self >> 4 | (uintptr_t)self << 60);
+}
+
+static PyMemberDef members[] = {
+	{ "__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, NULL },
+	{ NULL },
+};
+
+/* Tensor(data): a subclass may be called with a tensor, and gets its memory; other data is copied. */
+static PyObject *tensor_new_object(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	PyObject *data, *base, *o;
+
+	if (PyTuple_Size(args) < 1)
+		return PyErr_Format(PyExc_TypeError, "Tensor: an argument is missing: data");
+	data = PyTuple_GetItem(args, 0);
+	base = is_tensor(data) ? Py_NewRef(data) : tensor_from_object(data, TENSOR_DTYPE_NONE);
+	if (!base)
+		return NULL;
+	o = wrap_as(type, tensor_alias(tensor_of(base)));
+	Py_DECREF(base);
+	return o;
+}
+
+static PyType_Slot own_slots[] = {
+	{ Py_tp_doc, "Tensor(data)\n--\n\nA tensor: elements of one dtype in a strided array." },
+	{ Py_tp_new, tensor_new_object },
+	{ Py_tp_dealloc, tensor_dealloc },
+	{ Py_tp_traverse, tensor_traverse },
+	{ Py_tp_clear, tensor_clear },
+	{ Py_tp_hash, tensor_hash },
+	{ Py_tp_members, members },
+	{ Py_tp_getset, tensor_getset },
+};
+
+/* Methods of both tables, in one array that the type keeps. */
+static PyMethodDef *all_methods(void)
+{
+	size_t generated = 0, own = 0;
+	PyMethodDef *methods;
+
+	while (generated_methods[generated].ml_name)
+		generated++;
+	while (tensor_methods[own].ml_name)
+		own++;
+	methods = PyMem_Calloc(generated + own + 1, sizeof(*methods));
+	if (!methods) {
+		PyErr_NoMemory();
+		return NULL;
+	}
+	/* The first definition of a name counts. */
+	memcpy(methods, tensor_methods, own * sizeof(*methods));
+	memcpy(methods + own, generated_methods, generated * sizeof(*methods));
+	return methods;
+}
+
+int add_tensor(PyObject *module)
+{
+	PyType_Spec spec = { "devtensor.Tensor", sizeof(PyTensor), 0,
+			     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, NULL };
+	PyMethodDef *methods = all_methods();
+	size_t n = 0;
+
+	if (!methods)
+		return -1;
+	while (number_slots[n].slot)
+		n++;
+	spec.slots = PyMem_Calloc(COUNT(own_slots) + n + 2, sizeof(PyType_Slot));
+	if (!spec.slots) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	memcpy(spec.slots, own_slots, sizeof(own_slots));
+	memcpy(spec.slots + COUNT(own_slots), number_slots, n * sizeof(PyType_Slot));
+	spec.slots[COUNT(own_slots) + n] = (PyType_Slot){ Py_tp_methods, methods };
+	tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
+	PyMem_Free(spec.slots);
+	return tensor_type ? PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) : -1;
+}
