@@ -35,45 +35,14 @@ static int as_position(PyObject *o, int64_t *i)
 	return -1;
 }
 
-/* An end of a slice: ints that do not fit are cut off, as in Python. */
-static int as_end(PyObject *o, int64_t *i)
-{
-	PyObject *n;
-	int overflow;
-
-	*i = TENSOR_NONE;
-	if (o == Py_None)
-		return 0;
-	n = PyNumber_Index(o);
-	if (!n)
-		return -1;
-	*i = PyLong_AsLongLongAndOverflow(n, &overflow);
-	Py_DECREF(n);
-	if (overflow)
-		*i = overflow > 0 ? INT64_MAX : -INT64_MAX;
-	else if (*i == TENSOR_NONE)
-		*i = -INT64_MAX;
-	return *i == -1 && PyErr_Occurred() ? -1 : 0;
-}
-
+/* Ends that do not fit are cut off, and omitted ones are beyond the ends of every tensor, as in Python. */
 static int slice_item(PyObject *o, tensor_subscript *item)
 {
-	static const char *const names[] = { "start", "stop", "step" };
-	int64_t ends[3];
+	Py_ssize_t start, stop, step;
 
-	for (int i = 0; i < 3; i++) {
-		PyObject *end = PyObject_GetAttrString(o, names[i]);
-		int err = end ? as_end(end, &ends[i]) : -1;
-
-		Py_XDECREF(end);
-		if (err < 0)
-			return -1;
-	}
-	if (ends[2] == 0) {
-		PyErr_SetString(PyExc_ValueError, "the step of a slice is 0");
+	if (PySlice_Unpack(o, &start, &stop, &step) < 0)
 		return -1;
-	}
-	*item = TENSOR_SLICE(ends[0], ends[1], ends[2]);
+	*item = TENSOR_SLICE(start, stop, step);
 	return 0;
 }
 
