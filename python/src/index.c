@@ -42,6 +42,11 @@ static int slice_item(PyObject *o, tensor_subscript *item)
 
 	if (PySlice_Unpack(o, &start, &stop, &step) < 0)
 		return -1;
+	/* TENSOR_NONE is below every tensor, where it does not mean the same as an omitted end. */
+	if (start == TENSOR_NONE)
+		start++;
+	if (stop == TENSOR_NONE && step > 0)
+		stop++;
 	*item = TENSOR_SLICE(start, stop, step);
 	return 0;
 }
