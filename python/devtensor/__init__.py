@@ -2,3 +2,4 @@
 """Tensors that processes share, with operators and automatic differentiation."""
 from devtensor._C import *  # noqa: F401,F403
 from devtensor._C import __version__  # noqa: F401
+from devtensor import multiprocessing, sharing  # noqa: F401
