@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Hooks: order, replacement, removal, failure, lifetime; retained gradients. */
+/* Hooks: order, replacement, removal, failure, lifetime. Retained gradients are in test_autograd_retained.c. */
 #include "autograd.h"
 
 #include <pthread.h>
@@ -411,39 +411,6 @@ static void handle_may_outlive_the_tensor(void **state)
 	assert_int_equal(destroyed, 2);
 }
 
-static void retained_gradients_add_up_and_end_with_the_tensor(void **state)
-{
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *z, *y = ok(tensor_mul_scalar(x, S(3)));
-
-		assert_null(tensor_grad(y));
-		assert_done(tensor_retain_grad(y));
-		assert_done(tensor_retain_grad(y));
-		z = ok(tensor_sum(tensor_mul(y, y)));
-		assert_done(tensor_backward_ex(TENSOR_LIST(z), NULL, (tensor_list){ 0 }, NULL,
-					       TENSOR_RETAIN_GRAPH));
-		assert_values(tensor_grad(y), 0, 6, 12);
-		assert_done(tensor_backward_ex(TENSOR_LIST(z), NULL, (tensor_list){ 0 }, NULL,
-					       TENSOR_RETAIN_GRAPH));
-		assert_values(tensor_grad(y), 0, 12, 24);
-		assert_values(tensor_grad(x), 0, 36, 72);
-	}
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *z, *part[2];
-
-		tensor_scope {
-			assert_done(tensor_chunk(x, 2, 0, part, 2));
-			assert_done(tensor_retain_grad(part[0]));
-			assert_done(tensor_retain_grad(part[1]));
-			z = tensor_keep(
-				ok(tensor_sum(tensor_cat(TENSOR_LIST(part[0], part[1]), 0))));
-		}
-		z = tensor_scope_add(z);
-		assert_done(tensor_backward(z));
-		assert_values(tensor_grad(x), 0, 1, 1);
-	}
-}
-
 /* ---- another backward inside, threads ---- */
 
 static tensor *runs_backward(tensor *grad, void *ctx)
@@ -483,36 +450,6 @@ static void prehook_may_drop_all_gradients(void **state)
 			tensor_node_register_prehook(tensor_grad_fn(y), drops, NULL, NULL, NULL));
 		assert_done(tensor_backward(tensor_sum(y)));
 		assert_null(tensor_grad(x));
-	}
-}
-
-static tensor *retained, *retained_sum;
-
-static void *hundred_backwards(void *arg)
-{
-	for (int i = 0; i < 100; i++)
-		assert_done(tensor_backward_ex(TENSOR_LIST(retained_sum), NULL, (tensor_list){ 0 },
-					       NULL, TENSOR_RETAIN_GRAPH));
-	return arg;
-}
-
-static void threads_add_to_one_retained_gradient(void **state)
-{
-	pthread_t thread[3];
-
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2));
-
-		retained = ok(tensor_mul_scalar(x, S(2)));
-		assert_done(tensor_retain_grad(retained));
-		retained_sum = ok(tensor_sum(retained));
-		for (int i = 0; i < 3; i++)
-			assert_int_equal(pthread_create(&thread[i], NULL, hundred_backwards, NULL),
-					 0);
-		for (int i = 0; i < 3; i++)
-			pthread_join(thread[i], NULL);
-		assert_values(tensor_grad(retained), 0, 300, 300);
-		assert_values(tensor_grad(x), 0, 600, 600);
 	}
 }
 
@@ -590,10 +527,8 @@ int main(void)
 		cmocka_unit_test_setup(failing_hook_ends_backward_with_an_error, setup),
 		cmocka_unit_test_setup(hook_removes_itself_and_the_next_one, setup),
 		cmocka_unit_test_setup(handle_may_outlive_the_tensor, setup),
-		cmocka_unit_test_setup(retained_gradients_add_up_and_end_with_the_tensor, setup),
 		cmocka_unit_test_setup(hook_runs_another_backward, setup),
 		cmocka_unit_test_setup(prehook_may_drop_all_gradients, setup),
-		cmocka_unit_test_setup(threads_add_to_one_retained_gradient, setup),
 		cmocka_unit_test_setup(threads_share_a_leaf_with_hooks, setup),
 	};
 
