@@ -2,8 +2,6 @@
 /* Hooks: order, replacement, removal, failure, lifetime. Retained gradients are in test_autograd_retained.c. */
 #include "autograd.h"
 
-#include <pthread.h>
-
 /* ---- hooks of the tests ---- */
 
 static char order[64];
@@ -411,7 +409,7 @@ static void handle_may_outlive_the_tensor(void **state)
 	assert_int_equal(destroyed, 2);
 }
 
-/* ---- another backward inside, threads ---- */
+/* ---- another backward inside ---- */
 
 static tensor *runs_backward(tensor *grad, void *ctx)
 {
@@ -453,61 +451,6 @@ static void prehook_may_drop_all_gradients(void **state)
 	}
 }
 
-enum { THREADS = 4, ROUNDS = 200 };
-static struct {
-	tensor *leaf;
-	_Atomic int gradient, accumulated;
-} shared;
-
-static tensor *count_gradient(tensor *grad, void *ctx)
-{
-	(void)ctx;
-	shared.gradient++;
-	return grad;
-}
-
-static int count_accumulated(tensor *leaf, void *ctx)
-{
-	(void)ctx;
-	shared.accumulated += leaf == shared.leaf;
-	return 0;
-}
-
-static void *train(void *arg)
-{
-	for (int i = 0; i < ROUNDS; i++)
-		tensor_scope {
-			tensor_hook *h;
-			tensor *y = ok(tensor_mul_scalar(shared.leaf, S(2)));
-
-			assert_done(
-				tensor_register_hook(shared.leaf, count_gradient, NULL, NULL, &h));
-			assert_done(tensor_register_hook(y, count_gradient, NULL, NULL, NULL));
-			assert_done(tensor_retain_grad(y));
-			assert_done(tensor_backward(tensor_sum(y)));
-			assert_non_null(tensor_grad(y));
-			tensor_hook_remove(h);
-		}
-	return arg;
-}
-
-static void threads_share_a_leaf_with_hooks(void **state)
-{
-	pthread_t thread[THREADS];
-
-	shared.leaf = leaf_iota(0, TENSOR_INTS(4));
-	assert_done(tensor_register_post_accumulate_grad_hook(shared.leaf, count_accumulated, NULL,
-							      NULL, NULL));
-	for (int i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, train, NULL), 0);
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(thread[i], NULL);
-	assert_int_equal(shared.accumulated, THREADS * ROUNDS);
-	assert_true(shared.gradient >= 2 * THREADS * ROUNDS);
-	assert_values(tensor_grad(shared.leaf), 0, 1600, 1600, 1600, 1600);
-	tensor_release(shared.leaf);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -529,7 +472,6 @@ int main(void)
 		cmocka_unit_test_setup(handle_may_outlive_the_tensor, setup),
 		cmocka_unit_test_setup(hook_runs_another_backward, setup),
 		cmocka_unit_test_setup(prehook_may_drop_all_gradients, setup),
-		cmocka_unit_test_setup(threads_share_a_leaf_with_hooks, setup),
 	};
 
 	return cmocka_run_group_tests_name("autograd_hooks", tests, NULL, NULL);

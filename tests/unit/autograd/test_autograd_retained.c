@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Retained gradients: sums, threads, many outputs of one node, which may have hooks, too. */
+/* Retained gradients, with hooks of the same tensors: sums, threads, many outputs of one node. */
 #include "autograd.h"
 
 #include <tensor/function.h>
@@ -69,6 +69,61 @@ static void threads_add_to_one_retained_gradient(void **state)
 		assert_values(tensor_grad(retained), 0, 300, 300);
 		assert_values(tensor_grad(x), 0, 600, 600);
 	}
+}
+
+enum { THREADS = 4, ROUNDS = 200 };
+static struct {
+	tensor *leaf;
+	_Atomic int gradient, accumulated;
+} shared;
+
+static tensor *count_gradient(tensor *grad, void *ctx)
+{
+	(void)ctx;
+	shared.gradient++;
+	return grad;
+}
+
+static int count_accumulated(tensor *leaf, void *ctx)
+{
+	(void)ctx;
+	shared.accumulated += leaf == shared.leaf;
+	return 0;
+}
+
+static void *train(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		tensor_scope {
+			tensor_hook *h;
+			tensor *y = ok(tensor_mul_scalar(shared.leaf, S(2)));
+
+			assert_done(
+				tensor_register_hook(shared.leaf, count_gradient, NULL, NULL, &h));
+			assert_done(tensor_register_hook(y, count_gradient, NULL, NULL, NULL));
+			assert_done(tensor_retain_grad(y));
+			assert_done(tensor_backward(tensor_sum(y)));
+			assert_non_null(tensor_grad(y));
+			tensor_hook_remove(h);
+		}
+	return arg;
+}
+
+static void threads_share_a_leaf_with_hooks(void **state)
+{
+	pthread_t thread[THREADS];
+
+	shared.leaf = leaf_iota(0, TENSOR_INTS(4));
+	assert_done(tensor_register_post_accumulate_grad_hook(shared.leaf, count_accumulated, NULL,
+							      NULL, NULL));
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, train, NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(shared.accumulated, THREADS * ROUNDS);
+	assert_true(shared.gradient >= 2 * THREADS * ROUNDS);
+	assert_values(tensor_grad(shared.leaf), 0, 1600, 1600, 1600, 1600);
+	tensor_release(shared.leaf);
 }
 
 /* ---- many outputs ---- */
@@ -158,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(retained_gradients_add_up_and_end_with_the_tensor),
 		cmocka_unit_test(threads_add_to_one_retained_gradient),
+		cmocka_unit_test(threads_share_a_leaf_with_hooks),
 		cmocka_unit_test(duration_is_linear_in_the_number_of_outputs),
 	};
 
