@@ -318,6 +318,7 @@ static tensor *import(const struct DLTensor *d, bool readonly, const struct stor
 	s->device = TENSOR_DEVICE_CPU;
 	s->data = (void *)(first + (uintptr_t)(g.low * size));
 	s->nbytes = g.numel ? (g.high - g.low + 1) * size : 0;
+	s->used = s->nbytes;
 	s->readonly = readonly;
 	t = tensor_new_on_storage(s, g.dtype, g.sizes, g.strides, g.ndim, -g.low);
 	if (!t)
