@@ -206,7 +206,8 @@ static tensor *import_bits(struct ArrowArray *a, const uint8_t *bits)
 	if (a->length && !bits)
 		return tensor_fail_null(EINVAL, "from_arrow: %lld elements without data",
 					(long long)a->length);
-	if (__builtin_add_overflow((uintptr_t)bits, (uintptr_t)(a->offset + a->length) / 8, &end))
+	if (__builtin_add_overflow((uintptr_t)bits, (uintptr_t)(a->offset + a->length) / 8, &end) ||
+	    end > INTPTR_MAX)
 		return tensor_fail_null(EOVERFLOW,
 					"from_arrow: the data is beyond the end of memory");
 	t = tensor_new(TENSOR_DEVICE_CPU, TENSOR_BOOL, &a->length, 1);

@@ -111,7 +111,7 @@ int external_set_data(struct external *x, const void *data, uint64_t byte_offset
 				   (long long)x->numel);
 	if (__builtin_add_overflow(x->first, byte_offset, &x->first) ||
 	    __builtin_add_overflow(x->first, (uintptr_t)((x->high + 1) * size), &end) ||
-	    x->first < (uintptr_t)(-x->low * size))
+	    end > INTPTR_MAX || x->first < (uintptr_t)(-x->low * size))
 		return tensor_fail(EOVERFLOW, "%s: the data is beyond the end of memory", x->op);
 	if (x->first % dtype_sizes[dtype_real(x->dtype)])
 		return tensor_fail(EINVAL, "%s: the data is not aligned to %s", x->op,

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <tensor/dlpack.h>
 
+#include "dlpack_layout.h"
+
 static void call_deleter(struct DLManagedTensorVersioned *m)
 {
 	assert_non_null(m);
@@ -62,7 +64,8 @@ static void exported_tensor_keeps_its_geometry(void **state)
 		struct DLManagedTensorVersioned *m = tensor_to_dlpack(t, 0);
 		const DLTensor *d = &m->dl_tensor;
 
-		assert_int_equal(m->version.major, 1);
+		assert_int_equal(m->version.major, DLPACK_MAJOR_VERSION);
+		assert_int_equal(m->version.minor, DLPACK_MINOR_VERSION);
 		assert_int_equal(m->flags, 0);
 		assert_ptr_equal((char *)d->data + d->byte_offset, tensor_data(t));
 		assert_int_equal(d->device.device_type, kDLCPU);
@@ -254,6 +257,41 @@ static void read_only_memory_stays_read_only(void **state)
 	munmap(page, 4096);
 }
 
+/* A later minor version adds enumerators and flags and changes nothing else. */
+static void later_minor_versions_and_their_flags_are_accepted(void **state)
+{
+	const uint32_t minors[] = { 0, DLPACK_MINOR_VERSION, DLPACK_MINOR_VERSION + 1, UINT32_MAX };
+
+	for (size_t i = 0; i < ARRAY_SIZE(minors); i++) {
+		struct foreign f = foreign_new();
+
+		foreign_place(&f)->version.minor = minors[i];
+		f.managed.flags = UINT64_MAX & ~DLPACK_FLAG_BITMASK_READ_ONLY;
+		tensor_scope {
+			tensor *t = ok(tensor_from_dlpack(&f.managed));
+
+			assert_true(tensor_is_writable(t));
+			assert_values(t, 0, 0, 1, 2, 3, 4, 5);
+		}
+		assert_int_equal(f.deleted, 1);
+	}
+}
+
+static void pinned_host_memory_is_accepted(void **state)
+{
+	const DLDeviceType pinned[] = { kDLCUDAHost, kDLROCMHost };
+
+	for (size_t i = 0; i < ARRAY_SIZE(pinned); i++) {
+		struct foreign f = foreign_new();
+
+		foreign_place(&f)->dl_tensor.device.device_type = pinned[i];
+		tensor_scope {
+			assert_values(ok(tensor_from_dlpack(&f.managed)), 0, 0, 1, 2, 3, 4, 5);
+		}
+		assert_int_equal(f.deleted, 1);
+	}
+}
+
 /* Makes one field invalid; a refused structure stays with the caller. */
 #define LIE(errno_, words, change)                                           \
 	do {                                                                 \
@@ -281,10 +319,21 @@ static void invalid_structures_are_refused(void **state)
 	LIE(EINVAL, "aligned", d->byte_offset = 2);
 	LIE(EOPNOTSUPP, "lanes", d->dtype.lanes = 4);
 	LIE(EOPNOTSUPP, "lanes", d->dtype.lanes = 0);
+	LIE(EOPNOTSUPP, "float with 2 lanes, vectors", d->dtype.lanes = 2);
+	LIE(EOPNOTSUPP, "smaller than a byte", d->dtype = ((DLDataType){ kDLInt, 4, 1 }));
+	LIE(EOPNOTSUPP, "float4_e2m1fn of 4 bits, elements smaller than a byte",
+	    (d->dtype = (DLDataType){ kDLFloat4_e2m1fn, 4, 1 },
+	     f.managed.flags = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED));
+	LIE(EOPNOTSUPP, "bool of 1 bits", d->dtype = ((DLDataType){ kDLBool, 1, 1 }));
+	LIE(EOPNOTSUPP, "of 0 bits", d->dtype.bits = 0);
+	LIE(EOPNOTSUPP, "float8_e5m2fnuz (code 13)",
+	    d->dtype = ((DLDataType){ kDLFloat8_e5m2fnuz, 8, 1 }));
 	LIE(EOPNOTSUPP, "bits", d->dtype.bits = 128);
 	LIE(EOPNOTSUPP, "code", d->dtype.code = 99);
 	LIE(EOPNOTSUPP, "device", d->device.device_type = kDLCUDA);
 	LIE(EOPNOTSUPP, "device", d->device.device_type = 0);
+	LIE(EOPNOTSUPP, "device type 13", d->device.device_type = kDLCUDAManaged);
+	LIE(EOPNOTSUPP, "device type 18", d->device.device_type = kDLTrn);
 	LIE(EINVAL, "bool", (d->dtype = (DLDataType){ kDLBool, 8, 1 }, f.data[0] = 1));
 	LIE(EOVERFLOW, "", f.shape[0] = INT64_MAX);
 	LIE(EOVERFLOW, "", f.strides[0] = INT64_MAX);
@@ -328,6 +377,8 @@ int main(void)
 		cmocka_unit_test(imported_memory_lives_until_its_last_view),
 		cmocka_unit_test(strides_and_offsets_are_followed),
 		cmocka_unit_test(read_only_memory_stays_read_only),
+		cmocka_unit_test(later_minor_versions_and_their_flags_are_accepted),
+		cmocka_unit_test(pinned_host_memory_is_accepted),
 		cmocka_unit_test(invalid_structures_are_refused),
 		cmocka_unit_test(imported_tensor_works_with_all_functions),
 	};
