@@ -167,6 +167,35 @@ static void tensors_without_dlpack_form_are_refused(void **state)
 	}
 }
 
+static int device_alloc(const struct tensor_allocator *self, tensor_device device, size_t nbytes,
+			void **data)
+{
+	*data = aligned_alloc(64, (nbytes + 63) / 64 * 64);
+	return *data ? 0 : -ENOMEM;
+}
+
+static void device_free(const struct tensor_allocator *self, tensor_device device, void *data,
+			size_t nbytes)
+{
+	free(data);
+}
+
+static void memory_of_other_devices_is_refused(void **state)
+{
+	static const struct tensor_allocator allocator = { .name = "npu",
+							   .alloc = device_alloc,
+							   .free = device_free };
+	tensor_device npu;
+
+	assert_true(tensor_register_backend("npu", &allocator, &npu) >= 0);
+	tensor_scope {
+		tensor *t = ok(tensor_empty_on(npu, TENSOR_INTS(2), TENSOR_F32));
+
+		assert_fails(tensor_to_dlpack(t, 0), EOPNOTSUPP,
+			     "not that of npu: copy the tensor to the CPU first");
+	}
+}
+
 /* ---- import ---- */
 
 static void imported_memory_lives_until_its_last_view(void **state)
@@ -374,6 +403,7 @@ int main(void)
 		cmocka_unit_test(exported_memory_outlives_its_tensor),
 		cmocka_unit_test(other_threads_may_release_exported_tensors),
 		cmocka_unit_test(tensors_without_dlpack_form_are_refused),
+		cmocka_unit_test(memory_of_other_devices_is_refused),
 		cmocka_unit_test(imported_memory_lives_until_its_last_view),
 		cmocka_unit_test(strides_and_offsets_are_followed),
 		cmocka_unit_test(read_only_memory_stays_read_only),
