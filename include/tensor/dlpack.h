@@ -187,6 +187,34 @@ struct DLManagedTensorVersioned *tensor_to_dlpack(tensor *t, unsigned flags);
 struct DLManagedTensor *tensor_to_dlpack_unversioned(tensor *t, unsigned flags);
 
 /**
+ * tensor_to_dltensor() - describe a tensor without giving it away
+ * @t: as for tensor_to_dlpack(), in memory that is not read-only
+ * @description: is overwritten
+ *
+ * For calls that use the memory before they return: nothing is allocated. The memory and the arrays of sizes and strides
+ * are those of @t, and valid while @t is alive and its shape does not change.
+ *
+ * Return: 0, or -errno as tensor_to_dlpack(); EACCES for read-only memory, which this form cannot mark.
+ */
+int tensor_to_dltensor(tensor *t, DLTensor *description);
+
+/**
+ * tensor_dlpack_allocate() - allocate a tensor for another library
+ * @prototype: data type, shape and device, which is host memory; its other fields are ignored
+ * @out: gets an uninitialized, contiguous tensor, whose deleter the receiver calls once
+ * @error_ctx: for @set_error
+ * @set_error: called on failure with "MemoryError" or "BufferError" and the text of the error record; may be NULL
+ *
+ * Has the type DLPackManagedTensorAllocator, for the table of a binding.
+ *
+ * Return: 0, or -1 with the error set.
+ */
+int tensor_dlpack_allocate(DLTensor *prototype, struct DLManagedTensorVersioned **out,
+			   void *error_ctx,
+			   void (*set_error)(void *error_ctx, const char *kind,
+					     const char *message));
+
+/**
  * tensor_from_dlpack() - import a tensor from another library
  * @managed: the other library's structure
  *

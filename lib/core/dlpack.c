@@ -83,14 +83,38 @@ static struct exported *export_new(tensor *t, unsigned flags)
 	return NULL;
 }
 
-static void describe(struct exported *e, DLTensor *d)
+static DLTensor describe(const tensor *t, int64_t *sizes, int64_t *strides)
 {
-	d->data = e->t->numel ? e->t->data : NULL;
-	d->device.device_type = kDLCPU;
-	d->ndim = e->t->ndim;
-	d->dtype = (DLDataType){ dl_types[e->t->dtype].code, dl_types[e->t->dtype].bits, 1 };
-	d->shape = e->sizes;
-	d->strides = e->strides;
+	return (DLTensor){
+		.data = t->numel ? t->data : NULL,
+		.device = { kDLCPU, 0 },
+		.ndim = t->ndim,
+		.dtype = { dl_types[t->dtype].code, dl_types[t->dtype].bits, 1 },
+		.shape = sizes,
+		.strides = strides,
+	};
+}
+
+/* For the forms that have no flags. */
+static int check_writable(const char *op, const tensor *t)
+{
+	if (!t->storage->readonly)
+		return 0;
+	return tensor_fail(EACCES, "%s: this form of DLPack cannot mark read-only memory", op);
+}
+
+TENSOR_EXPORT int tensor_to_dltensor(tensor *t, DLTensor *description)
+{
+	int err = external_check_export("to_dltensor", t);
+
+	if (err >= 0)
+		err = check_writable("to_dltensor", t);
+	if (err < 0)
+		return err;
+	if (!description)
+		return tensor_fail(EINVAL, "to_dltensor: the structure is NULL");
+	*description = describe(t, t->sizes, t->strides);
+	return 0;
 }
 
 TENSOR_EXPORT struct DLManagedTensorVersioned *tensor_to_dlpack(tensor *t, unsigned flags)
@@ -99,7 +123,7 @@ TENSOR_EXPORT struct DLManagedTensorVersioned *tensor_to_dlpack(tensor *t, unsig
 
 	if (!e)
 		return NULL;
-	describe(e, &e->versioned.dl_tensor);
+	e->versioned.dl_tensor = describe(e->t, e->sizes, e->strides);
 	e->versioned.version.major = DLPACK_MAJOR_VERSION;
 	e->versioned.version.minor = DLPACK_MINOR_VERSION;
 	e->versioned.manager_ctx = e;
@@ -115,13 +139,11 @@ TENSOR_EXPORT struct DLManagedTensor *tensor_to_dlpack_unversioned(tensor *t, un
 
 	if (!e)
 		return NULL;
-	if (e->t->storage->readonly) {
+	if (check_writable("to_dlpack", e->t) < 0) {
 		exported_free(e);
-		tensor_fail(EACCES, "to_dlpack: the form without a version cannot say that memory "
-				    "is read-only");
 		return NULL;
 	}
-	describe(e, &e->plain.dl_tensor);
+	e->plain.dl_tensor = describe(e->t, e->sizes, e->strides);
 	e->plain.manager_ctx = e;
 	e->plain.deleter = plain_deleter;
 	return &e->plain;
@@ -170,25 +192,25 @@ static const char *const code_names[] = {
 	[kDLFloat4_e2m1fn] = "float4_e2m1fn",
 };
 
-static int no_dtype(DLDataType type)
+static int no_dtype(const char *op, DLDataType type)
 {
 	const char *name = type.code < ARRAY_SIZE(code_names) ? code_names[type.code] : "unknown";
 
 	if (type.lanes != 1)
 		return tensor_fail(EOPNOTSUPP,
-				   "from_dlpack: data type %s with %u lanes, vectors are not "
+				   "%s: data type %s with %u lanes, vectors are not "
 				   "supported",
-				   name, type.lanes);
+				   op, name, type.lanes);
 	if (type.bits < 8)
 		return tensor_fail(EOPNOTSUPP,
-				   "from_dlpack: data type %s of %u bits, elements smaller than a "
+				   "%s: data type %s of %u bits, elements smaller than a "
 				   "byte are not supported",
-				   name, type.bits);
-	return tensor_fail(EOPNOTSUPP, "from_dlpack: data type %s (code %u) of %u bits", name,
-			   type.code, type.bits);
+				   op, name, type.bits);
+	return tensor_fail(EOPNOTSUPP, "%s: data type %s (code %u) of %u bits", op, name, type.code,
+			   type.bits);
 }
 
-static int find_dtype(DLDataType type, enum tensor_dtype *dtype)
+static int find_dtype(const char *op, DLDataType type, enum tensor_dtype *dtype)
 {
 	for (unsigned d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++)
 		if (type.lanes == 1 && type.code == dl_types[d].code &&
@@ -196,10 +218,10 @@ static int find_dtype(DLDataType type, enum tensor_dtype *dtype)
 			*dtype = d;
 			return 0;
 		}
-	return no_dtype(type);
+	return no_dtype(op, type);
 }
 
-static int check_device(DLDevice device)
+static int check_device(const char *op, DLDevice device)
 {
 	switch ((int)device.device_type) {
 	case kDLCPU:
@@ -207,22 +229,35 @@ static int check_device(DLDevice device)
 	case kDLROCMHost:
 		return 0;
 	default:
-		return tensor_fail(
-			EOPNOTSUPP,
-			"from_dlpack: memory of device type %d, only host memory is taken",
-			(int)device.device_type);
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: memory of device type %d, only host memory is taken", op,
+				   (int)device.device_type);
 	}
 }
 
-static int check_dims(int ndim, const int64_t *shape)
+static int check_dims(const char *op, int ndim, const int64_t *shape)
 {
 	if (ndim < 0 || (ndim && !shape))
-		return tensor_fail(EINVAL, "from_dlpack: %d dimensions%s", ndim,
+		return tensor_fail(EINVAL, "%s: %d dimensions%s", op, ndim,
 				   ndim < 0 ? "" : " without a shape");
 	if (ndim > TENSOR_MAX_DIMS)
-		return tensor_fail(EOPNOTSUPP, "from_dlpack: %d dimensions, at most %d", ndim,
+		return tensor_fail(EOPNOTSUPP, "%s: %d dimensions, at most %d", op, ndim,
 				   TENSOR_MAX_DIMS);
 	return 0;
+}
+
+/* Reads what a tensor's memory is, without its address. strides NULL: row-major. */
+static int read_description(struct external *x, const DLTensor *d, const int64_t *strides)
+{
+	int err = check_device(x->op, d->device);
+
+	if (err >= 0)
+		err = check_dims(x->op, d->ndim, d->shape);
+	if (err >= 0)
+		err = find_dtype(x->op, d->dtype, &x->dtype);
+	if (err >= 0)
+		err = external_set_geometry(x, d->ndim, d->shape, strides);
+	return err;
 }
 
 /* On failure the caller keeps the struct. */
@@ -232,9 +267,7 @@ static tensor *import(const DLTensor *managed, bool readonly, const struct stora
 	struct external x = { .op = "from_dlpack", .readonly = readonly };
 	const DLTensor d = *managed;
 
-	if (check_device(d.device) < 0 || check_dims(d.ndim, d.shape) < 0 ||
-	    find_dtype(d.dtype, &x.dtype) < 0 ||
-	    external_set_geometry(&x, d.ndim, d.shape, d.strides) < 0 ||
+	if (read_description(&x, &d, d.strides) < 0 ||
 	    external_set_data(&x, d.data, d.byte_offset) < 0)
 		return NULL;
 	return external_tensor(&x, ops, owner);
@@ -261,4 +294,42 @@ TENSOR_EXPORT tensor *tensor_from_dlpack_unversioned(struct DLManagedTensor *man
 	if (check_managed(managed) < 0)
 		return NULL;
 	return import(&managed->dl_tensor, false, &plain_ops, managed);
+}
+
+/* ---- allocation for other libraries ---- */
+
+static DLManagedTensorVersioned *allocate(const DLTensor *prototype)
+{
+	struct external x = { .op = "dlpack_allocate" };
+	struct DLManagedTensorVersioned *m;
+	tensor *t;
+
+	if (read_description(&x, prototype, NULL) < 0)
+		return NULL;
+	t = tensor_new(TENSOR_DEVICE_CPU, x.dtype, x.sizes, x.ndim);
+	if (!t)
+		return NULL;
+	m = tensor_to_dlpack(t, 0);
+	tensor_put(t);
+	return m;
+}
+
+TENSOR_EXPORT int
+tensor_dlpack_allocate(DLTensor *prototype, struct DLManagedTensorVersioned **out, void *error_ctx,
+		       void (*set_error)(void *error_ctx, const char *kind, const char *message))
+{
+	struct DLManagedTensorVersioned *m = NULL;
+	const struct tensor_error *e = &thread()->error;
+
+	if (!prototype || !out)
+		tensor_fail(EINVAL, "dlpack_allocate: a structure is NULL");
+	else
+		m = allocate(prototype);
+	if (m) {
+		*out = m;
+		return 0;
+	}
+	if (set_error)
+		set_error(error_ctx, e->code == ENOMEM ? "MemoryError" : "BufferError", e->text);
+	return -1;
 }

@@ -196,6 +196,77 @@ static void memory_of_other_devices_is_refused(void **state)
 	}
 }
 
+static void description_belongs_to_the_tensor(void **state)
+{
+	float *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	DLTensor d = { .ndim = 99 };
+
+	tensor_scope {
+		tensor *t = ok(tensor_t(iota(0, TENSOR_INTS(2, 3)))), *constant;
+
+		assert_done(tensor_to_dltensor(t, &d));
+		assert_ptr_equal(d.data, tensor_data(t));
+		assert_ptr_equal(d.shape, tensor_sizes(t));
+		assert_ptr_equal(d.strides, tensor_strides(t));
+		assert_int_equal(d.ndim, 2);
+		assert_int_equal(d.byte_offset, 0);
+		assert_int_equal(d.dtype.code, kDLFloat);
+		d.ndim = 99;
+		assert_fails(tensor_to_dltensor(NULL, &d), EINVAL, "");
+		assert_fails(tensor_to_dltensor(t, NULL), EINVAL, "NULL");
+		assert_fails(tensor_to_dltensor(ok(tensor_to_sparse(t)), &d), EOPNOTSUPP,
+			     "sparse_coo");
+		constant = ok(tensor_from_blob_readonly(page, TENSOR_SHAPE(3), TENSOR_NO_INTS, F32,
+							NULL, NULL));
+		assert_fails(tensor_to_dltensor(constant, &d), EACCES, "read-only");
+		assert_done(tensor_set_requires_grad(t, true));
+		assert_fails(tensor_to_dltensor(t, &d), EINVAL, "gradient");
+		assert_int_equal(d.ndim, 99);
+	}
+	munmap(page, 4096);
+}
+
+static void keep_error(void *ctx, const char *kind, const char *message)
+{
+	snprintf(ctx, 200, "%s: %s", kind, message);
+}
+
+static void allocator_gives_tensors_of_the_prototype(void **state)
+{
+	const DLPackManagedTensorAllocator allocate = tensor_dlpack_allocate;
+	int64_t shape[] = { 2, 3 };
+	DLTensor d = { .device = { kDLCPU, 0 }, .ndim = 2, .dtype = { kDLInt, 16, 1 } };
+	DLManagedTensorVersioned *m = NULL;
+	char error[200] = "";
+
+	d.shape = shape;
+	assert_int_equal(allocate(&d, &m, error, keep_error), 0);
+	assert_int_equal(m->dl_tensor.ndim, 2);
+	assert_int_equal(m->dl_tensor.shape[1], 3);
+	assert_int_equal(m->dl_tensor.dtype.bits, 16);
+	assert_int_equal(m->flags, 0);
+	memset(m->dl_tensor.data, 0, 12);
+	call_deleter(m);
+	assert_string_equal(error, "");
+	m = NULL;
+	shape[0] = INT64_MAX / 8;
+	assert_int_equal(allocate(&d, &m, error, keep_error), -1);
+	assert_contains(error, "MemoryError: ");
+	shape[0] = -1;
+	assert_int_equal(allocate(&d, &m, error, keep_error), -1);
+	assert_contains(error, "BufferError: dlpack_allocate: size -1");
+	d.dtype.lanes = 2;
+	assert_int_equal(allocate(&d, &m, error, keep_error), -1);
+	assert_contains(error, "BufferError: dlpack_allocate: data type int with 2 lanes");
+	d.device.device_type = kDLCUDA;
+	assert_int_equal(allocate(&d, &m, error, keep_error), -1);
+	assert_contains(error, "device type 2");
+	assert_int_equal(allocate(NULL, &m, error, keep_error), -1);
+	assert_contains(error, "NULL");
+	assert_int_equal(allocate(&d, &m, NULL, NULL), -1);
+	assert_null(m);
+}
+
 /* ---- import ---- */
 
 static void imported_memory_lives_until_its_last_view(void **state)
@@ -404,6 +475,8 @@ int main(void)
 		cmocka_unit_test(other_threads_may_release_exported_tensors),
 		cmocka_unit_test(tensors_without_dlpack_form_are_refused),
 		cmocka_unit_test(memory_of_other_devices_is_refused),
+		cmocka_unit_test(description_belongs_to_the_tensor),
+		cmocka_unit_test(allocator_gives_tensors_of_the_prototype),
 		cmocka_unit_test(imported_memory_lives_until_its_last_view),
 		cmocka_unit_test(strides_and_offsets_are_followed),
 		cmocka_unit_test(read_only_memory_stays_read_only),
