@@ -3,3 +3,4 @@
 from devtensor._C import *  # noqa: F401,F403
 from devtensor._C import __version__  # noqa: F401
 from devtensor import multiprocessing, sharing  # noqa: F401
+from devtensor._monitor import monitor  # noqa: F401
