@@ -313,7 +313,7 @@ static int item_of(PyObject *self, tensor_scalar *s)
 			     (long long)tensor_numel(t));
 		return -1;
 	}
-	return tensor_item_scalar(t, s) < 0 ? raise_error_int() : 0;
+	return read_item(t, s) < 0 ? raise_error_int() : 0;
 }
 
 static int nb_bool(PyObject *self)
