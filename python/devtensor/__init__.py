@@ -4,3 +4,5 @@ from devtensor._C import *  # noqa: F401,F403
 from devtensor._C import __version__  # noqa: F401
 from devtensor import multiprocessing, sharing  # noqa: F401
 from devtensor._monitor import monitor  # noqa: F401
+from devtensor import _pickle, _tensor  # noqa: F401
+from devtensor._printing import get_printoptions, set_printoptions  # noqa: F401

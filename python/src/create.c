@@ -53,7 +53,7 @@ static int add_leaf(struct numbers *a, PyObject *o, int depth)
 	if (a->ndim != depth)
 		return wrong_shape();
 	if (is_tensor(o))
-		res = tensor_item_scalar(tensor_of(o), &s) < 0 ? raise_error_int() : 1;
+		res = read_item(tensor_of(o), &s) < 0 ? raise_error_int() : 1;
 	else
 		res = convert_scalar(o, &s);
 	if (!res)

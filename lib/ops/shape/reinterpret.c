@@ -28,7 +28,8 @@ static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype, c
 {
 	int64_t strides[TENSOR_MAX_DIMS];
 
-	for (int i = 0; i < ndim; i++) {
+	/* The last dimension has stride 1, in elements of either dtype. */
+	for (int i = 0; i < ndim - 1; i++) {
 		if (ratio > 0 && self->strides[i] % ratio && sizes[i] > 1)
 			return tensor_fail_null(
 				EINVAL, "%s: stride %lld of dimension %d is not a multiple of %lld",
