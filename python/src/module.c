@@ -42,7 +42,8 @@ PyMODINIT_FUNC PyInit__C(void)
 	if (!module)
 		return NULL;
 	if (add_constants(module) < 0 || add_generator(module) < 0 || add_tensor(module) < 0 ||
-	    add_functions(module) < 0)
+	    add_optim(module) < 0 || add_training(module) < 0 ||
+	    add_nn(module) < 0 || add_functions(module) < 0)
 		Py_CLEAR(module);
 	return module;
 }
