@@ -2,5 +2,6 @@
 """Tensors that processes share, with operators and automatic differentiation."""
 from devtensor._C import *  # noqa: F401,F403
 from devtensor._C import __version__  # noqa: F401
-from devtensor import fft, linalg, nn, random, special  # noqa: F401
+from devtensor import amp, fft, linalg, nn, optim, random, special, utils  # noqa: F401
 from devtensor.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
+from devtensor.amp import autocast  # noqa: F401

@@ -199,6 +199,8 @@ PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* The optimizer of an object, borrowed; NULL with an exception while a thread uses it. */
 tensor_optim *optimizer_of(PyObject *o);
+/* The options in the library changed: the next step sets those of the groups. */
+void optimizer_changed(PyObject *o);
 /* The names and tensors of a dict, kept in the arena. */
 int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named, Py_ssize_t *n);
 

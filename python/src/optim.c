@@ -39,6 +39,11 @@ tensor_optim *optimizer_of(PyObject *o)
 	return optim_of(o)->o;
 }
 
+void optimizer_changed(PyObject *o)
+{
+	memset(optim_of(o)->last, 0xff, optim_of(o)->ngroups * sizeof(tensor_optim_options));
+}
+
 /* ---- options ---- */
 
 #define AT(field) offsetof(tensor_optim_options, field)

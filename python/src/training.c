@@ -71,7 +71,7 @@ static PyObject *schedule_lr(PyObject *module, PyObject *args, PyObject *kwargs)
 	return isnan(rate) ? raise_error() : PyFloat_FromDouble(rate);
 }
 
-/* The library's struct is the whole state, so its copy in a bytes object is. */
+/* The fields of tensor_plateau are the whole state: they are arguments, and results. */
 static PyObject *plateau_step(PyObject *module, PyObject *args)
 {
 	int maximize, absolute, begun, lowered;
@@ -100,6 +100,7 @@ static PyObject *plateau_step(PyObject *module, PyObject *args)
 	lowered = tensor_plateau_step(&p, optim, measure);
 	if (lowered < 0)
 		return raise_error();
+	optimizer_changed(o);
 	return Py_BuildValue("O(OdLL)", lowered ? Py_True : Py_False, p.begun ? Py_True : Py_False,
 			     p.best, (long long)p.bad, (long long)p.cooling);
 }
