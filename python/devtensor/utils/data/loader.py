@@ -2,11 +2,10 @@
 """Batches of a data set."""
 import itertools
 
-from devtensor import _C
 from devtensor.utils.data import _workers
 from devtensor.utils.data.collate import default_collate, default_convert
 from devtensor.utils.data.dataset import IterableDataset
-from devtensor.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from devtensor.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler, new_generator
 
 __all__ = ['DataLoader', 'get_worker_info']
 
@@ -19,10 +18,9 @@ def get_worker_info():
 class DataLoader:
     """An iterable of batches; each iteration is an epoch.
 
-    The order of a random epoch comes from a generator of the loader, whose state at the beginning of the epoch is part of
-    state_dict(): a loader that loads it continues with the batch after those that were returned, in the same order. Samplers of
-    the program are iterated again from their start for that, so they must give the same order then; one with state_dict() and
-    load_state_dict() is saved and restored with them.
+    The state of the sampler at the beginning of the epoch is part of state_dict(): a loader that loads it continues with the batch
+    after those that were returned, in the same order. The sampler is iterated again from its start for that: one of the program
+    that has no state_dict() and load_state_dict() must give the same order each time. An IterableDataset is read again, too.
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
@@ -38,7 +36,7 @@ class DataLoader:
         self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
         self.pin_memory, self.multiprocessing_context, self.in_order = pin_memory, multiprocessing_context, in_order
         self.drop_last, self._iterable = drop_last, isinstance(dataset, IterableDataset)
-        self.generator = _C.Generator().manual_seed(_draw_seed()) if generator is None else generator
+        self.generator = new_generator() if generator is None else generator
         self._choose_order(batch_size, bool(shuffle), sampler, batch_sampler)
         self.collate_fn = collate_fn or (default_convert if self.batch_size is None and self.batch_sampler is None else default_collate)
         self._own_collate = collate_fn is None
@@ -74,16 +72,15 @@ class DataLoader:
         return iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
 
     def _samplers(self):
-        return [s for s in (self.batch_sampler, self.sampler) if hasattr(s, 'load_state_dict')]
+        return [s for s in (self.batch_sampler or self.sampler,) if hasattr(s, 'load_state_dict')]
 
     def _begin_epoch(self):
         """The lists of an epoch, without those that were returned before the state was saved."""
         skip, self._resume = self._resume, None
         if skip is not None:
-            self.generator.set_state(tuple(skip['generator']))
             for sampler, state in zip(self._samplers(), skip['samplers']):
                 sampler.load_state_dict(state)
-        self._begin = {'generator': self.generator.get_state(), 'samplers': [s.state_dict() for s in self._samplers()]}
+        self._begin = {'samplers': [s.state_dict() for s in self._samplers()]}
         self._position = skip['position'] if skip is not None else 0
         return self._index_lists(), self._position
 
@@ -141,16 +138,13 @@ class DataLoader:
         """The state after the last batch that was returned: numbers, lists and tuples, and those of the samplers."""
         if self._resume is not None:
             return dict(self._resume)
-        begin = self._begin or {'generator': self.generator.get_state(), 'samplers': [s.state_dict() for s in self._samplers()]}
+        begin = self._begin or {'samplers': [s.state_dict() for s in self._samplers()]}
         return {'epoch': self._epoch, 'position': self._position, **begin}
 
     def load_state_dict(self, state_dict):
         """The next iteration continues after the batches that were returned when the state was saved."""
-        state = {key: state_dict[key] for key in ('epoch', 'position', 'generator', 'samplers')}
+        state = {key: state_dict[key] for key in ('epoch', 'position', 'samplers')}
         if not all(isinstance(state[key], int) and state[key] >= 0 for key in ('epoch', 'position')):
             raise ValueError(f'DataLoader: epoch {state["epoch"]!r} or position {state["position"]!r} is no count')
         self._epoch, self._position, self._resume = state['epoch'], state['position'], state
 
-
-def _draw_seed():
-    return int(_C.randint(2 ** 62, [], dtype=_C.int64).item())

@@ -16,6 +16,25 @@ class Sampler:
         raise NotImplementedError(f'{type(self).__name__} has no __iter__()')
 
 
+class _RandomOrder(Sampler):
+    """Draws from the generator, or from one of its own whose seed comes from the default generator. Its state at the beginning
+    of an epoch gives the order again."""
+
+    def __init__(self, generator):
+        self.generator = new_generator() if generator is None else generator
+
+    def state_dict(self):
+        return {'generator': self.generator.get_state()}
+
+    def load_state_dict(self, state_dict):
+        self.generator.set_state(tuple(state_dict['generator']))
+
+
+def new_generator():
+    """A generator with a seed from the default generator."""
+    return _C.Generator().manual_seed(int(_C.randint(2 ** 62, [], dtype=_C.int64).item()))
+
+
 class SequentialSampler(Sampler):
     """0, 1, 2, ..."""
 
@@ -29,13 +48,14 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(_RandomOrder):
     """All indices in a random order, or with replacement num_samples random ones."""
 
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
             raise ValueError(f'RandomSampler: num_samples is a positive int, got {num_samples!r}')
-        self.data_source, self.replacement, self._num_samples, self.generator = data_source, replacement, num_samples, generator
+        super().__init__(generator)
+        self.data_source, self.replacement, self._num_samples = data_source, replacement, num_samples
 
     @property
     def num_samples(self):
@@ -55,11 +75,12 @@ class RandomSampler(Sampler):
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(_RandomOrder):
     """These indices in a random order."""
 
     def __init__(self, indices, generator=None):
-        self.indices, self.generator = list(indices), generator
+        super().__init__(generator)
+        self.indices = list(indices)
 
     def __iter__(self):
         return (self.indices[i] for i in ints(_C.randperm(len(self.indices), generator=self.generator)))
@@ -68,7 +89,7 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(_RandomOrder):
     """num_samples random indices with probabilities in proportion to the weights."""
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
@@ -77,7 +98,8 @@ class WeightedRandomSampler(Sampler):
         self.weights = _C.tensor(weights, dtype=_C.float64)
         if self.weights.ndim != 1:
             raise ValueError(f'WeightedRandomSampler: the weights are a list, got the shape {tuple(self.weights.shape)}')
-        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+        super().__init__(generator)
+        self.num_samples, self.replacement = num_samples, replacement
 
     def __iter__(self):
         return iter(ints(_C.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)))
@@ -103,6 +125,14 @@ class BatchSampler(Sampler):
                 batch = []
         if batch and not self.drop_last:
             yield batch
+
+    def state_dict(self):
+        """That of the sampler, if it has one."""
+        return self.sampler.state_dict() if hasattr(self.sampler, 'state_dict') else {}
+
+    def load_state_dict(self, state_dict):
+        if hasattr(self.sampler, 'load_state_dict'):
+            self.sampler.load_state_dict(state_dict)
 
     def __len__(self):
         n = len(self.sampler)
