@@ -6,3 +6,6 @@ from devtensor import multiprocessing, sharing  # noqa: F401
 from devtensor._monitor import monitor  # noqa: F401
 from devtensor import _pickle, _tensor  # noqa: F401
 from devtensor._printing import get_printoptions, set_printoptions  # noqa: F401
+from devtensor import amp, fft, linalg, nn, optim, random, special, utils  # noqa: F401
+from devtensor.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
+from devtensor.amp import autocast  # noqa: F401

@@ -213,4 +213,17 @@ PyObject *tensor_from_object(PyObject *o, int dtype);
 PyObject *tensor_from_buffer(PyObject *o);
 PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
 
+/* ---- optim.c, training.c, nn.c ---- */
+
+/* The optimizer of an object, borrowed; NULL with an exception while a thread uses it. */
+tensor_optim *optimizer_of(PyObject *o);
+/* The options in the library changed: the next step sets those of the groups. */
+void optimizer_changed(PyObject *o);
+/* The names and tensors of a dict, kept in the arena. */
+int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named, Py_ssize_t *n);
+
+int add_optim(PyObject *module);
+int add_training(PyObject *module);
+int add_nn(PyObject *module);
+
 #endif

@@ -53,14 +53,24 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__C(void);
 
+/* In this order: functions refer to the types. */
+static int (*const parts[])(PyObject *module) = {
+	add_constants,
+	add_generator,
+	add_tensor,
+	add_channel,
+	add_optim,
+	add_training,
+	add_nn,
+	add_functions,
+};
+
 PyMODINIT_FUNC PyInit__C(void)
 {
 	PyObject *module = PyModule_Create(&definition);
 
-	if (!module)
-		return NULL;
-	if (add_constants(module) < 0 || add_generator(module) < 0 || add_tensor(module) < 0 ||
-	    add_channel(module) < 0 || add_functions(module) < 0)
-		Py_CLEAR(module);
+	for (size_t i = 0; module && i < COUNT(parts); i++)
+		if (parts[i](module) < 0)
+			Py_CLEAR(module);
 	return module;
 }
