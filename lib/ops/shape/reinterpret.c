@@ -22,14 +22,15 @@ static tensor *view_of_dtype(tensor *self, enum tensor_dtype dtype, const int64_
 	return t;
 }
 
-/* Multiply strides and offset by `ratio` or, if it is negative, divide them by -ratio. */
+/* Divide strides and offset by `ratio` or, if it is negative, multiply them by -ratio. The last
+ * dimension is contiguous before and after. */
 static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype, const int64_t *sizes,
 			int ndim, int64_t ratio)
 {
 	int64_t strides[TENSOR_MAX_DIMS];
 
 	for (int i = 0; i < ndim; i++) {
-		if (ratio > 0 && self->strides[i] % ratio && sizes[i] > 1)
+		if (ratio > 0 && self->strides[i] % ratio && sizes[i] > 1 && i < ndim - 1)
 			return tensor_fail_null(
 				EINVAL, "%s: stride %lld of dimension %d is not a multiple of %lld",
 				op, (long long)self->strides[i], i, (long long)ratio);
