@@ -2,18 +2,11 @@
 /* The module devtensor._C. */
 #include "internal.h"
 
-static PyObject *module_from_buffer(PyObject *module, PyObject *arg)
-{
-	return tensor_from_buffer(arg);
-}
-
 static PyMethodDef own_functions[] = {
 	{ "tensor", (PyCFunction)(void (*)(void))module_tensor, METH_VARARGS | METH_KEYWORDS,
 	  "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
 	  "A tensor with a copy of the data: a number, nested sequences of numbers, an object with "
 	  "the buffer protocol, or a tensor." },
-	{ "_from_buffer", module_from_buffer, METH_O,
-	  "_from_buffer(data, /)\n--\n\nA tensor on the memory of an object with the buffer protocol." },
 	{ NULL },
 };
 
@@ -23,6 +16,13 @@ static int add_functions(PyObject *module)
 	    PyModule_AddFunctions(module, generated_functions) < 0)
 		return -1;
 	return PyModule_AddStringConstant(module, "__version__", "0.1.0");
+}
+
+static int add_interchange(PyObject *module)
+{
+	if (add_buffers(module) < 0 || add_dlpack(module) < 0 || add_arrow(module) < 0)
+		return -1;
+	return add_files(module);
 }
 
 /* The types are shared by all interpreters of the process: the module is made once. */
@@ -43,6 +43,8 @@ PyMODINIT_FUNC PyInit__C(void)
 		return NULL;
 	if (add_constants(module) < 0 || add_generator(module) < 0 || add_tensor(module) < 0 ||
 	    add_functions(module) < 0)
+		Py_CLEAR(module);
+	if (module && add_interchange(module) < 0)
 		Py_CLEAR(module);
 	return module;
 }

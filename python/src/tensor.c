@@ -201,6 +201,8 @@ static PyType_Slot own_slots[] = {
 	{ Py_tp_hash, tensor_hash },
 	{ Py_tp_members, members },
 	{ Py_tp_getset, tensor_getset },
+	{ Py_bf_getbuffer, tensor_getbuffer },
+	{ Py_bf_releasebuffer, tensor_releasebuffer },
 };
 
 /* Methods of both tables, in one array that the type keeps. */
