@@ -83,8 +83,8 @@ test-sanitize:
 
 # Threads: what several of them share, under ThreadSanitizer. Its memory map wants addresses that are not chosen at random.
 TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
-TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd_devices test_autograd_reentrant \
-	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_saved \
+TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd_devices test_autograd_devices_order test_autograd_reentrant \
+	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_retained test_autograd_saved test_autograd_checkpoint \
 	test_autograd_function test_autograd_hazards test_autograd_hazards_order test_autograd_hazards_threads \
 	test_autograd_eight_threads test_autograd_depth test_autograd_depth_modes test_autograd_forward test_channel test_buffer \
 	test_buffer_errors test_tensor test_scope test_blob test_dlpack test_dispatch test_random test_optim test_clip test_autocast \

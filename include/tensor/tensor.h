@@ -10,6 +10,9 @@
  * set the thread's error record, see tensor_last_error(). An operator with a NULL argument returns
  * NULL and keeps the record, so a chain of calls is checked once at its end.
  *
+ * Results. An operator with several results stores them through pointers. NULL in place of such a pointer drops the result:
+ * tensor_max_dim(x, 0, false, &values, NULL).
+ *
  * Threads. Any thread may read any tensor. The error record, the scope, grad mode and the dispatch
  * key sets belong to the thread.
  */

@@ -141,6 +141,7 @@ tensor *external_tensor(const struct external *x, const struct storage_ops *ops,
 	s->device = TENSOR_DEVICE_CPU;
 	s->data = (void *)(x->first + (uintptr_t)(x->low * size));
 	s->nbytes = x->numel ? (x->high - x->low + 1) * size : 0;
+	s->used = s->nbytes;
 	s->readonly = x->readonly;
 	t = tensor_new_on_storage(s, x->dtype, x->sizes, x->strides, x->ndim, -x->low);
 	/* The scope releases t if it cannot grow, so the storage gets its owner afterwards. */

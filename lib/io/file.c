@@ -179,6 +179,7 @@ static struct tensor_storage *map_storage(struct file *f, const struct file_span
 	s->device = TENSOR_DEVICE_CPU;
 	s->data = m->base + span->offset;
 	s->nbytes = span->nbytes;
+	s->used = span->nbytes;
 	s->readonly = f->options.map == TENSOR_MAP_READONLY;
 	return s;
 }

@@ -2,7 +2,25 @@
 /* The module devtensor._C. */
 #include "internal.h"
 
+static PyObject *module_promote_types(PyObject *module, PyObject *args)
+{
+	PyObject *a, *b;
+	int x, y;
+
+	if (!PyArg_ParseTuple(args, "OO", &a, &b))
+		return NULL;
+	if (as_dtype(a, &x) <= 0 || as_dtype(b, &y) <= 0)
+		return PyErr_Occurred() ? NULL :
+					  PyErr_Format(PyExc_TypeError,
+						       "promote_types: %R and %R must be dtypes", a, b);
+	x = tensor_promote_types(x, y);
+	return x ? wrap_dtype(x) : raise_error();
+}
+
 static PyMethodDef own_functions[] = {
+	{ "promote_types", module_promote_types, METH_VARARGS,
+	  "promote_types(type1, type2, /)\n--\n\n"
+	  "The smallest dtype that represents the values of both." },
 	{ "tensor", (PyCFunction)(void (*)(void))module_tensor, METH_VARARGS | METH_KEYWORDS,
 	  "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
 	  "A tensor with a copy of the data: a number, nested sequences of numbers, an object with "
@@ -42,7 +60,7 @@ PyMODINIT_FUNC PyInit__C(void)
 	if (!module)
 		return NULL;
 	if (add_constants(module) < 0 || add_generator(module) < 0 || add_tensor(module) < 0 ||
-	    add_functions(module) < 0)
+	    add_channel(module) < 0 || add_functions(module) < 0)
 		Py_CLEAR(module);
 	if (module && add_interchange(module) < 0)
 		Py_CLEAR(module);

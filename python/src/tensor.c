@@ -134,7 +134,8 @@ static void tensor_dealloc(PyObject *self)
 	PyTensor *o = (PyTensor *)self;
 	tensor *t = o->t;
 
-	if (o->tracked)
+	/* Python tracks each object of a subclass before it calls this function. */
+	if (o->tracked || type != tensor_type)
 		PyObject_GC_UnTrack(self);
 	if (unlikely(o->weakrefs))
 		PyObject_ClearWeakRefs(self);
