@@ -75,6 +75,15 @@ PyObject *wrap_result(tensor *t);
 PyObject *wrap_borrowed(tensor *t);
 /* As wrap_result() for an object of a subclass. */
 PyObject *wrap_as(PyTypeObject *type, tensor *t);
+/* True once an object of a subclass was made: before that, no argument has to be examined for one. */
+extern bool have_subclasses;
+
+/* As wrap_result() for the result of an operator on self, whose subclass it gets. */
+static inline PyObject *wrap_like(PyObject *self, tensor *t)
+{
+	return likely(is_exact_tensor(self)) ? wrap_result(t) : wrap_as(Py_TYPE(self), t);
+}
+
 /* A tuple of a sequence's tensors; TypeError for other elements. */
 PyObject *tensor_tuple(PyObject *list, const char *what);
 
@@ -148,7 +157,11 @@ struct py_overload {
 	const struct tensor_schema *schema;
 	PyObject **names;      /* interned, of each argument */
 	PyObject *result_type; /* of several results: a struct sequence, or NULL */
-	bool inplace, out;
+	/* Bit i: argument i must be given; argument i is None by default. */
+	uint64_t required, none;
+	int npositional;
+	bool many; /* the last argument by position may be given as several: x.view(2, 3) */
+	bool inplace, out, factory;
 };
 
 /* A function: the overloads of one name, in the order in which they are tried. */
@@ -178,6 +191,8 @@ extern const int generated_count;
 
 /* ---- others ---- */
 
+extern PyType_Slot buffer_slots[];
+PyObject *tensor_tolist(PyObject *self, PyObject *unused);
 extern PyType_Slot number_slots[];
 extern PyGetSetDef tensor_getset[];
 extern PyMethodDef tensor_methods[];
@@ -195,12 +210,10 @@ int add_channel(PyObject *module);
 PyObject *tensor_from_object(PyObject *o, int dtype);
 PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
 
-/* ---- buffers.c ---- */
+/* ---- frombuffer.c ---- */
 
 /* A tensor on the memory of a buffer, which stays exported until the memory is released. */
 PyObject *tensor_from_buffer(PyObject *o);
-int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
-void tensor_releasebuffer(PyObject *self, Py_buffer *view);
 int add_buffers(PyObject *module);
 
 /* ---- dlpack.c ---- */

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * The buffer protocol: tensors on the memory of other objects, and other objects on that of tensors.
- * Both go through DLPack, whose functions check the memory and keep it.
- */
+/* Tensors on the memory of objects with the buffer protocol. */
 #include "internal.h"
 
 #include <errno.h>
 #include <tensor/dlpack.h>
 
-/* ---- import ---- */
+/* ---- elements as the buffer describes them ---- */
 
 /* A view of a buffer; its deleter may run on any thread. */
 struct borrowed {
@@ -210,130 +207,6 @@ static PyObject *module_frombuffer(PyObject *module, PyObject *args, PyObject *k
 static PyObject *module_from_buffer(PyObject *module, PyObject *arg)
 {
 	return tensor_from_buffer(arg);
-}
-
-/* ---- export ---- */
-
-/* What a buffer owns. */
-struct lent {
-	DLManagedTensorVersioned *managed;
-	Py_ssize_t shape[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS]; /* in bytes */
-};
-
-/* Formats of the module struct. bfloat16 and 8-bit floats have none: only their bytes are exported. */
-static const char *const formats[TENSOR_DTYPE_COUNT] = {
-	[TENSOR_BOOL] = "?", [TENSOR_U8] = "B",	 [TENSOR_I8] = "b",   [TENSOR_I16] = "h",
-	[TENSOR_I32] = "i",  [TENSOR_I64] = "l", [TENSOR_F16] = "e",  [TENSOR_F32] = "f",
-	[TENSOR_F64] = "d",  [TENSOR_C64] = "Zf", [TENSOR_C128] = "Zd", [TENSOR_U16] = "H",
-	[TENSOR_U32] = "I",  [TENSOR_U64] = "L",
-};
-_Static_assert(sizeof(long) == sizeof(int64_t), "the format of int64");
-
-static PyObject *raise_buffer(const char *text)
-{
-	return PyErr_Format(PyExc_BufferError, "a tensor has no buffer of this kind: %s", text);
-}
-
-static void describe_lent(struct lent *l, Py_ssize_t itemsize)
-{
-	const DLTensor *d = &l->managed->dl_tensor;
-
-	for (int i = 0; i < d->ndim; i++) {
-		l->shape[i] = d->shape[i];
-		/* The stride of a single element is never used, and may be any number. */
-		if (__builtin_mul_overflow(d->strides[i], itemsize, &l->strides[i]))
-			l->strides[i] = itemsize;
-	}
-}
-
-/* Contiguous with the first dimension as the innermost. */
-static bool is_column_major(const tensor *t)
-{
-	int64_t step = 1;
-
-	if (!tensor_numel(t))
-		return true;
-	for (int i = 0; i < tensor_dim(t); i++) {
-		if (tensor_size(t, i) != 1 && tensor_stride(t, i) != step)
-			return false;
-		step *= tensor_size(t, i);
-	}
-	return true;
-}
-
-/* True if the requested form can describe the tensor. */
-static bool check_request(tensor *t, const DLManagedTensorVersioned *m, int flags)
-{
-	int order = (PyBUF_C_CONTIGUOUS | PyBUF_F_CONTIGUOUS | PyBUF_ANY_CONTIGUOUS) &
-		    ~PyBUF_STRIDES & flags;
-	bool c = tensor_is_contiguous(t), f = is_column_major(t);
-
-	if (flags & PyBUF_WRITABLE && m->flags & DLPACK_FLAG_BITMASK_READ_ONLY)
-		raise_buffer("it is read-only");
-	else if (flags & PyBUF_FORMAT && !formats[tensor_dtype(t)])
-		raise_buffer("its dtype is none of the buffer protocol");
-	else if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !c)
-		raise_buffer("it is not contiguous");
-	else if ((order & PyBUF_C_CONTIGUOUS && !c) || (order & PyBUF_F_CONTIGUOUS && !f) ||
-		 (order & PyBUF_ANY_CONTIGUOUS && !c && !f))
-		raise_buffer("it is not contiguous in this order");
-	else
-		return true;
-	return false;
-}
-
-static void fill_view(Py_buffer *view, struct lent *l, tensor *t, int flags)
-{
-	static char nothing;
-	const DLTensor *d = &l->managed->dl_tensor;
-	bool bytes = !(flags & PyBUF_ND);
-
-	view->buf = d->data ? d->data : &nothing;
-	view->itemsize = (Py_ssize_t)tensor_itemsize(tensor_dtype(t));
-	view->len = tensor_numel(t) * view->itemsize;
-	view->readonly = l->managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY ? 1 : 0;
-	view->format = flags & PyBUF_FORMAT ? (char *)formats[tensor_dtype(t)] : NULL;
-	view->ndim = bytes ? 1 : d->ndim;
-	describe_lent(l, view->itemsize);
-	view->shape = bytes ? NULL : l->shape;
-	view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? l->strides : NULL;
-	view->suboffsets = NULL;
-	view->internal = l;
-}
-
-int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
-{
-	tensor *t = tensor_of(self);
-	struct lent *l = PyMem_Malloc(sizeof(*l));
-
-	view->obj = NULL;
-	if (!l) {
-		PyErr_NoMemory();
-		return -1;
-	}
-	/* Owns the memory itself, which an in-place operator may exchange in the tensor. */
-	l->managed = tensor_to_dlpack(t, 0);
-	if (!l->managed) {
-		PyErr_SetString(PyExc_BufferError, tensor_last_error()->text);
-		PyMem_Free(l);
-		return -1;
-	}
-	if (!check_request(t, l->managed, flags)) {
-		l->managed->deleter(l->managed);
-		PyMem_Free(l);
-		return -1;
-	}
-	fill_view(view, l, t, flags);
-	view->obj = Py_NewRef(self);
-	return 0;
-}
-
-void tensor_releasebuffer(PyObject *self, Py_buffer *view)
-{
-	struct lent *l = view->internal;
-
-	l->managed->deleter(l->managed);
-	PyMem_Free(l);
 }
 
 static PyMethodDef functions[] = {
