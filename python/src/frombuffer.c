@@ -186,13 +186,15 @@ static PyObject *tensor_from_bytes(PyObject *o, int dtype, int64_t count, int64_
 static PyObject *module_frombuffer(PyObject *module, PyObject *args, PyObject *kwargs)
 {
 	static char *keywords[] = { "buffer", "dtype", "count", "offset", "requires_grad", NULL };
-	PyObject *o, *dtype, *res;
+	PyObject *o, *dtype = NULL, *res;
 	long long count = -1, offset = 0;
 	int d, ok, requires_grad = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$OLLp:frombuffer", keywords, &o, &dtype,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", keywords, &o, &dtype,
 					 &count, &offset, &requires_grad))
 		return NULL;
+	if (!dtype)
+		return PyErr_Format(PyExc_TypeError, "frombuffer: an argument is missing: dtype");
 	ok = as_dtype(dtype, &d);
 	if (!ok)
 		PyErr_Format(PyExc_TypeError, "frombuffer: %R is no dtype", dtype);

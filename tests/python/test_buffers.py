@@ -2,6 +2,7 @@
 """The buffer protocol both ways, and the Arrow C data interface."""
 import ctypes
 import gc
+import io
 import os
 import sys
 from ctypes import c_uint8
@@ -52,9 +53,8 @@ def test_buffer_is_read_only_if_the_tensor_is():
 
 def test_buffer_without_strides_needs_contiguous_memory():
     assert bytes(dt.arange(4, dtype=dt.uint8)) == b"\0\1\2\3"
-    assert bytes(dt.ones(2, dtype=dt.bfloat16)) == b"\x80\x3f\x80\x3f"
     with pytest.raises(BufferError, match="contiguous"):
-        (c_uint8 * 2).from_buffer(dt.zeros(2, 4, dtype=dt.uint8)[:, 0])
+        io.BytesIO().write(dt.zeros(2, 4, dtype=dt.uint8)[:, 0])
 
 
 @pytest.mark.parametrize("make", [lambda: dt.ones(2, requires_grad=True), lambda: dt.ones(2, dtype=dt.bfloat16),

@@ -297,7 +297,9 @@ def test_table_exports_and_imports_without_a_copy():
     y = out.value
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(y))
     out = None
-    assert type(y) is dt.Tensor and y.data_ptr() == x.data_ptr() and sys.getrefcount(x) == before
+    after = sys.getrefcount(x)
+    assert after == before
+    assert type(y) is dt.Tensor and y.data_ptr() == x.data_ptr()
 
 
 def test_table_import_fails_with_an_exception_and_leaves_the_tensor():
