@@ -68,12 +68,33 @@ bool is_number(PyObject *o)
 	return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o);
 }
 
+/* numpy.bool, which has a deprecated __index__ in NumPy 1. */
+static bool is_numpy_bool(PyObject *o)
+{
+	static PyTypeObject *known; /* borrowed: NumPy's types live as long as the process */
+	PyObject *name, *module;
+
+	if (!known && Py_TYPE(o) != &PyLong_Type) {
+		name = PyType_GetName(Py_TYPE(o));
+		module = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__module__");
+		if (name && module && PyUnicode_Check(module) &&
+		    !PyUnicode_CompareWithASCIIString(module, "numpy") &&
+		    (!PyUnicode_CompareWithASCIIString(name, "bool") ||
+		     !PyUnicode_CompareWithASCIIString(name, "bool_")))
+			known = Py_TYPE(o);
+		Py_XDECREF(name);
+		Py_XDECREF(module);
+		PyErr_Clear();
+	}
+	return known && Py_TYPE(o) == known;
+}
+
 /* True for objects with __index__ that are no bool: int, and NumPy's integers. */
 static bool is_index(PyObject *o)
 {
 	if (likely(PyLong_CheckExact(o)))
 		return true;
-	if (PyBool_Check(o))
+	if (PyBool_Check(o) || is_numpy_bool(o))
 		return false;
 	return PyIndex_Check(o);
 }
@@ -169,7 +190,7 @@ int convert_scalar(PyObject *o, tensor_scalar *s)
 	}
 	if (PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o))
 		return 0;
-	return PyIndex_Check(o) ? scalar_of_int(o, s) : scalar_of_other(o, s);
+	return is_index(o) ? scalar_of_int(o, s) : scalar_of_other(o, s);
 }
 
 PyObject *wrap_scalar(tensor_scalar s)

@@ -210,7 +210,6 @@ int add_channel(PyObject *module);
 
 /* A tensor from numbers, sequences, or the memory of a buffer. TENSOR_DTYPE_NONE: that of the data. */
 PyObject *tensor_from_object(PyObject *o, int dtype);
-PyObject *tensor_from_buffer(PyObject *o);
 PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* ---- optim.c, training.c, nn.c ---- */
@@ -225,5 +224,22 @@ int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **nam
 int add_optim(PyObject *module);
 int add_training(PyObject *module);
 int add_nn(PyObject *module);
+
+/* ---- frombuffer.c ---- */
+
+/* A tensor on the memory of a buffer, which stays exported until the memory is released. */
+PyObject *tensor_from_buffer(PyObject *o);
+int add_buffers(PyObject *module);
+
+/* ---- dlpack.c ---- */
+
+/* Adds methods to a type that exists already. */
+int add_methods(PyTypeObject *type, PyMethodDef *defs);
+int add_dlpack(PyObject *module);
+
+/* ---- arrow.c, files.c ---- */
+
+int add_arrow(PyObject *module);
+int add_files(PyObject *module);
 
 #endif

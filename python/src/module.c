@@ -2,11 +2,6 @@
 /* The module devtensor._C. */
 #include "internal.h"
 
-static PyObject *module_from_buffer(PyObject *module, PyObject *arg)
-{
-	return tensor_from_buffer(arg);
-}
-
 static PyObject *module_promote_types(PyObject *module, PyObject *args)
 {
 	PyObject *a, *b;
@@ -30,8 +25,6 @@ static PyMethodDef own_functions[] = {
 	  "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
 	  "A tensor with a copy of the data: a number, nested sequences of numbers, an object with "
 	  "the buffer protocol, or a tensor." },
-	{ "_from_buffer", module_from_buffer, METH_O,
-	  "_from_buffer(data, /)\n--\n\nA tensor on the memory of an object with the buffer protocol." },
 	{ NULL },
 };
 
@@ -62,6 +55,10 @@ static int (*const parts[])(PyObject *module) = {
 	add_optim,
 	add_training,
 	add_nn,
+	add_buffers,
+	add_dlpack,
+	add_arrow,
+	add_files,
 	add_functions,
 };
 
