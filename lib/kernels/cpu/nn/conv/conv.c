@@ -144,7 +144,7 @@ static int cpu_convolution(tensor *out, const tensor *input, const tensor *weigh
 		return 0;
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_OUTPUT, out, input, weight, bias, p);
-	if (shape_begin(&s, out, input, weight, p, 2 * (weight->numel / weight->sizes[0])) < 0)
+	if (shape_begin(&s, out, input, weight, p, 2 * (weight->numel / weight->sizes[0]), 1) < 0)
 		return -thread()->error.code;
 	err = try_winograd(&s, out, input, weight, bias, false);
 	if (err != NOT_SUITED)
@@ -174,6 +174,8 @@ out:
 	return err;
 }
 
+#define WGRAD_PART 4 /* taps are left out if at most a quarter is used */
+
 static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor *input,
 				  const tensor *none, const struct conv_params *p)
 {
@@ -186,7 +188,8 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 		return 0;
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_WEIGHT, grad, input, out, NULL, p);
-	if (shape_begin(&s, grad, input, out, p, 2 * (out->numel / out->sizes[0])) < 0)
+	/* Single elements are stored between zeros, more slowly than all of them. */
+	if (shape_begin(&s, grad, input, out, p, 2 * (out->numel / out->sizes[0]), WGRAD_PART) < 0)
 		return -thread()->error.code;
 	err = source_of_input(&s, &h, input, &c.src);
 	if (!err) {
@@ -344,7 +347,7 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_INPUT, grad, out, weight, bias, p);
 	/* in and out of the shape are those of the forward convolution. */
-	if (shape_begin(&s, grad, out, weight, p, 2 * (weight->numel / weight->sizes[1])) < 0)
+	if (shape_begin(&s, grad, out, weight, p, 2 * (weight->numel / weight->sizes[1]), 1) < 0)
 		return -thread()->error.code;
 	err = grad->numel && weight->numel ? try_winograd(&s, out, grad, weight, bias, true) :
 					     NOT_SUITED;

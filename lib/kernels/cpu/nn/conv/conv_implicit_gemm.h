@@ -5,8 +5,9 @@
  * a tile and DEPTH deep, is gathered into the L1 cache and used by all rows of a block. Weights are
  * packed once in a call.
  *
- * Packing costs as much as the product with a few columns. Up to FEW_COLUMNS of them, weights are
- * read in place, the matrix of columns is gathered once, and threads get smaller blocks of rows.
+ * Packing costs as much as the product with a few columns: up to FEW_COLUMNS, weights are read in
+ * place. Up to SOME_COLUMNS, threads get smaller blocks of rows, and if there are several, the matrix
+ * of columns is gathered once and stored.
  *
  * Columns are the positions of all images. A panel whose columns are contiguous in the output is
  * computed there, any other in a block that is scattered afterwards.
@@ -14,13 +15,15 @@
 #ifndef TENSOR_CONV_IMPLICIT_GEMM_H
 #define TENSOR_CONV_IMPLICIT_GEMM_H
 
-#define DEPTH	    128
-#define BLOCK_ROWS  256	       /* rows of weights in a block */
-#define PANELS	    4	       /* panels in a task */
-#define GEMM_WORK   (1 << 18)  /* the least number of multiplications in a chunk */
-#define FEW_COLUMNS (2 * WIDE) /* columns up to which weights are not packed */
-#define FEW_ROWS    64	       /* rows of weights in a block for few columns */
-#define PACK_WORK   16384      /* weights packed in a chunk, and elements gathered */
+#define DEPTH	     128
+#define BLOCK_ROWS   256 /* rows of weights in a block */
+#define PANELS	     4	 /* panels in a task, 1 if there would be less than FEW_TASKS */
+#define FEW_TASKS    16
+#define GEMM_WORK    (1 << 18)	/* the least number of multiplications in a chunk */
+#define FEW_COLUMNS  (2 * WIDE) /* columns up to which weights are not packed */
+#define SOME_COLUMNS (4 * WIDE)
+#define FEW_ROWS     64	   /* rows of weights in a block up to SOME_COLUMNS */
+#define PACK_WORK    16384 /* weights packed in a chunk, and elements gathered */
 
 /* Lanes of a vector whose elements are contiguous in the source. */
 struct piece {
@@ -127,7 +130,8 @@ struct gemm_plan {
 	int64_t width;	 /* columns as whole vectors */
 	int64_t rows;	 /* of weights in a block */
 	int64_t blocks;	 /* of rows */
-	int64_t chunks;	 /* of PANELS panels */
+	int64_t panels;	 /* in a chunk */
+	int64_t chunks;	 /* of columns */
 	int64_t row_offset[FEW_ROWS];
 	_Atomic bool failed;
 };
@@ -319,50 +323,75 @@ static void gemm_chunk(int64_t begin, int64_t end, void *ctx)
 	struct gemm_plan *s = ctx;
 	int64_t panels = (s->columns + WIDE - 1) / WIDE;
 	int64_t depth = min64(s->c->depth, DEPTH), rows = min64(s->c->rows, s->rows);
-	size_t floats = (depth + PANELS * rows) * WIDE;
+	size_t floats = (depth + s->panels * rows) * WIDE;
 	struct tensor_storage *mem;
 	struct panel *panel;
 	T *block;
 
-	mem = storage_alloc(TENSOR_DEVICE_CPU, PANELS * sizeof(*panel) + floats * sizeof(T), false);
+	mem = storage_alloc(TENSOR_DEVICE_CPU, s->panels * sizeof(*panel) + floats * sizeof(T),
+			    false);
 	if (!mem) {
 		s->failed = true;
 		return;
 	}
 	block = mem->data;
 	panel = (struct panel *)(block + floats);
-	for (int i = 0; i < PANELS; i++)
+	for (int64_t i = 0; i < s->panels; i++)
 		panel[i].block = block + (depth + i * rows) * WIDE;
 	for (int64_t i = begin; i < end; i++) {
 		int64_t group = i / (s->blocks * s->chunks), rest = i % (s->blocks * s->chunks);
-		int64_t from = rest % s->chunks * PANELS;
+		int64_t from = rest % s->chunks * s->panels;
 
 		gemm_block(s, panel, block, group, rest / s->chunks * s->rows, from,
-			   min64(from + PANELS, panels));
+			   min64(from + s->panels, panels));
 	}
 	storage_put(mem);
 }
 
-/* Packs the weights, or gathers the columns if several blocks of rows use them; NULL: neither. */
+static void divide_columns(struct gemm_plan *s)
+{
+	const struct conv_gemm *c = s->c;
+
+	s->width = (s->columns + LANES - 1) / LANES * LANES;
+	s->rows = min64(c->rows, s->columns <= SOME_COLUMNS ? FEW_ROWS : BLOCK_ROWS);
+	s->blocks = (c->rows + s->rows - 1) / s->rows;
+	s->pitch = s->rows * c->depth + LANES;
+	s->panels = PANELS;
+	s->chunks = (s->columns + PANELS * WIDE - 1) / (PANELS * WIDE);
+	if (c->groups * s->blocks * s->chunks < FEW_TASKS) {
+		s->panels = 1;
+		s->chunks = (s->columns + WIDE - 1) / WIDE;
+	}
+	for (int64_t i = 0; i < min64(s->rows, FEW_ROWS); i++)
+		s->row_offset[i] = i * c->weight_row;
+}
+
+/* Packs the weights and gathers the columns, each only if tasks share it. */
 static int gemm_prepare(struct gemm_plan *s, struct tensor_storage **mem)
 {
 	const struct conv_gemm *c = s->c;
-	bool few = s->columns <= FEW_COLUMNS;
-	int64_t work = few ? DEPTH * s->width : s->rows * c->depth + 1;
-	int64_t n = few ? c->depth * s->width : s->blocks * s->pitch;
+	bool gather = s->columns <= SOME_COLUMNS && s->blocks > 1, pack = s->columns > FEW_COLUMNS;
+	int64_t packed = pack ? c->groups * s->blocks * s->pitch : 0;
+	int64_t gathered = gather ? c->groups * c->depth * s->width : 0;
+	int64_t work = s->rows * c->depth + 1, blocks = (c->depth + DEPTH - 1) / DEPTH;
 
 	*mem = NULL;
-	if (few && s->blocks == 1)
+	if (!gather && !pack)
 		return 0;
-	*mem = storage_alloc(TENSOR_DEVICE_CPU, c->groups * n * sizeof(T), false);
+	*mem = storage_alloc(TENSOR_DEVICE_CPU, (packed + gathered) * sizeof(T), false);
 	if (!*mem)
 		return -thread()->error.code;
-	if (few)
-		s->gathered = (*mem)->data;
-	else
+	if (pack) {
 		s->weight = (*mem)->data;
-	parallel_for(0, c->groups * (few ? (c->depth + DEPTH - 1) / DEPTH : s->blocks),
-		     work < PACK_WORK ? PACK_WORK / work : 1, few ? gather_chunk : pack_chunk, s);
+		parallel_for(0, c->groups * s->blocks, work < PACK_WORK ? PACK_WORK / work : 1,
+			     pack_chunk, s);
+	}
+	if (gather) {
+		s->gathered = (T *)(*mem)->data + packed;
+		work = DEPTH * s->width;
+		parallel_for(0, c->groups * blocks, work < PACK_WORK ? PACK_WORK / work : 1,
+			     gather_chunk, s);
+	}
 	return 0;
 }
 
@@ -381,16 +410,10 @@ int CONV(conv_implicit_gemm)(const struct conv_gemm *given)
 		depth_sum(&c);
 		return 0;
 	}
-	s.width = (s.columns + LANES - 1) / LANES * LANES;
-	s.rows = min64(c.rows, s.columns <= FEW_COLUMNS ? FEW_ROWS : BLOCK_ROWS);
-	s.blocks = (c.rows + s.rows - 1) / s.rows;
-	s.chunks = (s.columns + PANELS * WIDE - 1) / (PANELS * WIDE);
-	s.pitch = s.rows * c.depth + LANES;
-	for (int64_t i = 0; i < min64(s.rows, FEW_ROWS); i++)
-		s.row_offset[i] = i * c.weight_row;
+	divide_columns(&s);
 	if (gemm_prepare(&s, &mem) < 0)
 		return -thread()->error.code;
-	work = (s.rows * c.depth + 1) * min64(s.columns, PANELS * WIDE);
+	work = (s.rows * c.depth + 1) * min64(s.columns, s.panels * WIDE);
 	parallel_for(0, c.groups * s.blocks * s.chunks, work < GEMM_WORK ? GEMM_WORK / work : 1,
 		     gemm_chunk, &s);
 	if (mem)

@@ -51,11 +51,17 @@ static bool tap_reads(const struct axis *a, int64_t r)
 	return first < a->out && at + first * a->stride < a->in;
 }
 
+/* The taps, all or only those that read the input. */
+static void axis_taps(struct axis *a, bool all)
+{
+	a->taps = 0;
+	for (int64_t r = 0; r < a->extent; r++)
+		if (all || tap_reads(a, r))
+			a->tap[a->taps++] = r;
+}
+
 static void axis_phases(struct axis *a)
 {
-	for (int64_t r = 0; r < a->extent; r++)
-		if (tap_reads(a, r))
-			a->tap[a->taps++] = r;
 	for (int64_t r = 0; r < a->taps; r++) {
 		int64_t offset = a->tap[r] * a->dilation, residue = offset % a->stride, f = 0;
 
@@ -83,9 +89,38 @@ static bool has_plan(const tensor *t)
 	return t->dtype == TENSOR_F32 || t->dtype == TENSOR_F64;
 }
 
-/* The shape of y = x * w. extra: numbers that the caller will take from the scratch. */
+/*
+ * Sets the taps and phases of all axes. Taps are left out if at most one of `part` taps is used.
+ */
+static void shape_taps(struct shape *s, int64_t part)
+{
+	bool all;
+
+	for (int d = 0; d < AXES; d++) {
+		struct axis *a = &s->axis[d];
+
+		a->tap = shape_take(s, a->extent);
+		a->phase = shape_take(s, a->extent);
+		a->slot = shape_take(s, a->extent);
+		a->shift = shape_take(s, a->extent);
+		axis_taps(a, false);
+		s->taps *= a->taps;
+	}
+	all = part * s->taps > s->window;
+	for (int d = 0; d < AXES; d++) {
+		axis_taps(&s->axis[d], all);
+		axis_phases(&s->axis[d]);
+	}
+	if (all)
+		s->taps = s->window;
+}
+
+/*
+ * The shape of y = x * w. extra: numbers that the caller will take from the scratch; part: see
+ * shape_taps().
+ */
 static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const tensor *w,
-		       const struct conv_params *p, int64_t extra)
+		       const struct conv_params *p, int64_t extra, int64_t part)
 {
 	int64_t n = extra;
 
@@ -116,14 +151,7 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 	if (!s->scratch)
 		return -thread()->error.code;
 	s->free = s->scratch->data;
-	for (int d = 0; d < AXES; d++) {
-		s->axis[d].tap = shape_take(s, s->axis[d].extent);
-		s->axis[d].phase = shape_take(s, s->axis[d].extent);
-		s->axis[d].slot = shape_take(s, s->axis[d].extent);
-		s->axis[d].shift = shape_take(s, s->axis[d].extent);
-		axis_phases(&s->axis[d]);
-		s->taps *= s->axis[d].taps;
-	}
+	shape_taps(s, part);
 	return 0;
 }
 
