@@ -6,8 +6,8 @@
  * packed once in a call.
  *
  * Packing costs as much as the product with a few columns: up to FEW_COLUMNS, weights are read in
- * place. Up to SOME_COLUMNS, threads get smaller blocks of rows, and if there are several, the matrix
- * of columns is gathered once and stored.
+ * place. Up to SOME_COLUMNS, threads get smaller blocks of rows, and if there are several, the
+ * matrix of columns is gathered once and stored.
  *
  * Columns are the positions of all images. A panel whose columns are contiguous in the output is
  * computed there, any other in a block that is scattered afterwards.

@@ -159,8 +159,8 @@ static void weight_blocks(int64_t begin, int64_t end, void *ctx)
 /* ---- input ---- */
 
 /*
- * Transforms channels `from` to `until` of a panel of tiles: a row of the panel for each product and
- * channel.
+ * Transforms channels `from` to `until` of a panel of tiles: a row of the panel for each product
+ * and channel.
  */
 static inline __attribute__((always_inline)) void input_channels(const struct winograd *s, T *to,
 								 const struct panel *p,
