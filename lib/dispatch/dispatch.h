@@ -206,6 +206,8 @@ int scalar_overflow(const char *op, const char *what, tensor_scalar s, enum tens
 /* The errors of these checks. */
 tensor *wrong_list(const char *op, const char *arg) __attribute__((cold));
 int wrong_list_code(const char *op, const char *arg) __attribute__((cold));
+/* For a NULL pointer to a result that cannot be dropped. */
+int no_result_code(const char *op, const char *result) __attribute__((cold));
 
 static inline bool list_complete(tensor_list list)
 {

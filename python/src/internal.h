@@ -187,12 +187,12 @@ int tensor_setitem(PyObject *self, PyObject *key, PyObject *value);
 int add_constants(PyObject *module);
 int add_generator(PyObject *module);
 int add_tensor(PyObject *module);
+int add_channel(PyObject *module);
 
 /* ---- create.c ---- */
 
 /* A tensor from numbers, sequences, or the memory of a buffer. TENSOR_DTYPE_NONE: that of the data. */
 PyObject *tensor_from_object(PyObject *o, int dtype);
-PyObject *tensor_from_buffer(PyObject *o);
 PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* ---- optim.c, training.c, nn.c ---- */
@@ -201,11 +201,28 @@ PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
 tensor_optim *optimizer_of(PyObject *o);
 /* The options in the library changed: the next step sets those of the groups. */
 void optimizer_changed(PyObject *o);
-/* The names and tensors of a dict, kept in the arena. */
-int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named, Py_ssize_t *n);
 
 int add_optim(PyObject *module);
 int add_training(PyObject *module);
 int add_nn(PyObject *module);
+
+/* ---- buffers.c ---- */
+
+/* A tensor on the memory of a buffer, which stays exported until the memory is released. */
+PyObject *tensor_from_buffer(PyObject *o);
+int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
+void tensor_releasebuffer(PyObject *self, Py_buffer *view);
+int add_buffers(PyObject *module);
+
+/* ---- dlpack.c ---- */
+
+/* Adds methods to a type that exists already. */
+int add_methods(PyTypeObject *type, PyMethodDef *defs);
+int add_dlpack(PyObject *module);
+
+/* ---- arrow.c, files.c ---- */
+
+int add_arrow(PyObject *module);
+int add_files(PyObject *module);
 
 #endif

@@ -360,7 +360,8 @@ static PyObject *optim_state(PyObject *o, PyObject *args)
 
 /* A dict of names and tensors as the library has it; the strings and tensors belong to the dict's
  * items, which the arena keeps. */
-int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named, Py_ssize_t *n)
+static int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named,
+			 Py_ssize_t *n)
 {
 	PyObject *items;
 	int ok = 1;

@@ -134,7 +134,8 @@ static void tensor_dealloc(PyObject *self)
 	PyTensor *o = (PyTensor *)self;
 	tensor *t = o->t;
 
-	if (o->tracked)
+	/* Python tracks each object of a subclass before it calls this function. */
+	if (o->tracked || type != tensor_type)
 		PyObject_GC_UnTrack(self);
 	if (unlikely(o->weakrefs))
 		PyObject_ClearWeakRefs(self);
@@ -201,6 +202,8 @@ static PyType_Slot own_slots[] = {
 	{ Py_tp_hash, tensor_hash },
 	{ Py_tp_members, members },
 	{ Py_tp_getset, tensor_getset },
+	{ Py_bf_getbuffer, tensor_getbuffer },
+	{ Py_bf_releasebuffer, tensor_releasebuffer },
 };
 
 /* Methods of both tables, in one array that the type keeps. */

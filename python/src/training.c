@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Functions below devtensor.nn, optim and amp: schedules, clipping of gradients, averages, mixed precision, and files
- * of named tensors.
+ * Functions below devtensor.nn, optim and amp: schedules, clipping of gradients, averages, mixed precision.
  */
 #include "internal.h"
 

@@ -25,9 +25,11 @@ TENSOR_EXPORT tensor *tensor_from_data(const void *data, tensor_ints size, tenso
  */
 static int copy_host(tensor *t, void *data, size_t nbytes, bool to_host)
 {
-	struct tensor_storage storage = {
-		.refs = 2, .data = data, .nbytes = nbytes, .device = TENSOR_DEVICE_CPU
-	};
+	struct tensor_storage storage = { .refs = 2,
+					  .data = data,
+					  .nbytes = nbytes,
+					  .used = nbytes,
+					  .device = TENSOR_DEVICE_CPU };
 	struct tensor host = { .refs = 2,
 			       .dtype = t->dtype,
 			       .layout = TENSOR_STRIDED,

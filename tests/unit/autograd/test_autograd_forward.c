@@ -75,6 +75,60 @@ static void in_place_change_gives_a_tangent(void **state)
 	}
 }
 
+static int square(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
+{
+	out[0] = tensor_mul(in[0], in[0]);
+	return out[0] ? 0 : -1;
+}
+
+/* y = e^2, dy = 2 e t for an expanded e, whose elements have tangents of their own. */
+static void expanded_tensor_has_a_tangent_for_each_position(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(1, 3)), *t = leaf_iota(1, TENSOR_INTS(2, 3)),
+		       *e = ok(tensor_expand(x, TENSOR_INTS(2, 3))), *y, *dy;
+
+		assert_done(
+			tensor_jvp(square, NULL, TENSOR_LIST(e), (tensor *[]){ t }, &y, &dy, 1));
+		assert_values(y, 0, 1, 4, 9, 1, 4, 9);
+		assert_values(dy, 0, 2, 8, 18, 8, 20, 36);
+		assert_done(tensor_backward(ok(tensor_sum(dy))));
+		assert_values(tensor_grad(x), 0, 10, 14, 18);
+		assert_values(tensor_grad(t), 0, 2, 4, 6, 2, 4, 6);
+	}
+}
+
+static void row_of_an_expanded_tensor_changes_alone(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(1, 3)),
+		       *e = ok(tensor_expand(x, TENSOR_INTS(2, 3)));
+		tensor *d = dual(e, iota(1, TENSOR_INTS(2, 3))), *row = ok(tensor_select(d, 0, 1)),
+		       *s = ok(tensor_as_strided(d, TENSOR_INTS(3), TENSOR_INTS(1), 3));
+
+		ok(tensor_mul_scalar_(row, S(2)));
+		assert_values(x, 0, 1, 2, 3);
+		assert_values(d, 0, 1, 2, 3, 2, 4, 6);
+		assert_values(s, 0, 2, 4, 6);
+		assert_values(tensor_tangent(d), 0, 1, 2, 3, 8, 10, 12);
+		assert_values(tensor_tangent(s), 0, 8, 10, 12);
+	}
+}
+
+/* With an expanded tangent both share their memory. */
+static void expanded_tangent_is_not_copied(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(1, 3)), *t = iota(4, TENSOR_INTS(1, 3));
+		tensor *d = dual(ok(tensor_expand(x, TENSOR_INTS(2, 3))),
+				 ok(tensor_expand(t, TENSOR_INTS(2, 3))));
+
+		assert_true(tensor_shares_storage(d, x));
+		assert_true(tensor_shares_storage(tensor_tangent(d), t));
+		assert_values(tensor_tangent(tensor_mul(d, d)), 0, 8, 20, 36, 8, 20, 36);
+	}
+}
+
 static void views_of_a_tensor_that_becomes_dual(void **state)
 {
 	tensor_scope {
@@ -396,6 +450,9 @@ int main(void)
 		cmocka_unit_test(tangent_of_a_product),
 		cmocka_unit_test(views_of_dual_tensors_share_their_tangent),
 		cmocka_unit_test(in_place_change_gives_a_tangent),
+		cmocka_unit_test(expanded_tensor_has_a_tangent_for_each_position),
+		cmocka_unit_test(row_of_an_expanded_tensor_changes_alone),
+		cmocka_unit_test(expanded_tangent_is_not_copied),
 		cmocka_unit_test(views_of_a_tensor_that_becomes_dual),
 		cmocka_unit_test(tangents_are_recorded_only_if_something_requires_a_gradient),
 		cmocka_unit_test(random_operators_run_once),

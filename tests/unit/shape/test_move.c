@@ -149,6 +149,25 @@ static void view_dtype_reinterprets_bytes(void **state)
 	}
 }
 
+static void view_dtype_joins_elements_of_the_last_dimension(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_INTS(2, 2), F64));
+		tensor *bytes = ok(tensor_view_dtype(x, TENSOR_U8)), *y;
+
+		y = ok(tensor_view_dtype(bytes, F64));
+		assert_shape(y, 2, 2);
+		assert_values(y, 0, 1, 1, 1, 1);
+		assert_shape(ok(tensor_view_dtype(bytes, TENSOR_I32)), 2, 4);
+		y = ok(tensor_narrow(bytes, 1, 8, 8));
+		assert_shape(ok(tensor_view_dtype(y, F64)), 2, 1);
+		y = ok(tensor_as_strided(bytes, TENSOR_INTS(2, 8), TENSOR_INTS(12, 1), 0));
+		assert_fails(tensor_view_dtype(y, F64) == NULL, EINVAL, "stride 12");
+		y = ok(tensor_narrow(bytes, 1, 1, 8));
+		assert_fails(tensor_view_dtype(y, F64) == NULL, EINVAL, "not aligned");
+	}
+}
+
 static void ranges_include_both_limits(void **state)
 {
 	tensor_scope {
@@ -283,6 +302,7 @@ int main(void)
 		cmocka_unit_test(negative_strides_are_read_and_written),
 		cmocka_unit_test(splits_are_views_that_cover_the_tensor),
 		cmocka_unit_test(view_dtype_reinterprets_bytes),
+		cmocka_unit_test(view_dtype_joins_elements_of_the_last_dimension),
 		cmocka_unit_test(ranges_include_both_limits),
 		cmocka_unit_test(transposed_copies_are_exact_at_the_edges),
 		FORMULA_TEST_LIST,

@@ -2,7 +2,7 @@
 """Linear algebra: the extension, and the functions that the main namespace has of it."""
 from collections import namedtuple
 
-from .core import Array, axes_of, call, together
+from .core import Array, Tensor, axes_of, call, together
 from .reductions import sum
 
 __all__ = ['cholesky', 'cross', 'det', 'diagonal', 'eig', 'eigh', 'eigvals', 'eigvalsh', 'inv', 'matmul', 'matrix_norm',
@@ -56,7 +56,7 @@ def matmul(x1, x2, /):
 
 
 def matrix_norm(x, /, *, keepdims=False, ord='fro'):
-    name = 'linalg_matrix_norm.str_ord' if isinstance(ord, str) else 'linalg_matrix_norm'
+    name = 'linalg_matrix_norm' if isinstance(ord, str) else 'linalg_matrix_norm'
     return call(name, x, ord, keepdim=keepdims)
 
 
@@ -65,9 +65,9 @@ def matrix_power(x, n, /):
 
 
 def matrix_rank(x, /, *, rtol=None):
-    if isinstance(rtol, Array):
-        return call('linalg_matrix_rank.atol_rtol_tensor', x, rtol=rtol)
-    return call('linalg_matrix_rank.atol_rtol_float', x, rtol=rtol)
+    if isinstance(rtol, Tensor):
+        return call('linalg_matrix_rank', x, rtol=rtol)
+    return call('linalg_matrix_rank', x, rtol=rtol)
 
 
 def matrix_transpose(x, /):
@@ -79,9 +79,9 @@ def outer(x1, x2, /):
 
 
 def pinv(x, /, *, rtol=None):
-    if isinstance(rtol, Array):
-        return call('linalg_pinv.atol_rtol_tensor', x, rtol=rtol)
-    return call('linalg_pinv.atol_rtol_float', x, rtol=rtol)
+    if isinstance(rtol, Tensor):
+        return call('linalg_pinv', x, rtol=rtol)
+    return call('linalg_pinv', x, rtol=rtol)
 
 
 def qr(x, /, *, mode='reduced'):
@@ -132,7 +132,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 
 def matmul_with(self, other, /):
-    return matmul(self, other) if isinstance(other, Array) else NotImplemented
+    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
 def matmul_into(self, other, /):

@@ -2,7 +2,7 @@
 """Elementwise functions, and the operators of the array object that use them."""
 import sys
 
-from .core import RANK, Array, asarray, call, result_type, together
+from .core import NUMBERS, RANK, Array, Tensor, asarray, call, kind_of, result_type, together
 
 __all__ = []
 
@@ -26,7 +26,7 @@ def binary(op):
 
 
 def inexact(x):
-    return RANK[x.dtype.kind] > 1
+    return RANK[kind_of(x.dtype)] > 1
 
 
 for name in ('abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan log log1p '
@@ -36,38 +36,38 @@ for name, op in dict(bitwise_invert='bitwise_not', conj='conj_physical', imag='i
                      positive='clone').items():
     public(name, unary(op))
 for name, op in dict(
-        add='add.Tensor', atan2='atan2', bitwise_and='bitwise_and.Tensor', bitwise_or='bitwise_or.Tensor',
-        bitwise_xor='bitwise_xor.Tensor', bitwise_left_shift='bitwise_left_shift.Tensor',
-        bitwise_right_shift='bitwise_right_shift.Tensor', copysign='copysign.Tensor', divide='div.Tensor',
-        equal='eq.Tensor', greater='gt.Tensor', greater_equal='ge.Tensor',
-        hypot='hypot', less='lt.Tensor', less_equal='le.Tensor', logaddexp='logaddexp', logical_and='logical_and',
+        add='add', atan2='atan2', bitwise_and='bitwise_and', bitwise_or='bitwise_or',
+        bitwise_xor='bitwise_xor', bitwise_left_shift='bitwise_left_shift',
+        bitwise_right_shift='bitwise_right_shift', copysign='copysign', divide='div',
+        equal='eq', greater='gt', greater_equal='ge',
+        hypot='hypot', less='lt', less_equal='le', logaddexp='logaddexp', logical_and='logical_and',
         logical_or='logical_or', logical_xor='logical_xor', maximum='maximum', minimum='minimum',
-        multiply='mul.Tensor', nextafter='nextafter', not_equal='ne.Tensor', pow='pow.Tensor_Tensor',
-        subtract='sub.Tensor').items():
+        multiply='mul', nextafter='nextafter', not_equal='ne', pow='pow',
+        subtract='sub').items():
     public(name, binary(op))
 
 
 def clip(x, /, min=None, max=None):
     ends = [None if v is None else asarray(v, dtype=x.dtype) for v in (min, max)]
-    return call('clamp.Tensor', x, *ends) if ends != [None, None] else call('clone', x)
+    return call('clamp', x, *ends) if ends != [None, None] else call('clone', x)
 
 
 def floor_divide(x1, x2, /):
     """In Python, PyTorch and the library inf // 2 is NaN; in the standard it is inf."""
     x1, x2 = together(x1, x2)
-    return call('floor', call('div.Tensor', x1, x2)) if inexact(x1) else call('floor_divide', x1, x2)
+    return call('floor', call('div', x1, x2)) if inexact(x1) else call('floor_divide', x1, x2)
 
 
 def remainder(x1, x2, /):
     """A remainder of zero has the sign of x2; in PyTorch that of x1."""
     x1, x2 = together(x1, x2)
-    rest = call('remainder.Tensor', x1, x2)
-    return call('copysign.Tensor', rest, x2) if inexact(x1) else rest
+    rest = call('remainder', x1, x2)
+    return call('copysign', rest, x2) if inexact(x1) else rest
 
 
 def sign(x, /):
     """NaN for NaN; PyTorch returns 0."""
-    return call('where.self', call('isnan', x), x, call('sgn', x)) if inexact(x) else call('sgn', x)
+    return call('where', call('isnan', x), x, call('sgn', x)) if inexact(x) else call('sgn', x)
 
 
 for fn in (clip, floor_divide, remainder, sign):
@@ -77,7 +77,7 @@ for fn in (clip, floor_divide, remainder, sign):
 
 
 def known(*xs):
-    return all(isinstance(x, (Array, bool, int, float, complex)) for x in xs)
+    return all(isinstance(x, (Tensor, *NUMBERS)) for x in xs)
 
 
 def method(name, fn):
@@ -102,9 +102,9 @@ def method(name, fn):
             setattr(Array, m.__name__, m)
 
 
-INPLACE = {'add': 'add_.Tensor', 'sub': 'sub_.Tensor', 'mul': 'mul_.Tensor', 'truediv': 'div_.Tensor',
-           'pow': 'pow_.Tensor', 'and': 'bitwise_and_.Tensor', 'or': 'bitwise_or_.Tensor', 'xor': 'bitwise_xor_.Tensor',
-           'lshift': 'bitwise_left_shift_.Tensor', 'rshift': 'bitwise_right_shift_.Tensor'}
+INPLACE = {'add': 'add_', 'sub': 'sub_', 'mul': 'mul_', 'truediv': 'div_',
+           'pow': 'pow_', 'and': 'bitwise_and_', 'or': 'bitwise_or_', 'xor': 'bitwise_xor_',
+           'lshift': 'bitwise_left_shift_', 'rshift': 'bitwise_right_shift_'}
 COMPARISONS = 'eq', 'ne', 'lt', 'le', 'gt', 'ge'
 here = sys.modules[__name__]
 for name, function in dict(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Creation, data type and inspection functions."""
-from .core import (CPU, DEFAULT, DTYPES, KINDS, RANK, DType, asarray, astype, call, dtype_of, on_cpu, promote,
+from devtensor import _C
+
+from .core import (CPU, DEFAULT, DTYPES, KINDS, RANK, as_array, asarray, astype, call, dtype_of, kind_of, on_cpu, promote,
                    result_type, shape_of)
 
 __all__ = ['arange', 'asarray', 'empty', 'empty_like', 'eye', 'from_dlpack', 'full', 'full_like', 'linspace',
@@ -27,7 +29,7 @@ zeros, zeros_like = filled('zeros')
 
 def full(shape, fill_value, *, dtype=None, device=None):
     value = asarray(fill_value, dtype=dtype)
-    return call('fill_.Tensor', empty(shape, dtype=value.dtype, device=device), value)
+    return call('fill_', empty(shape, dtype=value.dtype, device=device), value)
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
@@ -40,7 +42,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     dtype = dtype or DEFAULT[float if float in map(type, (start, stop, step)) else int]
     if (stop - start) * (1 if step > 0 else -1) <= 0:  # an error in the library, as in PyTorch
         return empty(0, dtype=dtype)
-    return call('arange.start_step', start, stop, step, dtype=dtype)
+    return call('arange', start, stop, step, dtype=dtype)
 
 
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
@@ -55,12 +57,12 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     n_cols = n_rows if n_cols is None else n_cols
     x = zeros((n_rows, n_cols), dtype=dtype, device=device)
     if -n_rows < k < n_cols:
-        call('fill_.Scalar', call('diagonal', x, k), 1)
+        call('fill_', call('diagonal', x, k), 1)
     return x
 
 
 def meshgrid(*arrays, indexing='xy'):
-    return call('meshgrid.indexing', arrays, indexing=indexing) if arrays else ()
+    return call('meshgrid', arrays, indexing=indexing) if arrays else ()
 
 
 def tril(x, /, *, k=0):
@@ -72,9 +74,8 @@ def triu(x, /, *, k=0):
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    from . import dlpack
     on_cpu(device)
-    return dlpack.load(x, copy)
+    return as_array(_C.from_dlpack(x, copy=copy))
 
 
 # ---- data types ---------------------------------------------------------------------------------
@@ -90,15 +91,15 @@ def can_cast(from_, to, /):
 def isdtype(dtype, kind):
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
-    return dtype is kind if isinstance(kind, DType) else dtype.kind in KINDS[kind]
+    return dtype is kind if isinstance(kind, _C.dtype) else kind_of(dtype) in KINDS[kind]
 
 
 class finfo:
     def __init__(self, type, /):
         dtype = dtype_of(type)
-        if RANK[dtype.kind] < 2:
+        if RANK[kind_of(dtype)] < 2:
             raise TypeError(f'finfo of {dtype}')
-        double = dtype.ours in ('f64', 'c128')
+        double = dtype in (_C.float64, _C.complex128)
         digits, most = (52, 1023) if double else (23, 127)
         self.bits = 64 if double else 32
         self.dtype = DTYPES['float64' if double else 'float32']
@@ -111,10 +112,10 @@ class finfo:
 class iinfo:
     def __init__(self, type, /):
         self.dtype = dtype_of(type)
-        if RANK[self.dtype.kind] != 1:
+        if RANK[kind_of(self.dtype)] != 1:
             raise TypeError(f'iinfo of {self.dtype}')
         self.bits = 8 * self.dtype.itemsize
-        signed = self.dtype.kind == 'signed integer'
+        signed = kind_of(self.dtype) == 'signed integer'
         self.min = -2 ** (self.bits - 1) if signed else 0
         self.max = 2 ** (self.bits - signed) - 1
 

@@ -2,7 +2,7 @@
 """Statistical, searching, sorting, set and utility functions."""
 from collections import namedtuple
 
-from .core import DTYPES, astype, axes_of, call, together
+from .core import DTYPES, astype, axes_of, call, kind_of, together
 
 __all__ = ['cumulative_prod', 'cumulative_sum', 'max', 'mean', 'min', 'prod', 'std', 'sum', 'var', 'argmax', 'argmin',
            'count_nonzero', 'nonzero', 'searchsorted', 'where', 'argsort', 'sort', 'isin', 'unique_all', 'unique_counts',
@@ -11,9 +11,9 @@ __all__ = ['cumulative_prod', 'cumulative_sum', 'max', 'mean', 'min', 'prod', 's
 
 def accumulator(x, dtype):
     """The data type of a sum: 64 bits for integers."""
-    if dtype is None and x.dtype.kind == 'unsigned integer':
+    if dtype is None and kind_of(x.dtype) == 'unsigned integer':
         return DTYPES.get('uint64', DTYPES['int64'])
-    return dtype or (DTYPES['int64'] if x.dtype.kind == 'signed integer' else x.dtype)
+    return dtype or (DTYPES['int64'] if kind_of(x.dtype) == 'signed integer' else x.dtype)
 
 
 def reduced(op, x, axis, keepdims, **kwargs):
@@ -25,7 +25,7 @@ def reduced(op, x, axis, keepdims, **kwargs):
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
-    return reduced('sum.dim_IntList', x, axis, keepdims, dtype=accumulator(x, dtype))
+    return reduced('sum', x, axis, keepdims, dtype=accumulator(x, dtype))
 
 
 def prod(x, /, *, axis=None, dtype=None, keepdims=False):
@@ -34,7 +34,7 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
         return call('prod', x, dtype=dtype)
     x = astype(x, dtype, copy=False)
     for a in sorted(axes_of(axis, x.ndim), reverse=True):
-        x = call('prod.dim_int', x, a, keepdims, dtype=dtype)
+        x = call('prod', x, a, keepdims, dtype=dtype)
     return x
 
 
@@ -47,29 +47,29 @@ def min(x, /, *, axis=None, keepdims=False):
 
 
 def mean(x, /, *, axis=None, keepdims=False):
-    return reduced('mean.dim', x, axis, keepdims)
+    return reduced('mean', x, axis, keepdims)
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    return reduced('var.correction', x, axis, keepdims, correction=correction)
+    return reduced('var', x, axis, keepdims, correction=correction)
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
-    return reduced('std.correction', x, axis, keepdims, correction=correction)
+    return reduced('std', x, axis, keepdims, correction=correction)
 
 
 def all(x, /, *, axis=None, keepdims=False):
     x = astype(x, DTYPES['bool'], copy=False)  # for uint8 the result would be uint8, as in PyTorch
-    return call('all.dims', x, axes_of(axis, x.ndim), keepdims)
+    return call('all', x, axes_of(axis, x.ndim), keepdims)
 
 
 def any(x, /, *, axis=None, keepdims=False):
     x = astype(x, DTYPES['bool'], copy=False)
-    return call('any.dims', x, axes_of(axis, x.ndim), keepdims)
+    return call('any', x, axes_of(axis, x.ndim), keepdims)
 
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
-    return reduced('sum.dim_IntList', call('ne.Scalar', x, 0), axis, keepdims)
+    return reduced('sum', call('ne', x, 0), axis, keepdims)
 
 
 def cumulative(op, identity):
@@ -108,26 +108,26 @@ def nonzero(x, /):
 
 
 def searchsorted(x1, x2, /, *, side='left', sorter=None):
-    return call('searchsorted.Tensor', *together(x1, x2), side=side, sorter=sorter)
+    return call('searchsorted', *together(x1, x2), side=side, sorter=sorter)
 
 
 def where(condition, x1, x2, /):
-    return call('where.self', condition, *together(x1, x2))
+    return call('where', condition, *together(x1, x2))
 
 
 def sort(x, /, *, axis=-1, descending=False, stable=True):
-    return call('sort.stable', x, dim=axis, descending=descending, stable=stable)[0]
+    return call('sort', x, dim=axis, descending=descending, stable=stable)[0]
 
 
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
-    return call('argsort.stable', x, dim=axis, descending=descending, stable=stable)
+    return call('argsort', x, dim=axis, descending=descending, stable=stable)
 
 
 def take(x, indices, /, *, axis=None):
     if axis is None and x.ndim != 1:
         raise ValueError('axis: needed with several dimensions')
     at = [None] * ((axis or 0) % x.ndim) + [astype(indices, DTYPES['int64'], copy=False)]
-    return call('index.Tensor', x, at)
+    return call('index', x, at)
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
@@ -146,7 +146,7 @@ UniqueInverse = namedtuple('unique_inverse', 'values inverse_indices')
 
 
 def isin(x1, x2, /, *, invert=False):
-    return call('isin.Tensor_Tensor', *together(x1, x2), invert=invert)
+    return call('isin', *together(x1, x2), invert=invert)
 
 
 def unique_all(x, /):

@@ -2,15 +2,15 @@
 """Files with the state of a training: nested dicts and lists of tensors, numbers and strings, without pickle.
 
 The file is safetensors. Tensors have their path as name, joined by '.': a state_dict alone is a file with the names of the state
-dict, which C programs load with tensor_module_load(), as load() reads a file of tensor_module_save(). The rest of the structure
-is JSON in the metadata.
+dict, which C programs load with tensor_module_load(), as load_state() reads a file of tensor_module_save(). The rest of the
+structure is JSON in the metadata.
 """
 import json
 
-from devtensor import _C
+from devtensor import serialization
 from devtensor._C import Tensor
 
-__all__ = ['save', 'load']
+__all__ = ['save_state', 'load_state']
 
 _KEY = 'devtensor.structure'
 
@@ -33,12 +33,12 @@ def _describe(value, path, tensors):
     if isinstance(value, (list, tuple)):
         return {type(value).__name__ if type(value) in (list, tuple) else 'tuple':
                 [_describe(v, f'{inner}{i}', tensors) for i, v in enumerate(value)]}
-    raise TypeError(f'save: {path or "the object"} is {type(value).__name__}; tensors, numbers, strings, dicts and lists are saved')
+    raise TypeError(f'save_state: {path or "the object"} is {type(value).__name__}; tensors, numbers, strings, dicts and lists are saved')
 
 
 def _key(key):
     if not isinstance(key, (str, int)) or isinstance(key, bool):
-        raise TypeError(f'save: a key is {key!r}; keys are strings and ints')
+        raise TypeError(f'save_state: a key is {key!r}; keys are strings and ints')
     return key
 
 
@@ -56,33 +56,23 @@ def _build(structure, tensors):
         if kind in ('list', 'tuple'):
             return (list if kind == 'list' else tuple)(_build(v, tensors) for v in value)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise RuntimeError(f'load: the structure in the file is damaged: {error}') from None
-    raise RuntimeError(f'load: the structure in the file is damaged: {kind!r}')
+        raise ValueError(f'load_state: the structure in the file is damaged: {error}') from None
+    raise ValueError(f'load_state: the structure in the file is damaged: {kind!r}')
 
 
-def _is_flat(obj):
-    return isinstance(obj, dict) and obj and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items())
-
-
-def save(obj, path):
+def save_state(obj, path):
     """Write tensors, numbers and strings in dicts and lists to a file, which is replaced atomically. TypeError for others."""
-    if _is_flat(obj):
-        _C._save_named(path, {name: t.detach() for name, t in obj.items()}, {})
-        return
     tensors = {}
     structure = _describe(obj, '', tensors)
-    _C._save_named(path, tensors, {_KEY: json.dumps(structure)})
+    serialization.save_safetensors(path, tensors, metadata={_KEY: json.dumps(structure)})
 
 
-def load(path):
-    """What save() wrote; the tensors of any other safetensors file in a dict. RuntimeError for a damaged file."""
-    tensors, metadata = _C._load_named(path)
-    if _KEY not in metadata:
-        return tensors
-    try:
-        structure = json.loads(metadata[_KEY])
-    except ValueError as error:
-        raise RuntimeError(f'load: the structure in the file is damaged: {error}') from None
-    except RecursionError:
-        raise RuntimeError('load: the structure in the file is too deep') from None
-    return _build(structure, tensors)
+def load_state(path):
+    """What save_state() wrote; the tensors of any other safetensors file in a dict. ValueError for a damaged file."""
+    with serialization.open_safetensors(path) as archive:
+        if _KEY not in archive.metadata:
+            return dict(archive)
+        try:
+            return _build(json.loads(archive.metadata[_KEY]), dict(archive))
+        except RecursionError:
+            raise ValueError('load_state: the structure in the file is too deep') from None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Manipulation functions."""
-from .core import DTYPES, asarray, astype, axes_of, boxed, call, shape_of, together
+from .core import DTYPES, asarray, astype, axes_of, call, shape_of, together
 
 __all__ = ['broadcast_arrays', 'broadcast_shapes', 'broadcast_to', 'concat', 'expand_dims', 'flip', 'moveaxis',
            'permute_dims', 'repeat', 'reshape', 'roll', 'squeeze', 'stack', 'tile', 'unstack']
@@ -14,8 +14,8 @@ def broadcast_shapes(*shapes):
     number = asarray(0)
     try:  # views of one element
         return broadcast_arrays(*[broadcast_to(number, s) for s in shapes])[0].shape if shapes else ()
-    except boxed.Failed as e:
-        raise ValueError(e.text) from None
+    except (RuntimeError, ValueError) as e:
+        raise ValueError(str(e)) from None
 
 
 def broadcast_to(x, /, shape):
@@ -41,8 +41,8 @@ def expand_dims(x, /, axis):
     try:
         for a in sorted(a if not -ndim <= a < 0 else a + ndim for a in axes):
             x = call('unsqueeze', x, a)
-    except boxed.Failed as e:
-        raise IndexError(e.text) from None
+    except (RuntimeError, ValueError) as e:
+        raise IndexError(str(e)) from None
     return x
 
 
@@ -50,7 +50,7 @@ def squeeze(x, /, axis):
     axes = axes_of(axis, x.ndim)
     if any(x.shape[a] != 1 for a in axes):  # the library, like PyTorch, ignores them
         raise ValueError(f'squeeze: {axis} of shape {x.shape}')
-    return call('squeeze.dims', x, axes)
+    return call('squeeze', x, axes)
 
 
 def flip(x, /, *, axis=None):
@@ -58,7 +58,7 @@ def flip(x, /, *, axis=None):
 
 
 def moveaxis(x, source, destination, /):
-    return call('moveaxis.intlist', x, axes_of(source, x.ndim), axes_of(destination, x.ndim))
+    return call('moveaxis', x, axes_of(source, x.ndim), axes_of(destination, x.ndim))
 
 
 def permute_dims(x, /, axes):
@@ -67,16 +67,16 @@ def permute_dims(x, /, axes):
 
 def repeat(x, repeats, /, *, axis=None):
     if isinstance(repeats, int):
-        return call('repeat_interleave.self_int', x, repeats, axis)
+        return call('repeat_interleave', x, repeats, axis)
     repeats = astype(asarray(repeats), DTYPES['int64'], copy=False)
-    return call('repeat_interleave.self_Tensor', x, repeats, axis)
+    return call('repeat_interleave', x, repeats, axis)
 
 
 def reshape(x, /, shape, *, copy=None):
     try:
         return call('reshape' if copy is None else 'view', call('clone', x) if copy else x, shape_of(shape))
-    except boxed.Failed as e:
-        raise ValueError(e.text) from None
+    except (RuntimeError, ValueError) as e:
+        raise ValueError(str(e)) from None
 
 
 def roll(x, /, shift, *, axis=None):
@@ -90,4 +90,4 @@ def tile(x, repetitions, /):
 
 
 def unstack(x, /, *, axis=0):
-    return call('unbind.int', x, axis)
+    return call('unbind', x, axis)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The namespace of the Python array API standard over libtensor, for the standard's test suite: make test-array-api."""
+"""The Python array API standard, version 2025.12, with the extensions linalg and fft."""
 import math
 
 from . import core, creation, elementwise, fft, linalg, manipulation, reductions
