@@ -13,14 +13,21 @@ static void list_put(struct node_hooks *list)
 		free(list);
 }
 
-void hook_put(struct tensor_hook *h)
+static void hook_put(struct tensor_hook *h)
 {
 	if (!ref_put(&h->refs))
 		return;
-	if (h->destroy)
-		h->destroy(h->ctx);
 	list_put(h->list);
 	free(h);
+}
+
+void hook_unuse(struct tensor_hook *h)
+{
+	if (!ref_put(&h->users))
+		return;
+	if (h->destroy)
+		h->destroy(h->ctx);
+	hook_put(h);
 }
 
 /* The list of n, which is made if it has none. NULL with the error set. */
@@ -61,6 +68,7 @@ int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_funct
 	if (!h)
 		return tensor_fail(ENOMEM, "autograd: no memory for a hook");
 	*h = (struct tensor_hook){ .refs = handle ? 2 : 1,
+				   .users = 1,
 				   .kind = kind,
 				   .nr = nr,
 				   .fn = fn,
@@ -95,7 +103,7 @@ static void take_out(struct tensor_hook *h)
 	}
 	node_lock_drop(&list->lock);
 	if (listed)
-		hook_put(h);
+		hook_unuse(h);
 }
 
 void hooks_free(struct node_hooks *list)
@@ -112,7 +120,7 @@ void hooks_free(struct node_hooks *list)
 	for (; h; h = next) {
 		next = h->next;
 		atomic_store(&h->removed, true);
-		hook_put(h);
+		hook_unuse(h);
 	}
 	while ((r = list->retained)) {
 		list->retained = r->next;
@@ -161,7 +169,7 @@ struct tensor_hook **hooks_snapshot(struct node_hooks *list, enum hook_kind kind
 	for (h = hooks ? list->first : NULL; h; h = h->next) {
 		if (h->kind != kind || h->nr != nr)
 			continue;
-		ref_get(&h->refs);
+		ref_get(&h->users);
 		hooks[n++] = h;
 	}
 	node_lock_drop(&list->lock);

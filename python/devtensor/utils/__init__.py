@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Utilities around tensors and graphs."""
