@@ -110,8 +110,7 @@ static int batch_inputs(const struct vmap *v, struct batch_level *level, int64_t
 	return 0;
 }
 
-/* The physical tensor of an output, repeated if it does not depend on the samples; in the open scope. */
-static tensor *physical_output(const struct batch_level *level, int i, tensor *t)
+tensor *batch_output(const struct batch_level *level, int i, tensor *t)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
 
@@ -132,7 +131,7 @@ static int take_outputs(const struct batch_level *level, tensor **outputs, int n
 	int i = 0;
 
 	for (; i < n; i++) {
-		tensor *t = physical_output(level, i, outputs[i]);
+		tensor *t = batch_output(level, i, outputs[i]);
 
 		if (!t)
 			break;

@@ -325,8 +325,11 @@ static PyObject *wrap_returns(struct py_overload *o, const struct bound *b,
 	int n = o->schema->nreturns;
 	PyObject *res;
 
-	if (o->inplace)
+	if (o->inplace) {
+		if (is_tensor(b->objects[0]))
+			track(b->objects[0]);
 		return Py_NewRef(n ? b->objects[0] : Py_None);
+	}
 	if (o->out && n > 1)
 		return wrap_outs(b);
 	if (o->out) {
@@ -344,6 +347,8 @@ static PyObject *wrap_returns(struct py_overload *o, const struct bound *b,
 		raise_error();
 		Py_CLEAR(res);
 	}
+	if (res && b->requires_grad && is_tensor(res))
+		track(res);
 	return res;
 }
 

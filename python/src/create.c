@@ -317,5 +317,7 @@ PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs)
 		raise_error();
 		Py_CLEAR(res);
 	}
+	if (res)
+		track(res);
 	return res;
 }

@@ -60,7 +60,9 @@ PyMODINIT_FUNC PyInit__C(void)
 	if (!module)
 		return NULL;
 	if (add_constants(module) < 0 || add_generator(module) < 0 || add_tensor(module) < 0 ||
-	    add_channel(module) < 0 || add_optim(module) < 0 || add_training(module) < 0 ||
+	    add_channel(module) < 0 || add_gc(module) < 0 || add_autograd(module) < 0 ||
+	    add_node(module) < 0 || add_hooks(module) < 0 || add_function(module) < 0 ||
+	    add_transform(module) < 0 || add_optim(module) < 0 || add_training(module) < 0 ||
 	    add_nn(module) < 0 || add_functions(module) < 0)
 		Py_CLEAR(module);
 	if (module && add_interchange(module) < 0)

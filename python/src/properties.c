@@ -66,18 +66,13 @@ static PyObject *get_requires_grad(PyObject *self, void *unused)
 
 static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
 {
-	PyTensor *o = (PyTensor *)self;
-
 	if (!value || !PyBool_Check(value)) {
 		PyErr_SetString(PyExc_TypeError, "requires_grad must be True or False");
 		return -1;
 	}
-	if (tensor_set_requires_grad(o->t, value == Py_True) < 0)
+	if (tensor_set_requires_grad(tensor_of(self), value == Py_True) < 0)
 		return raise_error_int();
-	if (value == Py_True && !o->tracked) {
-		o->tracked = true;
-		PyObject_GC_Track(self);
-	}
+	track(self);
 	return 0;
 }
 
