@@ -118,15 +118,25 @@ static void value(struct visit *v, void *ctx, void (*destroy)(void *ctx))
 		v->err = v->fn(ctx, destroy, v->arg);
 }
 
-/* A hook that runs has another user. fn does not call the library, so the list may stay locked. */
+/* A hook that runs has another user. */
+static void hooks_at(struct visit *v, const struct hook_list *at)
+{
+	for (const struct tensor_hook *h = at->first; h; h = h->next)
+		if (atomic_load_explicit(&h->users, memory_order_relaxed) == 1)
+			value(v, h->ctx, h->destroy);
+}
+
+/* fn does not call the library, so the lists may stay locked. */
 static void hooks(struct visit *v, struct node_hooks *list)
 {
 	if (!list)
 		return;
 	node_lock_take(&list->lock);
-	for (const struct tensor_hook *h = list->first; h; h = h->next)
-		if (atomic_load_explicit(&h->users, memory_order_relaxed) == 1)
-			value(v, h->ctx, h->destroy);
+	for (int kind = 0; kind < HOOK_KINDS; kind++)
+		hooks_at(v, &list->lists[kind]);
+	hooks_at(v, &list->output.gradient);
+	for (uint32_t i = 0; i < list->nmore; i++)
+		hooks_at(v, &list->more[i].gradient);
 	node_lock_drop(&list->lock);
 }
 
