@@ -22,6 +22,7 @@ struct forward_guard forward_guard_enter(bool grad_enabled)
 	struct forward_guard g = { th->modes.exclude, th->modes.grad_enabled };
 
 	th->modes.exclude |= FORWARD_BIT;
+	th->modes.past_forward = false;
 	th->modes.grad_enabled = grad_enabled;
 	return g;
 }
