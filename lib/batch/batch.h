@@ -100,7 +100,7 @@ tensor *batch_numbers(const struct batch_call *c, const tensor *like, int n, int
 
 /* ---- results ---- */
 
-/* The physical tensor of output i of a function, repeated if it does not depend on the samples; in the open scope. */
+/* The physical tensor of output i of a function, with its tangent; in the open scope. NULL with the error set. */
 tensor *batch_output(const struct batch_level *level, int i, tensor *t);
 
 /* Sets result i; -errno for NULL. */

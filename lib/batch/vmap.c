@@ -3,6 +3,7 @@
 #include "batch/batch.h"
 
 #include "autograd/graph/callback.h"
+#include "autograd/graph/dual.h"
 #include "core/scope.h"
 
 #include "family/cat.h"
@@ -110,7 +111,8 @@ static int batch_inputs(const struct vmap *v, struct batch_level *level, int64_t
 	return 0;
 }
 
-tensor *batch_output(const struct batch_level *level, int i, tensor *t)
+/* The physical tensor of an output, repeated if it does not depend on the samples; in the open scope. */
+static tensor *physical_output(const struct batch_level *level, int i, tensor *t)
 {
 	int64_t sizes[TENSOR_MAX_DIMS];
 
@@ -124,6 +126,17 @@ tensor *batch_output(const struct batch_level *level, int i, tensor *t)
 	for (int k = 0; k < t->ndim; k++)
 		sizes[k + 1] = t->sizes[k];
 	return tensor_expand(t, (tensor_ints){ sizes, t->ndim + 1 });
+}
+
+tensor *batch_output(const struct batch_level *level, int i, tensor *t)
+{
+	tensor *p = physical_output(level, i, t), *tangent = p ? tangent_of(t) : NULL;
+
+	/* A tangent that the samples got inside is not one of the physical tensor. */
+	if (!tangent || tangent_of(p))
+		return p;
+	tangent = physical_output(level, i, tangent);
+	return tangent ? tensor_make_dual(p, tangent) : NULL;
 }
 
 static int take_outputs(const struct batch_level *level, tensor **outputs, int n)
