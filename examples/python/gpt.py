@@ -18,16 +18,14 @@ class GPT(nn.Module):
     def __init__(self):
         super().__init__()
         self.symbol, self.position = nn.Embedding(SYMBOLS, EMBED), nn.Embedding(LENGTH, EMBED)
-        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(EMBED, HEADS, 4 * EMBED, 0, 'gelu', batch_first=True, norm_first=True)
-                                    for _ in range(LAYERS))
+        layer = nn.TransformerEncoderLayer(EMBED, HEADS, 4 * EMBED, 0, 'gelu', batch_first=True, norm_first=True)
+        self.blocks = nn.TransformerEncoder(layer, LAYERS)
         self.norm, self.head = nn.LayerNorm(EMBED), nn.Linear(EMBED, SYMBOLS)
         self.register_buffer('mask', nn.Transformer.generate_square_subsequent_mask(LENGTH), persistent=False)
 
     def forward(self, symbols):
         x = self.symbol(symbols) + self.position(dt.arange(symbols.shape[1]))
-        for block in self.blocks:
-            x = block(x, self.mask, is_causal=True)
-        return self.head(self.norm(x))
+        return self.head(self.norm(self.blocks(x, self.mask, is_causal=True)))
 
 
 def main(steps=400, path=None):
