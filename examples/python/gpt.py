@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """A GPT of characters that learns the text of the GNU General Public License, which Debian has, and continues it.
 
@@ -18,19 +17,19 @@ class GPT(nn.Module):
     def __init__(self):
         super().__init__()
         self.symbol, self.position = nn.Embedding(SYMBOLS, EMBED), nn.Embedding(LENGTH, EMBED)
-        layer = nn.TransformerEncoderLayer(EMBED, HEADS, 4 * EMBED, 0, 'gelu', batch_first=True, norm_first=True)
-        self.blocks = nn.TransformerEncoder(layer, LAYERS)
+        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(EMBED, HEADS, 4 * EMBED, 0, 'gelu', batch_first=True, norm_first=True)
+                                    for _ in range(LAYERS))
         self.norm, self.head = nn.LayerNorm(EMBED), nn.Linear(EMBED, SYMBOLS)
         self.register_buffer('mask', nn.Transformer.generate_square_subsequent_mask(LENGTH), persistent=False)
 
     def forward(self, symbols):
         x = self.symbol(symbols) + self.position(dt.arange(symbols.shape[1]))
-        return self.head(self.norm(self.blocks(x, self.mask, is_causal=True)))
+        for block in self.blocks:
+            x = block(x, self.mask, is_causal=True)
+        return self.head(self.norm(x))
 
 
 def main(steps=400, path=None):
-    if not os.path.exists(TEXT):
-        sys.exit(f'there is no {TEXT}')
     text = dt.tensor([c % SYMBOLS for c in open(TEXT, 'rb').read(40000)])
     dt.manual_seed(1)
     model, step = GPT(), 0

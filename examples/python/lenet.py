@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """LeNet learns the 8x8 digits of examples/digits, with Adam.
 

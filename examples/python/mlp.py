@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """A network with one hidden layer learns the 8x8 digits of examples/digits.
 
