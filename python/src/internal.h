@@ -48,6 +48,9 @@ typedef struct {
 	tensor *t; /* owned; NULL only while the object is made */
 	PyObject *weakrefs;
 	bool tracked; /* by the garbage collector, because a graph can lead back to the object */
+	/* The last shape, of at most 4 dimensions, and the sizes for which it was made; owned, or NULL. */
+	PyObject *shape;
+	int64_t shape_ndim, shape_sizes[4];
 } PyTensor;
 
 extern PyTypeObject *tensor_type;

@@ -32,6 +32,7 @@ static PyTensor *alloc_exact(void)
 	}
 	o->t = NULL;
 	o->weakrefs = NULL;
+	o->shape = NULL;
 	o->tracked = false;
 	return o;
 }
@@ -140,6 +141,7 @@ static void tensor_dealloc(PyObject *self)
 		PyObject_GC_UnTrack(self);
 	if (unlikely(o->weakrefs))
 		PyObject_ClearWeakRefs(self);
+	Py_XDECREF(o->shape);
 	/* From here on an operator that returns t makes another object. */
 	if (likely(t)) {
 		tensor_set_binding(t, NULL);
