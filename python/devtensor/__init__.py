@@ -2,6 +2,8 @@
 """Tensors that processes share, with operators and automatic differentiation."""
 from devtensor._C import *  # noqa: F401,F403
 from devtensor._C import __version__  # noqa: F401
+from devtensor import _pickle, _tensor  # noqa: F401
+from devtensor._printing import get_printoptions, set_printoptions  # noqa: F401
 from devtensor import multiprocessing, sharing  # noqa: F401
 from devtensor.interchange import *  # noqa: F401,F403,E402
 from devtensor.serialization import *  # noqa: F401,F403,E402

@@ -22,13 +22,18 @@ static void subscripts_free(struct subscripts *s)
 /* A position: an int that does not fit is out of range, as in Python. */
 static int as_position(PyObject *o, int64_t *i)
 {
-	PyObject *n = PyLong_CheckExact(o) ? Py_NewRef(o) : PyNumber_Index(o);
+	PyObject *n;
 
-	if (!n)
-		return -1;
-	*i = PyLong_AsLongLong(n);
-	Py_DECREF(n);
-	if (*i != -1 || !PyErr_Occurred())
+	if (likely(PyLong_CheckExact(o))) {
+		*i = PyLong_AsLongLong(o);
+	} else {
+		n = PyNumber_Index(o);
+		if (!n)
+			return -1;
+		*i = PyLong_AsLongLong(n);
+		Py_DECREF(n);
+	}
+	if (likely(*i != -1) || !PyErr_Occurred())
 		return 0;
 	if (PyErr_ExceptionMatches(PyExc_OverflowError))
 		PyErr_Format(PyExc_IndexError, "index %R is out of range", o);
@@ -152,7 +157,7 @@ static PyObject *raise_index_error(void)
 {
 	const struct tensor_error *e = tensor_last_error();
 
-	if (e->code != EINVAL || PyErr_Occurred())
+	if ((e->code != EINVAL && e->code != ERANGE) || PyErr_Occurred())
 		return raise_error();
 	PyErr_SetString(PyExc_IndexError, e->text);
 	return NULL;
@@ -168,7 +173,7 @@ static PyObject *get_items(PyObject *self, struct subscripts *s)
 	t = tensor_index_items(tensor_of(self), s->items, s->n);
 	if (state)
 		PyEval_RestoreThread(state);
-	return t ? wrap_result(t) : raise_index_error();
+	return t ? wrap_like(self, t) : raise_index_error();
 }
 
 PyObject *tensor_getitem(PyObject *self, PyObject *key)
@@ -183,13 +188,31 @@ PyObject *tensor_getitem(PyObject *self, PyObject *key)
 			return NULL;
 		item = TENSOR_I(item.start);
 		t = tensor_index_items(tensor_of(self), &item, 1);
-		return t ? wrap_result(t) : raise_index_error();
+		return t ? wrap_like(self, t) : raise_index_error();
 	}
 	if (add_items(&s, key) < 0)
 		return NULL;
 	res = get_items(self, &s);
 	subscripts_free(&s);
 	return res;
+}
+
+/* A key that fits leaves a value that does not, or a tensor that cannot be changed. */
+static void raise_assignment_error(PyObject *self, const struct subscripts *s)
+{
+	struct tensor_error e = *tensor_last_error();
+	tensor *t;
+
+	if (e.code == EINVAL && !PyErr_Occurred()) {
+		t = tensor_index_items(tensor_of(self), s->items, s->n);
+		if (!t) {
+			raise_index_error();
+			return;
+		}
+		tensor_release(tensor_keep(t));
+		tensor_set_error(e.code, "%s", e.text);
+	}
+	raise_error();
 }
 
 int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
@@ -211,10 +234,9 @@ int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
 		return -1;
 	}
 	t = tensor_index_put_items(tensor_of(self), tensor_of(v), s.items, s.n);
+	if (!t)
+		raise_assignment_error(self, &s);
 	Py_DECREF(v);
 	subscripts_free(&s);
-	if (t)
-		return 0;
-	raise_index_error();
-	return -1;
+	return t ? 0 : -1;
 }

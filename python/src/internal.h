@@ -55,6 +55,9 @@ typedef struct {
 	PyObject *weakrefs;
 	bool tracked; /* by the garbage collector, because a graph can lead back to the object */
 	PyObject **owned; /* see gc.c */
+	/* The last shape, of at most 4 dimensions, and the sizes for which it was made; owned, or NULL. */
+	PyObject *shape;
+	int64_t shape_ndim, shape_sizes[4];
 } PyTensor;
 
 extern PyTypeObject *tensor_type;
@@ -82,6 +85,15 @@ PyObject *wrap_result(tensor *t);
 PyObject *wrap_borrowed(tensor *t);
 /* As wrap_result() for an object of a subclass. */
 PyObject *wrap_as(PyTypeObject *type, tensor *t);
+/* True once an object of a subclass was made: before that, no argument has to be examined for one. */
+extern bool have_subclasses;
+
+/* As wrap_result() for the result of an operator on self, whose subclass it gets. */
+static inline PyObject *wrap_like(PyObject *self, tensor *t)
+{
+	return likely(is_exact_tensor(self)) ? wrap_result(t) : wrap_as(Py_TYPE(self), t);
+}
+
 /* A tuple of a sequence's tensors; TypeError for other elements. */
 PyObject *tensor_tuple(PyObject *list, const char *what);
 
@@ -158,6 +170,8 @@ int convert(struct arena *a, enum tensor_arg_type type, PyObject *o, tensor_valu
 int convert_scalar(PyObject *o, tensor_scalar *s);
 int convert_int(PyObject *o, int64_t *i);
 int convert_ints(struct arena *a, PyObject *o, tensor_ints *ints);
+/* The single element, exactly. 0, or negative with the library's error set. */
+int read_item(const tensor *t, tensor_scalar *s);
 /* True for Python's numbers, without tensors. */
 bool is_number(PyObject *o);
 PyObject *wrap_scalar(tensor_scalar s);
@@ -170,7 +184,11 @@ struct py_overload {
 	const struct tensor_schema *schema;
 	PyObject **names;      /* interned, of each argument */
 	PyObject *result_type; /* of several results: a struct sequence, or NULL */
-	bool inplace, out;
+	/* Bit i: argument i must be given; argument i is None by default. */
+	uint64_t required, none;
+	int npositional;
+	bool many; /* the last argument by position may be given as several: x.view(2, 3) */
+	bool inplace, out, factory;
 };
 
 /* A function: the overloads of one name, in the order in which they are tried. */
@@ -200,6 +218,8 @@ extern const int generated_count;
 
 /* ---- others ---- */
 
+extern PyType_Slot buffer_slots[];
+PyObject *tensor_tolist(PyObject *self, PyObject *unused);
 extern PyType_Slot number_slots[];
 extern PyGetSetDef tensor_getset[];
 extern PyMethodDef tensor_methods[];

@@ -2,11 +2,26 @@
 /* Properties of tensors. */
 #include "internal.h"
 
-static PyObject *tuple_of(const int64_t *values, int n)
+/* One call for the tuple, instead of one for each element. */
+static PyObject *pair_of(int64_t first, int64_t second)
 {
-	PyObject *tuple = PyTuple_New(n);
+	PyObject *a = PyLong_FromLongLong(first), *b = PyLong_FromLongLong(second);
+	PyObject *tuple = a && b ? PyTuple_Pack(2, a, b) : NULL;
 
-	for (int i = 0; tuple && i < n; i++) {
+	Py_XDECREF(a);
+	Py_XDECREF(b);
+	return tuple;
+}
+
+static PyObject *tuple_of(const int64_t *values, Py_ssize_t n)
+{
+	PyObject *tuple;
+
+	if (n == 2)
+		return pair_of(values[0], values[1]);
+	tuple = PyTuple_New(n);
+
+	for (Py_ssize_t i = 0; tuple && i < n; i++) {
 		PyObject *v = PyLong_FromLongLong(values[i]);
 
 		if (v)
@@ -17,9 +32,32 @@ static PyObject *tuple_of(const int64_t *values, int n)
 	return tuple;
 }
 
+/* The shape that the object has kept. resize_() and out= change that of the tensor. */
+static bool shape_is_kept(const PyTensor *o, tensor_ints shape)
+{
+	if (!o->shape || o->shape_ndim != shape.len)
+		return false;
+	for (int64_t i = 0; i < shape.len; i++)
+		if (o->shape_sizes[i] != shape.data[i])
+			return false;
+	return true;
+}
+
 static PyObject *get_shape(PyObject *self, void *unused)
 {
-	return tuple_of(tensor_sizes(tensor_of(self)), tensor_dim(tensor_of(self)));
+	PyTensor *o = (PyTensor *)self;
+	tensor_ints shape = tensor_shape(o->t);
+	PyObject *tuple;
+
+	if (likely(shape_is_kept(o, shape)))
+		return Py_NewRef(o->shape);
+	tuple = tuple_of(shape.data, shape.len);
+	if (!tuple || shape.len > (int64_t)COUNT(o->shape_sizes))
+		return tuple;
+	o->shape_ndim = shape.len;
+	memcpy(o->shape_sizes, shape.data, shape.len * sizeof(*shape.data));
+	set_ref(&o->shape, Py_NewRef(tuple));
+	return tuple;
 }
 
 static PyObject *get_strides(PyObject *self, void *unused)
@@ -108,39 +146,44 @@ static PyObject *get_version(PyObject *self, void *unused)
 	return PyLong_FromUnsignedLong(tensor_version(tensor_of(self)));
 }
 
+static PyObject *get_is_quantized(PyObject *self, void *unused)
+{
+	return PyBool_FromLong(tensor_keys(tensor_of(self)) >> TENSOR_KEY_QUANTIZED_CPU & 1);
+}
+
 static PyObject *get_data(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_detach(tensor_of(self)));
+	return wrap_like(self, tensor_detach(tensor_of(self)));
 }
 
 static PyObject *get_T(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_numpy_T(tensor_of(self)));
+	return wrap_like(self, tensor_numpy_T(tensor_of(self)));
 }
 
 static PyObject *get_mT(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_mT(tensor_of(self)));
+	return wrap_like(self, tensor_mT(tensor_of(self)));
 }
 
 static PyObject *get_H(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_matrix_H(tensor_of(self)));
+	return wrap_like(self, tensor_matrix_H(tensor_of(self)));
 }
 
 static PyObject *get_mH(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_mH(tensor_of(self)));
+	return wrap_like(self, tensor_mH(tensor_of(self)));
 }
 
 static PyObject *get_real(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_real(tensor_of(self)));
+	return wrap_like(self, tensor_real(tensor_of(self)));
 }
 
 static PyObject *get_imag(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_imag(tensor_of(self)));
+	return wrap_like(self, tensor_imag(tensor_of(self)));
 }
 
 PyGetSetDef tensor_getset[] = {
@@ -157,6 +200,7 @@ PyGetSetDef tensor_getset[] = {
 	{ "is_leaf", get_is_leaf, NULL, "True unless a recorded operator returned the tensor." },
 	{ "grad", get_grad, set_grad, "The gradient that backward() accumulated, or None." },
 	{ "retains_grad", get_retains_grad, NULL, "True after retain_grad()." },
+	{ "is_quantized", get_is_quantized, NULL, "True for a quantized tensor." },
 	{ "_version", get_version, NULL, "The number of in-place changes of the memory." },
 	{ "data", get_data, NULL, "A tensor on the same memory without history, as detach()." },
 	{ "T", get_T, NULL, "The dimensions in reverse order." },

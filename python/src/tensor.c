@@ -12,6 +12,7 @@
 #include <structmember.h>
 
 PyTypeObject *tensor_type;
+bool have_subclasses;
 
 #define FREE_LIST 64
 static PyTensor *free_list[FREE_LIST];
@@ -31,6 +32,7 @@ static PyTensor *alloc_exact(void)
 	}
 	o->t = NULL;
 	o->weakrefs = NULL;
+	o->shape = NULL;
 	o->tracked = false;
 	o->owned = NULL;
 	return o;
@@ -42,6 +44,7 @@ static PyTensor *alloc_subclass(PyTypeObject *type)
 	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
 	PyTensor *o = (PyTensor *)alloc(type, 0);
 
+	have_subclasses = true;
 	if (o)
 		o->tracked = true;
 	return o;
@@ -152,6 +155,7 @@ static void tensor_dealloc(PyObject *self)
 		free(o->owned);
 		o->owned = NULL;
 	}
+	Py_XDECREF(o->shape);
 	/* From here on an operator that returns t makes another object. */
 	if (likely(t)) {
 		tensor_set_binding(t, NULL);
@@ -263,20 +267,23 @@ int add_tensor(PyObject *module)
 	PyType_Spec spec = { "devtensor.Tensor", sizeof(PyTensor), 0,
 			     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, NULL };
 	PyMethodDef *methods = all_methods();
-	size_t n = 0;
+	size_t n = 0, nbuffer = 0;
 
 	if (!methods)
 		return -1;
 	while (number_slots[n].slot)
 		n++;
-	spec.slots = PyMem_Calloc(COUNT(own_slots) + n + 2, sizeof(PyType_Slot));
+	while (buffer_slots[nbuffer].slot)
+		nbuffer++;
+	spec.slots = PyMem_Calloc(COUNT(own_slots) + n + nbuffer + 2, sizeof(PyType_Slot));
 	if (!spec.slots) {
 		PyErr_NoMemory();
 		return -1;
 	}
 	memcpy(spec.slots, own_slots, sizeof(own_slots));
 	memcpy(spec.slots + COUNT(own_slots), number_slots, n * sizeof(PyType_Slot));
-	spec.slots[COUNT(own_slots) + n] = (PyType_Slot){ Py_tp_methods, methods };
+	memcpy(spec.slots + COUNT(own_slots) + n, buffer_slots, nbuffer * sizeof(PyType_Slot));
+	spec.slots[COUNT(own_slots) + n + nbuffer] = (PyType_Slot){ Py_tp_methods, methods };
 	tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
 	PyMem_Free(spec.slots);
 	return tensor_type ? PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) : -1;

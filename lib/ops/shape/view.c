@@ -67,14 +67,14 @@ tensor *view_select(tensor *self, int64_t dim, int64_t index)
 	int d;
 
 	if (!self->ndim)
-		return tensor_fail_null(EINVAL, "select: a 0-d tensor has no dimensions");
+		return tensor_fail_null(ERANGE, "select: a 0-d tensor has no dimensions");
 	d = wrap_dim("select", dim, self->ndim);
 	if (d < 0)
 		return NULL;
 	if (at < 0)
 		at += self->sizes[d];
 	if (at < 0 || at >= self->sizes[d])
-		return tensor_fail_null(EINVAL,
+		return tensor_fail_null(ERANGE,
 					"select: index %lld is out of range for dimension "
 					"%d of size %lld",
 					(long long)index, d, (long long)self->sizes[d]);
@@ -94,7 +94,7 @@ tensor *view_slice(tensor *self, int64_t dim, int64_t start, int64_t end, int64_
 	int d;
 
 	if (!self->ndim)
-		return tensor_fail_null(EINVAL, "slice: a 0-d tensor has no dimensions");
+		return tensor_fail_null(ERANGE, "slice: a 0-d tensor has no dimensions");
 	d = wrap_dim("slice", dim, self->ndim);
 	if (d < 0)
 		return NULL;
@@ -122,7 +122,7 @@ tensor *composite_narrow(tensor *self, int64_t dim, int64_t start, int64_t lengt
 	if (d < 0)
 		return NULL;
 	if (!self->ndim)
-		return tensor_fail_null(EINVAL, "narrow: a 0-d tensor has no dimensions");
+		return tensor_fail_null(ERANGE, "narrow: a 0-d tensor has no dimensions");
 	n = self->sizes[d];
 	if (start < -n || start > n || length < 0 || (start < 0 ? start + n : start) > n - length)
 		return tensor_fail_null(EINVAL,

@@ -263,7 +263,7 @@ static void empty_indices_take_and_add_nothing(void **state)
 		assert_values(tensor_scatter_add(a, 0, none, a), 0, 0, 1, 2, 3, 4, 5);
 		assert_fails(tensor_index_select(flat, 0, ok(tensor_zeros(TENSOR_INTS(1), I64))) ==
 				     NULL,
-			     EINVAL, "size 0");
+			     ERANGE, "size 0");
 	}
 }
 
@@ -278,20 +278,20 @@ static void index_out_of_range_is_named_and_writes_nothing(void **state)
 		int64_t *p = tensor_mutable_data(many);
 
 		assert_fails(
-			tensor_index_select(a, 0, high) == NULL, EINVAL,
+			tensor_index_select(a, 0, high) == NULL, ERANGE,
 			"index_select: index 3 at position [1] is out of range for dimension 0 of "
 			"size 3");
-		assert_fails(tensor_gather(a, 1, low) == NULL, EINVAL,
+		assert_fails(tensor_gather(a, 1, low) == NULL, ERANGE,
 			     "index -1 at position [1, 1]");
 		assert_fails(tensor_index_add_(a, 0, high,
 					       ok(tensor_ones(TENSOR_INTS(2, 2), F32))) == NULL,
-			     EINVAL, "index 3 at position [1]");
-		assert_fails(tensor_scatter_add_(a, 0, low, a) == NULL, EINVAL, "index -1");
+			     ERANGE, "index 3 at position [1]");
+		assert_fails(tensor_scatter_add_(a, 0, low, a) == NULL, ERANGE, "index -1");
 		assert_memory_equal(tensor_data(a), tensor_data(before), 24);
 		p[999] = INT64_MAX;
-		assert_fails(tensor_index_select(a, 0, many) == NULL, EINVAL, "position [999]");
+		assert_fails(tensor_index_select(a, 0, many) == NULL, ERANGE, "position [999]");
 		p[999] = INT64_MIN;
-		assert_fails(tensor_index_select(ok(tensor_t(a)), 1, many) == NULL, EINVAL,
+		assert_fails(tensor_index_select(ok(tensor_t(a)), 1, many) == NULL, ERANGE,
 			     "position [999]");
 	}
 }
@@ -302,7 +302,7 @@ static void invalid_arguments_are_refused(void **state)
 		tensor *a = iota(0, TENSOR_INTS(3, 2)), *i = ok(tensor_zeros(TENSOR_INTS(2), I64));
 		tensor *m = ok(tensor_zeros(TENSOR_INTS(2, 3), I64));
 
-		assert_fails(tensor_index_select(a, 2, i) == NULL, EINVAL,
+		assert_fails(tensor_index_select(a, 2, i) == NULL, ERANGE,
 			     "dimension out of range");
 		assert_fails(tensor_index_select(a, 0, m) == NULL, EINVAL, "one dimension");
 		assert_fails(tensor_index_select(a, 0, a) == NULL, EINVAL, "one dimension");

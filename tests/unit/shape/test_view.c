@@ -32,11 +32,11 @@ static void select_slice_and_narrow_are_views(void **state)
 		assert_shape(ok(tensor_slice(a, 0, 0, 3, INT64_MAX)), 1, 4);
 		assert_values(tensor_narrow(a, 1, -2, 2), 0, 2, 3, 6, 7, 10, 11);
 		assert_is_view_of(tensor_narrow(a, 0, 1, 2), a);
-		assert_fails(!tensor_select(a, 0, 3), EINVAL, "index 3 is out of range");
-		assert_fails(!tensor_select(a, 2, 0), EINVAL, "expected -2 to 1, got 2");
+		assert_fails(!tensor_select(a, 0, 3), ERANGE, "index 3 is out of range");
+		assert_fails(!tensor_select(a, 2, 0), ERANGE, "expected -2 to 1, got 2");
 		assert_fails(!tensor_select(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 0)), 0,
 					    0),
-			     EINVAL, "0-d");
+			     ERANGE, "0-d");
 		assert_fails(!tensor_slice(a, 0, 0, 3, 0), EINVAL, "step must be at least 1");
 		assert_fails(!tensor_narrow(a, 0, 2, 2), EINVAL, "exceed");
 		assert_fails(!tensor_narrow(a, 0, 0, INT64_MAX), EINVAL, "exceed");
@@ -116,7 +116,7 @@ static void squeeze_and_unsqueeze_change_dimensions_of_size_one(void **state)
 		assert_shape(ok(tensor_unsqueeze(a, 0)), 1, 1, 3, 1, 2);
 		assert_int_equal(
 			tensor_dim(ok(tensor_squeeze(ok(tensor_ones(TENSOR_INTS(1, 1), F32))))), 0);
-		assert_fails(!tensor_unsqueeze(a, 5), EINVAL, "out of range");
+		assert_fails(!tensor_unsqueeze(a, 5), ERANGE, "out of range");
 	}
 }
 
@@ -245,7 +245,7 @@ static void geometry_changes_in_place(void **state)
 		assert_ptr_equal(tensor_squeeze_(x), x);
 		assert_ptr_equal(tensor_t_(x), x);
 		assert_shape(x, 3, 2);
-		assert_fails(tensor_transpose_(x, 0, 2), EINVAL, "range");
+		assert_fails(tensor_transpose_(x, 0, 2), ERANGE, "range");
 		assert_fails(tensor_unsqueeze_(x, 4), EINVAL, "range");
 		assert_fails(tensor_t_(ok(tensor_empty(TENSOR_INTS(1, 1, 1), F32))), EINVAL,
 			     "dimensions");
