@@ -261,6 +261,8 @@ PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
 tensor_optim *optimizer_of(PyObject *o);
 /* The options in the library changed: the next step sets those of the groups. */
 void optimizer_changed(PyObject *o);
+/* The tensors of an iterable, kept in the arena. */
+int tensors_of(struct arena *arena, PyObject *o, const char *what, tensor_list *list);
 
 int add_optim(PyObject *module);
 int add_training(PyObject *module);
