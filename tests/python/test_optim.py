@@ -170,6 +170,15 @@ def test_a_wrong_state_changes_nothing():
     assert before[0] - p.tolist()[0] == pytest.approx(0.1, rel=1e-4)
 
 
+def test_a_failed_load_keeps_state_that_its_options_have_not():
+    p = with_grad(1, 1)
+    o = SGD([p], lr=0.1, momentum=0.9)
+    o.step()
+    with pytest.raises(ValueError):
+        o.load_state_dict({'state': {0: {'momentum_buffer': dt.ones([7])}}, 'param_groups': [{'lr': 1, 'momentum': 0, 'params': [0]}]})
+    assert o.state[p]['momentum_buffer'].tolist() == [1]
+
+
 def test_optimizers_leak_nothing():
     p = with_grad(1, 1)
     group, before = {'params': [p]}, sys.getrefcount(p)
@@ -233,6 +242,11 @@ def test_plateau_lowers_the_rate_without_improvement():
     for measure in (1, 2, 2, 2, 2):
         s.step(measure)
     assert [g['lr'] for g in o.param_groups] == pytest.approx([0.001, 0.015])
+    small = SGD([parameter(1)], lr=0.1)
+    unchanged = lr_scheduler.ReduceLROnPlateau(small, patience=0, eps=0.2)
+    for _ in range(3):
+        unchanged.step(1)
+    assert small.param_groups[0]['lr'] == 0.1
     other = lr_scheduler.ReduceLROnPlateau(o, mode='max')
     other.load_state_dict(s.state_dict())
     assert other.best == 1 and other.mode == 'min'
