@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Optimizers, schedules, averages, mixed precision."""
 import math
+import os
+import subprocess
 import sys
 
 import pytest
@@ -8,6 +10,8 @@ import pytest
 import devtensor as dt
 from devtensor import nn
 from devtensor.optim import SGD, Adagrad, Adam, AdamW, RMSprop, lr_scheduler, swa_utils
+
+from test_nn import HERE, peer_python
 
 ALL = [SGD, Adam, AdamW, Adagrad, RMSprop]
 
@@ -20,6 +24,12 @@ def with_grad(value, grad):
     p = parameter(value)
     p.grad = dt.tensor([grad], dtype=dt.float64)
     return p
+
+
+def test_steps_and_rates_equal_pytorchs():
+    env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(dt.__file__)))
+    run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_optim.py')], capture_output=True, text=True, env=env)
+    assert run.returncode == 0, run.stdout + run.stderr[-2000:]
 
 
 # ---- steps ----
