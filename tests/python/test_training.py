@@ -69,4 +69,4 @@ def test_examples_continue_bit_for_bit(tmp_path, program, steps, half):
 
 def test_a_network_learns_the_digits():
     out = run(sys.executable, os.path.join(ROOT, 'examples', 'python', 'mlp.py'))
-    assert float(out.split()[-1]) > 0.9
+    assert float(out.split()[-1]) > 0.85
