@@ -43,9 +43,12 @@ def _compact(tensor):
 
 
 def _with_strides(memory, shape, strides):
-    """A tensor of its own on memory, which has one dimension."""
+    """A tensor of its own on memory, which has one dimension. ValueError if it is too small."""
     if strides is None:
         return memory.reshape(shape)
+    # The storage may be larger than the memory, and has old data there.
+    if 0 not in shape and sum((size - 1) * stride for size, stride in zip(shape, strides)) >= memory.numel():
+        raise ValueError(f'pickle of a tensor: {memory.numel()} elements for the shape {shape} with strides {strides}')
     return memory.as_strided(shape, strides).detach()
 
 

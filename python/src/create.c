@@ -163,6 +163,11 @@ static bool in_range(tensor_scalar s, int dtype)
 
 static int check_range(const struct numbers *a, int dtype)
 {
+	if (a->kind == TENSOR_SCALAR_COMPLEX && dtype != TENSOR_C64 && dtype != TENSOR_C128) {
+		PyErr_Format(PyExc_TypeError, "complex numbers cannot be elements of %s",
+			     dtype_public_name(dtype));
+		return -1;
+	}
 	for (int64_t i = 0; i < a->n; i++)
 		if (!in_range(a->data[i], dtype)) {
 			PyErr_Format(PyExc_OverflowError, "element %lld is out of range for %s",
@@ -178,11 +183,19 @@ static const int dtype_of_kind[] = {
 	[TENSOR_SCALAR_FLOAT] = TENSOR_F32,  [TENSOR_SCALAR_COMPLEX] = TENSOR_C64,
 };
 
-/* Stores the numbers in the widest dtype of their kind, in place: no element is larger there. */
-static int pack(struct numbers *a)
+/* Stores the numbers in f32, if dtype is that, or in the widest dtype of their kind, in place: no element is larger there. */
+static int pack(struct numbers *a, int dtype)
 {
 	char *to = (char *)a->data;
 
+	if (a->kind == TENSOR_SCALAR_FLOAT && dtype == TENSOR_F32) {
+		for (int64_t i = 0; i < a->n; i++) {
+			float f = (float)as_double(a->data[i]);
+
+			memcpy(to + 4 * i, &f, 4);
+		}
+		return TENSOR_F32;
+	}
 	for (int64_t i = 0; i < a->n; i++) {
 		tensor_scalar s = a->data[i];
 		double z[2] = { as_double(s), s.kind == TENSOR_SCALAR_COMPLEX ? s.imag : 0 };
@@ -228,7 +241,7 @@ static PyObject *from_numbers(struct numbers *a, int dtype)
 	/* -1 beside 2**63: no integer dtype has both. */
 	if (a->kind == TENSOR_SCALAR_UINT && check_range(a, TENSOR_U64) < 0)
 		return NULL;
-	from = pack(a);
+	from = pack(a, to);
 	res = wrap_result(tensor_from_data(a->n ? (void *)a->data : nothing, size,
 					   TENSOR_OPTIONS(.dtype = from)));
 	if (!res || from == to)
@@ -317,5 +330,7 @@ PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs)
 		raise_error();
 		Py_CLEAR(res);
 	}
+	if (res)
+		track(res);
 	return res;
 }

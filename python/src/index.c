@@ -22,13 +22,18 @@ static void subscripts_free(struct subscripts *s)
 /* A position: an int that does not fit is out of range, as in Python. */
 static int as_position(PyObject *o, int64_t *i)
 {
-	PyObject *n = PyLong_CheckExact(o) ? Py_NewRef(o) : PyNumber_Index(o);
+	PyObject *n;
 
-	if (!n)
-		return -1;
-	*i = PyLong_AsLongLong(n);
-	Py_DECREF(n);
-	if (*i != -1 || !PyErr_Occurred())
+	if (likely(PyLong_CheckExact(o))) {
+		*i = PyLong_AsLongLong(o);
+	} else {
+		n = PyNumber_Index(o);
+		if (!n)
+			return -1;
+		*i = PyLong_AsLongLong(n);
+		Py_DECREF(n);
+	}
+	if (likely(*i != -1) || !PyErr_Occurred())
 		return 0;
 	if (PyErr_ExceptionMatches(PyExc_OverflowError))
 		PyErr_Format(PyExc_IndexError, "index %R is out of range", o);
@@ -192,6 +197,24 @@ PyObject *tensor_getitem(PyObject *self, PyObject *key)
 	return res;
 }
 
+/* A key that fits leaves a value that does not, or a tensor that cannot be changed. */
+static void raise_assignment_error(PyObject *self, const struct subscripts *s)
+{
+	struct tensor_error e = *tensor_last_error();
+	tensor *t;
+
+	if (e.code == EINVAL && !PyErr_Occurred()) {
+		t = tensor_index_items(tensor_of(self), s->items, s->n);
+		if (!t) {
+			raise_index_error();
+			return;
+		}
+		tensor_release(tensor_keep(t));
+		tensor_set_error(e.code, "%s", e.text);
+	}
+	raise_error();
+}
+
 int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
 {
 	struct subscripts s;
@@ -211,10 +234,9 @@ int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
 		return -1;
 	}
 	t = tensor_index_put_items(tensor_of(self), tensor_of(v), s.items, s.n);
+	if (!t)
+		raise_assignment_error(self, &s);
 	Py_DECREF(v);
 	subscripts_free(&s);
-	if (t)
-		return 0;
-	raise_index_error();
-	return -1;
+	return t ? 0 : -1;
 }

@@ -2,11 +2,26 @@
 /* Properties of tensors. */
 #include "internal.h"
 
-static PyObject *tuple_of(const int64_t *values, int n)
+/* One call for the tuple, instead of one for each element. */
+static PyObject *pair_of(int64_t first, int64_t second)
 {
-	PyObject *tuple = PyTuple_New(n);
+	PyObject *a = PyLong_FromLongLong(first), *b = PyLong_FromLongLong(second);
+	PyObject *tuple = a && b ? PyTuple_Pack(2, a, b) : NULL;
 
-	for (int i = 0; tuple && i < n; i++) {
+	Py_XDECREF(a);
+	Py_XDECREF(b);
+	return tuple;
+}
+
+static PyObject *tuple_of(const int64_t *values, Py_ssize_t n)
+{
+	PyObject *tuple;
+
+	if (n == 2)
+		return pair_of(values[0], values[1]);
+	tuple = PyTuple_New(n);
+
+	for (Py_ssize_t i = 0; tuple && i < n; i++) {
 		PyObject *v = PyLong_FromLongLong(values[i]);
 
 		if (v)
@@ -17,9 +32,32 @@ static PyObject *tuple_of(const int64_t *values, int n)
 	return tuple;
 }
 
+/* The shape that the object has kept. resize_() and out= change that of the tensor. */
+static bool shape_is_kept(const PyTensor *o, tensor_ints shape)
+{
+	if (!o->shape || o->shape_ndim != shape.len)
+		return false;
+	for (int64_t i = 0; i < shape.len; i++)
+		if (o->shape_sizes[i] != shape.data[i])
+			return false;
+	return true;
+}
+
 static PyObject *get_shape(PyObject *self, void *unused)
 {
-	return tuple_of(tensor_sizes(tensor_of(self)), tensor_dim(tensor_of(self)));
+	PyTensor *o = (PyTensor *)self;
+	tensor_ints shape = tensor_shape(o->t);
+	PyObject *tuple;
+
+	if (likely(shape_is_kept(o, shape)))
+		return Py_NewRef(o->shape);
+	tuple = tuple_of(shape.data, shape.len);
+	if (!tuple || shape.len > (int64_t)COUNT(o->shape_sizes))
+		return tuple;
+	o->shape_ndim = shape.len;
+	memcpy(o->shape_sizes, shape.data, shape.len * sizeof(*shape.data));
+	set_ref(&o->shape, Py_NewRef(tuple));
+	return tuple;
 }
 
 static PyObject *get_strides(PyObject *self, void *unused)
@@ -66,18 +104,13 @@ static PyObject *get_requires_grad(PyObject *self, void *unused)
 
 static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
 {
-	PyTensor *o = (PyTensor *)self;
-
 	if (!value || !PyBool_Check(value)) {
 		PyErr_SetString(PyExc_TypeError, "requires_grad must be True or False");
 		return -1;
 	}
-	if (tensor_set_requires_grad(o->t, value == Py_True) < 0)
+	if (tensor_set_requires_grad(tensor_of(self), value == Py_True) < 0)
 		return raise_error_int();
-	if (value == Py_True && !o->tracked) {
-		o->tracked = true;
-		PyObject_GC_Track(self);
-	}
+	track(self);
 	return 0;
 }
 

@@ -104,8 +104,11 @@ PyObject *wrap_returns(struct py_overload *o, const struct bound *b, const tenso
 	int n = o->schema->nreturns;
 	PyObject *res;
 
-	if (o->inplace)
+	if (o->inplace) {
+		if (is_tensor(b->objects[0]))
+			track(b->objects[0]);
 		return Py_NewRef(n ? b->objects[0] : Py_None);
+	}
 	if (o->out && n > 1)
 		return wrap_outs(b);
 	if (o->out) {
@@ -123,5 +126,7 @@ PyObject *wrap_returns(struct py_overload *o, const struct bound *b, const tenso
 		raise_error();
 		Py_CLEAR(res);
 	}
+	if (res && b->requires_grad && is_tensor(res))
+		track(res);
 	return res;
 }

@@ -32,7 +32,9 @@ static PyTensor *alloc_exact(void)
 	}
 	o->t = NULL;
 	o->weakrefs = NULL;
+	o->shape = NULL;
 	o->tracked = false;
+	o->owned = NULL;
 	return o;
 }
 
@@ -59,11 +61,18 @@ static PyObject *new_object(PyTypeObject *type, tensor *t)
 	}
 	o->t = t;
 	tensor_set_binding(t, o);
-	if (unlikely(!o->tracked && tensor_requires_grad(t))) {
+	track((PyObject *)o);
+	return (PyObject *)o;
+}
+
+void track(PyObject *self)
+{
+	PyTensor *o = (PyTensor *)self;
+
+	if (unlikely(!o->tracked && tensor_requires_grad(o->t))) {
 		o->tracked = true;
 		PyObject_GC_Track(o);
 	}
-	return (PyObject *)o;
 }
 
 PyObject *wrap_result(tensor *t)
@@ -77,6 +86,7 @@ PyObject *wrap_result(tensor *t)
 	if (unlikely(o)) {
 		Py_INCREF(o);
 		tensor_release(t);
+		track(o);
 		return o;
 	}
 	return new_object(tensor_type, t);
@@ -141,6 +151,11 @@ static void tensor_dealloc(PyObject *self)
 		PyObject_GC_UnTrack(self);
 	if (unlikely(o->weakrefs))
 		PyObject_ClearWeakRefs(self);
+	if (unlikely(o->owned)) {
+		free(o->owned);
+		o->owned = NULL;
+	}
+	Py_XDECREF(o->shape);
 	/* From here on an operator that returns t makes another object. */
 	if (likely(t)) {
 		tensor_set_binding(t, NULL);
@@ -159,12 +174,30 @@ static void tensor_dealloc(PyObject *self)
 
 static int tensor_traverse(PyObject *self, visitproc visit, void *arg)
 {
+	PyTensor *o = (PyTensor *)self;
+
 	Py_VISIT(Py_TYPE(self));
-	return 0;
+	return traverse_tensor(o->t, &o->owned, visit, arg);
 }
 
+/* The object stands for a tensor without elements from here on, because other garbage may still use it. */
 static int tensor_clear(PyObject *self)
 {
+	static tensor *cleared;
+	PyTensor *o = (PyTensor *)self;
+	tensor *t = o->t;
+
+	if (!cleared) {
+		cleared = tensor_empty(TENSOR_SHAPE(0), TENSOR_OPTIONS(.dtype = TENSOR_F32));
+		if (!cleared)
+			return 0;
+		cleared = tensor_keep(cleared);
+	}
+	if (!t || t == cleared)
+		return 0;
+	tensor_set_binding(t, NULL);
+	o->t = tensor_retain(cleared);
+	tensor_release(t);
 	return 0;
 }
 
