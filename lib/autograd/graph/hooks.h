@@ -12,9 +12,9 @@
 #include <tensor/autograd.h>
 
 enum hook_kind {
-	HOOK_GRADIENT,	 /* on the gradient of output nr, before the node */
-	HOOK_BEFORE,	 /* before the node, on the gradients of all outputs */
-	HOOK_AFTER,	 /* after the node, on the gradients of all inputs */
+	HOOK_GRADIENT,	  /* on the gradient of output nr, before the node */
+	HOOK_BEFORE,	  /* before the node, on the gradients of all outputs */
+	HOOK_AFTER,	  /* after the node, on the gradients of all inputs */
 	HOOK_ACCUMULATED, /* after a leaf's gradient was accumulated */
 	HOOK_ATTACHED	  /* never called: a value that is kept with the node */
 };
@@ -28,7 +28,7 @@ union hook_function {
 };
 
 struct tensor_hook {
-	atomic_int refs;  /* the handle, and one of all users */
+	atomic_int refs; /* the handle, and one of all users */
 	atomic_int users; /* the list, and calls that run: destroy is called after the last of them */
 	enum hook_kind kind;
 	uint32_t nr; /* of a HOOK_GRADIENT */
