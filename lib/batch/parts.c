@@ -72,7 +72,8 @@ static tensor *samples(struct tensor_vmap_level *l, tensor *t, int64_t dim)
 		return tensor_fail_null(EINVAL, "vmap: input %s has no dimension %lld",
 					SHAPE_STR(t), (long long)dim);
 	if (t->ext && !is_batched(t))
-		return tensor_fail_null(EOPNOTSUPP, "vmap: an input must be strided, got a %s tensor",
+		return tensor_fail_null(EOPNOTSUPP,
+					"vmap: an input must be strided, got a %s tensor",
 					tensor_layout_name(t->layout));
 	dim = dim < 0 ? dim + t->ndim : dim;
 	if (t->sizes[dim] != l->level->size)

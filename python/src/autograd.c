@@ -171,7 +171,8 @@ static PyObject *backward_with_arguments(PyObject *self, PyObject *const *args, 
 			for (Py_ssize_t i = 0; i < nargs; i++)
 				PyTuple_SetItem(positional, i + 1, Py_NewRef(args[i]));
 			for (Py_ssize_t i = nargs; i < n; i++)
-				PyDict_SetItem(keywords, PyTuple_GetItem(kwnames, i - nargs), args[i]);
+				PyDict_SetItem(keywords, PyTuple_GetItem(kwnames, i - nargs),
+					       args[i]);
 			res = PyObject_Call(fn, positional, keywords);
 		}
 		Py_XDECREF(positional);
@@ -301,5 +302,6 @@ int add_methods(PyTypeObject *type, PyMethodDef *list)
 
 int add_autograd(PyObject *module)
 {
-	return PyModule_AddFunctions(module, functions) < 0 ? -1 : add_methods(tensor_type, methods);
+	return PyModule_AddFunctions(module, functions) < 0 ? -1 :
+							      add_methods(tensor_type, methods);
 }

@@ -3,9 +3,7 @@
  * autograd.Function: forward and backward in Python over tensor_function_apply(). The data of a call is an object, the
  * ctx, which the node owns. It has what it needs to map arguments and results: which of them are tensors.
  */
-#include "internal.h"
-
-#include <tensor/function.h>
+#include "function.h"
 
 /* ---- the functions of a class ---- */
 
@@ -19,26 +17,6 @@ struct class_info {
 
 #define INFO "devtensor.function"
 
-typedef struct {
-	PyObject_HEAD
-	PyObject *cls;
-	PyObject *to_save; /* until forward has ended */
-	PyObject *needs; /* needs_input_grad of forward */
-	uint8_t *tensors; /* whether argument i, and after them output i, is a tensor */
-	Py_ssize_t nargs, nout;
-	bool materialize;
-} PyContext;
-
-/* A forward or backward that runs on this thread. */
-struct active {
-	PyContext *o;
-	tensor_function_ctx *c;
-	bool forward;
-	struct active *outer;
-};
-
-static __thread struct active *active;
-
 /* What a call of apply() has on its stack for forward. */
 struct application {
 	const struct class_info *info;
@@ -50,7 +28,6 @@ struct application {
 
 static __thread struct application *applied;
 
-static PyTypeObject *context_type;
 static PyObject *context_class, *base_setup, *name_forward, *name_backward, *name_setup, *name_info;
 
 static void info_free(PyObject *capsule)
@@ -104,8 +81,8 @@ static int fill_info(struct class_info *info, PyObject *cls)
 		info->cls = cls;
 		info->setup = setup != base_setup;
 		info->once = is_true(back, "_once_differentiable");
-		info->f = (struct tensor_function){ info->name[0] ? info->name : "Function", forward,
-						    backward, 0 };
+		info->f = (struct tensor_function){ info->name[0] ? info->name : "Function",
+						    forward, backward, 0 };
 	}
 	Py_XDECREF(back);
 	Py_XDECREF(setup);
@@ -139,211 +116,6 @@ static struct class_info *info_of(PyObject *cls)
 	Py_DECREF(capsule);
 	return info;
 }
-
-/* ---- the ctx ---- */
-
-static struct active *active_of(PyObject *self)
-{
-	struct active *a = active;
-
-	while (a && (PyObject *)a->o != self)
-		a = a->outer;
-	return a;
-}
-
-static struct active *in_forward(PyObject *self, const char *what)
-{
-	struct active *a = active_of(self);
-
-	if (a && a->forward)
-		return a;
-	PyErr_Format(PyExc_RuntimeError, "%s: only forward may call it", what);
-	return NULL;
-}
-
-static PyObject *c_save_for_backward(PyObject *self, PyObject *args)
-{
-	PyContext *o = (PyContext *)self;
-
-	if (!in_forward(self, "save_for_backward"))
-		return NULL;
-	for (Py_ssize_t i = 0; i < PyTuple_Size(args); i++) {
-		PyObject *t = PyTuple_GetItem(args, i);
-
-		if (t != Py_None && !is_tensor(t))
-			return PyErr_Format(PyExc_TypeError,
-					    "save_for_backward can only save tensors, but argument %zd is of type "
-					    "%R; keep other values as attributes of ctx",
-					    i, Py_TYPE(t));
-	}
-	set_ref(&o->to_save, Py_NewRef(args));
-	Py_RETURN_NONE;
-}
-
-static PyObject *mark(PyObject *self, PyObject *args, const char *what,
-		      int (*fn)(tensor_function_ctx *c, tensor *t))
-{
-	struct active *a = in_forward(self, what);
-
-	for (Py_ssize_t i = 0; a && i < PyTuple_Size(args); i++) {
-		PyObject *t = PyTuple_GetItem(args, i);
-
-		if (!is_tensor(t))
-			return PyErr_Format(PyExc_TypeError, "%s: argument %zd is no tensor but %R",
-					    what, i, Py_TYPE(t));
-		if (fn(a->c, tensor_of(t)) < 0)
-			return raise_graph_error();
-	}
-	return a ? Py_NewRef(Py_None) : NULL;
-}
-
-static PyObject *c_mark_dirty(PyObject *self, PyObject *args)
-{
-	return mark(self, args, "mark_dirty", tensor_function_mark_dirty);
-}
-
-static PyObject *c_mark_non_differentiable(PyObject *self, PyObject *args)
-{
-	return mark(self, args, "mark_non_differentiable",
-		    tensor_function_mark_non_differentiable);
-}
-
-static PyObject *c_set_materialize_grads(PyObject *self, PyObject *value)
-{
-	int on = PyObject_IsTrue(value);
-
-	if (on < 0 || !in_forward(self, "set_materialize_grads"))
-		return NULL;
-	((PyContext *)self)->materialize = on;
-	Py_RETURN_NONE;
-}
-
-/* A tensor of its own: the program may change flags of what it gets, but not those of the saved one. */
-static PyObject *saved_tensor(tensor_function_ctx *c, int i)
-{
-	/* Unpacking may wait for another thread that runs a function of the program. */
-	PyThreadState *state = PyEval_SaveThread();
-	tensor *t = tensor_function_saved(c, i);
-
-	PyEval_RestoreThread(state);
-	if (!t)
-		return raise_graph_error();
-	if (t == tensor_none)
-		Py_RETURN_NONE;
-	return tensor_requires_grad(t) ? wrap_borrowed(t) : wrap_result(tensor_detach(t));
-}
-
-static PyObject *c_saved_tensors(PyObject *self, void *unused)
-{
-	struct active *a = active_of(self);
-	PyObject *tuple;
-	int n;
-
-	if (a && a->forward && ((PyContext *)self)->to_save)
-		return Py_NewRef(((PyContext *)self)->to_save);
-	if (!a || a->forward)
-		return PyErr_Format(PyExc_RuntimeError,
-				    "saved_tensors: only backward may read them");
-	n = tensor_function_saved_count(a->c);
-	tuple = PyTuple_New(n);
-	for (int i = 0; tuple && i < n; i++) {
-		PyObject *t = saved_tensor(a->c, i);
-
-		if (t)
-			PyTuple_SetItem(tuple, i, t);
-		else
-			Py_CLEAR(tuple);
-	}
-	return tuple;
-}
-
-static PyObject *needs_of(const PyContext *o, const tensor_function_ctx *c)
-{
-	PyObject *tuple = PyTuple_New(o->nargs);
-	int input = 0;
-
-	for (Py_ssize_t i = 0; tuple && i < o->nargs; i++)
-		PyTuple_SetItem(tuple, i,
-				PyBool_FromLong(o->tensors[i] &&
-						tensor_function_needs_grad(c, input++)));
-	return tuple;
-}
-
-static PyObject *c_needs_input_grad(PyObject *self, void *unused)
-{
-	const struct active *a = active_of(self);
-	PyContext *o = (PyContext *)self;
-
-	if (a)
-		return needs_of(o, a->c);
-	return o->needs ? Py_NewRef(o->needs) : PyTuple_New(0);
-}
-
-static int context_traverse(PyObject *self, visitproc visit, void *arg)
-{
-	PyContext *o = (PyContext *)self;
-
-	Py_VISIT(Py_TYPE(self));
-	Py_VISIT(o->cls);
-	Py_VISIT(o->to_save);
-	Py_VISIT(o->needs);
-	return 0;
-}
-
-/* Without the class: a node that still refers to the ctx has its name. */
-static int context_clear(PyObject *self)
-{
-	Py_CLEAR(((PyContext *)self)->to_save);
-	Py_CLEAR(((PyContext *)self)->needs);
-	return 0;
-}
-
-static void context_dealloc(PyObject *self)
-{
-	PyTypeObject *type = Py_TYPE(self);
-
-	PyObject_GC_UnTrack(self);
-	context_clear(self);
-	Py_CLEAR(((PyContext *)self)->cls);
-	free(((PyContext *)self)->tensors);
-	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-	Py_DECREF(type);
-}
-
-static PyMethodDef context_methods[] = {
-	{ "save_for_backward", c_save_for_backward, METH_VARARGS,
-	  "save_for_backward(*tensors)\n--\n\nIn forward: save inputs, outputs and other tensors, or None." },
-	{ "mark_dirty", c_mark_dirty, METH_VARARGS,
-	  "mark_dirty(*tensors)\n--\n\nIn forward: inputs that it changes in place and returns." },
-	{ "mark_non_differentiable", c_mark_non_differentiable, METH_VARARGS,
-	  "mark_non_differentiable(*tensors)\n--\n\nIn forward: outputs that require no gradient." },
-	{ "set_materialize_grads", c_set_materialize_grads, METH_O,
-	  "set_materialize_grads($self, value, /)\n--\n\n"
-	  "In forward: if False, backward gets None for an output without a gradient, instead of zeros." },
-	{ NULL },
-};
-
-static PyGetSetDef context_getset[] = {
-	{ "saved_tensors", c_saved_tensors, NULL, "In backward: the tensors that forward saved." },
-	{ "needs_input_grad", c_needs_input_grad, NULL,
-	  "For each argument whether its gradient is needed: a tuple." },
-	{ NULL },
-};
-
-static PyType_Slot context_slots[] = {
-	{ Py_tp_doc, "The context of one call of a Function." },
-	{ Py_tp_dealloc, context_dealloc },
-	{ Py_tp_traverse, context_traverse },
-	{ Py_tp_clear, context_clear },
-	{ Py_tp_methods, context_methods },
-	{ Py_tp_getset, context_getset },
-	{ 0, NULL },
-};
-
-static PyType_Spec context_spec = { "devtensor.autograd._Context", sizeof(PyContext), 0,
-				    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
-					    Py_TPFLAGS_DISALLOW_INSTANTIATION,
-				    context_slots };
 
 /* ---- forward ---- */
 
@@ -402,8 +174,9 @@ static int set_outputs(struct application *p, tensor_function_ctx *c)
 		if (is_tensor(t))
 			p->outputs[p->noutputs++] = tensor_of(t);
 	}
-	return tensor_function_set_outputs(c, p->outputs, (int)p->noutputs) < 0 ? raise_error_int() :
-										   0;
+	return tensor_function_set_outputs(c, p->outputs, (int)p->noutputs) < 0 ?
+		       raise_error_int() :
+		       0;
 }
 
 static int save_tensors(PyContext *o, tensor_function_ctx *c)
@@ -425,7 +198,7 @@ static int run_forward(struct application *p, tensor_function_ctx *c)
 	PyContext *o = p->o;
 	unsigned flags;
 
-	o->needs = needs_of(o, c);
+	o->needs = context_needs(o, c);
 	if (!o->needs)
 		return -1;
 	p->result = call_forward(p);
@@ -445,12 +218,12 @@ static int forward(tensor_function_ctx *c, tensor *const *inputs, int ninputs, t
 		   int noutputs)
 {
 	struct application *p = applied;
-	struct active here = { p->o, c, true, active };
+	struct active here = { p->o, c, true, function_active };
 	int err;
 
-	active = &here;
+	function_active = &here;
 	err = run_forward(p, c);
-	active = here.outer;
+	function_active = here.outer;
 	return err < 0 ? error_from_python(p->info->name) : 0;
 }
 
@@ -467,7 +240,7 @@ static PyObject *backward_args(PyContext *o, tensor *const *grads)
 	PyTuple_SetItem(args, 0, Py_NewRef((PyObject *)o));
 	for (Py_ssize_t i = 0; i < o->nout; i++) {
 		PyObject *g = o->tensors[o->nargs + i] ? wrap_borrowed(grads[k++]) :
-							  Py_NewRef(Py_None);
+							 Py_NewRef(Py_None);
 
 		if (!g) {
 			Py_DECREF(args);
@@ -487,9 +260,10 @@ static int check_count(const struct class_info *info, const PyContext *o, PyObje
 		n--;
 	if (n == o->nargs)
 		return 0;
-	PyErr_Format(PyExc_RuntimeError,
-		     "function %sBackward returned an incorrect number of gradients (expected %zd, got %zd)",
-		     info->name, o->nargs, all);
+	PyErr_Format(
+		PyExc_RuntimeError,
+		"function %sBackward returned an incorrect number of gradients (expected %zd, got %zd)",
+		info->name, o->nargs, all);
 	return -1;
 }
 
@@ -504,18 +278,20 @@ static int take_gradients(const struct class_info *info, PyContext *o, PyObject 
 		PyObject *g = result_item(res, i);
 
 		if (g != Py_None && !is_tensor(g)) {
-			PyErr_Format(PyExc_TypeError,
-				     "function %sBackward: expected a tensor or None as gradient %zd, got %R",
-				     info->name, i, Py_TYPE(g));
+			PyErr_Format(
+				PyExc_TypeError,
+				"function %sBackward: expected a tensor or None as gradient %zd, got %R",
+				info->name, i, Py_TYPE(g));
 			return -1;
 		}
 		if (o->tensors[i])
 			grads[k++] = g == Py_None ? NULL : give_to_scope(g);
 		else if (g != Py_None) {
-			PyErr_Format(PyExc_RuntimeError,
-				     "function %sBackward returned a gradient different from None at position "
-				     "%zd, but the corresponding forward input was not a tensor",
-				     info->name, i + 1);
+			PyErr_Format(
+				PyExc_RuntimeError,
+				"function %sBackward returned a gradient different from None at position "
+				"%zd, but the corresponding forward input was not a tensor",
+				info->name, i + 1);
 			return -1;
 		}
 	}
@@ -525,7 +301,7 @@ static int take_gradients(const struct class_info *info, PyContext *o, PyObject 
 static int run_backward(tensor_function_ctx *c, PyContext *o, tensor *const *output_grads,
 			tensor **grads)
 {
-	struct active here = { o, c, false, active };
+	struct active here = { o, c, false, function_active };
 	const struct class_info *info = info_of(o->cls);
 	PyObject *fn = info ? PyObject_GetAttr(o->cls, name_backward) : NULL, *args = NULL,
 		 *res = NULL;
@@ -533,10 +309,10 @@ static int run_backward(tensor_function_ctx *c, PyContext *o, tensor *const *out
 
 	if (fn)
 		args = backward_args(o, output_grads);
-	active = &here;
+	function_active = &here;
 	if (args)
 		res = PyObject_Call(fn, args, NULL);
-	active = here.outer;
+	function_active = here.outer;
 	if (res)
 		err = take_gradients(info, o, res, grads);
 	Py_XDECREF(res);
@@ -692,16 +468,13 @@ int add_function(PyObject *module)
 {
 	PyObject *function = PyType_FromSpec(&function_spec);
 
-	context_type = (PyTypeObject *)PyType_FromSpec(&context_spec);
 	name_forward = PyUnicode_InternFromString("forward");
 	name_backward = PyUnicode_InternFromString("backward");
 	name_setup = PyUnicode_InternFromString("setup_context");
 	name_info = PyUnicode_InternFromString("_devtensor_function");
-	if (!function || !context_type || !name_forward || !name_backward || !name_setup ||
-	    !name_info)
+	if (!function || !name_forward || !name_backward || !name_setup || !name_info)
 		return -1;
-	if (PyModule_AddObjectRef(module, "_Function", function) < 0 ||
-	    PyModule_AddObjectRef(module, "_Context", (PyObject *)context_type) < 0)
+	if (PyModule_AddObjectRef(module, "_Function", function) < 0 || add_context(module) < 0)
 		return -1;
 	Py_DECREF(function);
 	return PyModule_AddFunctions(module, functions);

@@ -8,8 +8,7 @@
 /* ---- handles ---- */
 
 typedef struct {
-	PyObject_HEAD
-	tensor_hook *hook; /* NULL after remove() */
+	PyObject_HEAD tensor_hook *hook; /* NULL after remove() */
 } PyHandle;
 
 static PyTypeObject *handle_type;
@@ -157,9 +156,8 @@ static PyObject *t_register_post_accumulate(PyObject *self, PyObject *fn)
 		return NULL;
 	track(self);
 	return registered(h, fn,
-			  tensor_register_post_accumulate_grad_hook(tensor_of(self),
-								    accumulated_hook, fn,
-								    release_object, &h->hook));
+			  tensor_register_post_accumulate_grad_hook(
+				  tensor_of(self), accumulated_hook, fn, release_object, &h->hook));
 }
 
 /* ---- hooks of nodes ---- */
@@ -170,12 +168,13 @@ static int take_grads(PyObject *res, tensor **grads, Py_ssize_t n)
 	if (res == Py_None)
 		return 0;
 	if (!PyTuple_Check(res)) {
-		PyErr_Format(PyExc_TypeError, "a hook of a node must return None or a tuple, got %R",
-			     Py_TYPE(res));
+		PyErr_Format(PyExc_TypeError,
+			     "a hook of a node must return None or a tuple, got %R", Py_TYPE(res));
 		return -1;
 	}
 	if (PyTuple_Size(res) != n) {
-		PyErr_Format(PyExc_TypeError, "a hook of a node returned %zd gradients, expected %zd",
+		PyErr_Format(PyExc_TypeError,
+			     "a hook of a node returned %zd gradients, expected %zd",
 			     PyTuple_Size(res), n);
 		return -1;
 	}
@@ -183,9 +182,10 @@ static int take_grads(PyObject *res, tensor **grads, Py_ssize_t n)
 		PyObject *o = PyTuple_GetItem(res, i);
 
 		if (o != Py_None && !is_tensor(o)) {
-			PyErr_Format(PyExc_TypeError,
-				     "a hook of a node returned %R where a tensor or None is expected",
-				     Py_TYPE(o));
+			PyErr_Format(
+				PyExc_TypeError,
+				"a hook of a node returned %R where a tensor or None is expected",
+				Py_TYPE(o));
 			return -1;
 		}
 		grads[i] = o == Py_None ? NULL : give_to_scope(o);

@@ -3,9 +3,8 @@
 #include "internal.h"
 
 typedef struct {
-	PyObject_HEAD
-	tensor_node *n; /* one reference */
-	PyObject **owned; /* see gc.c */
+	PyObject_HEAD tensor_node *n; /* one reference */
+	PyObject **owned;	      /* see gc.c */
 } PyNode;
 
 static PyTypeObject *node_type;
@@ -199,8 +198,9 @@ static PyObject *node_getattr(PyObject *self, PyObject *name)
 		if (at && !strcmp(at, text + 7))
 			return is_list(n, at) ? saved_list(n, at) : saved(n, i);
 	}
-	return PyErr_Format(PyExc_AttributeError, "the node %s has no attribute %U, or has freed it",
-			    tensor_node_name(n), name);
+	return PyErr_Format(PyExc_AttributeError,
+			    "the node %s has no attribute %U, or has freed it", tensor_node_name(n),
+			    name);
 }
 
 static PyGetSetDef getset[] = {
@@ -226,7 +226,8 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-	{ Py_tp_doc, "A node of the graph: a recorded operator, or the place where the gradient of a leaf is added." },
+	{ Py_tp_doc,
+	  "A node of the graph: a recorded operator, or the place where the gradient of a leaf is added." },
 	{ Py_tp_dealloc, node_dealloc },
 	{ Py_tp_traverse, node_traverse },
 	{ Py_tp_clear, node_clear },

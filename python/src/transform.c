@@ -13,8 +13,8 @@ static int not_a_tensor(PyObject *o)
 
 /* ---- vmap ---- */
 
-#define LEVEL	"devtensor.vmap_level"
-#define LEFT	"devtensor.vmap_level, left"
+#define LEVEL "devtensor.vmap_level"
+#define LEFT  "devtensor.vmap_level, left"
 
 static PyObject *m_vmap_enter(PyObject *module, PyObject *args)
 {
@@ -44,8 +44,8 @@ static PyObject *m_vmap_leave(PyObject *module, PyObject *capsule)
 	Py_RETURN_NONE;
 }
 
-static PyObject *vmap_part(PyObject *args, tensor *(*fn)(struct tensor_vmap_level *level, tensor *t,
-							 int64_t dim))
+static PyObject *vmap_part(PyObject *args,
+			   tensor *(*fn)(struct tensor_vmap_level *level, tensor *t, int64_t dim))
 {
 	struct tensor_vmap_level *level;
 	PyObject *capsule, *t;
@@ -254,7 +254,8 @@ static PyObject *m_gradcheck(PyObject *module, PyObject *args)
 	tensor **inputs;
 	int err;
 
-	if (!PyArg_ParseTuple(args, "sOO!ddd", &kind, &fn, &PyTuple_Type, &tuple, &eps, &atol, &rtol))
+	if (!PyArg_ParseTuple(args, "sOO!ddd", &kind, &fn, &PyTuple_Type, &tuple, &eps, &atol,
+			      &rtol))
 		return NULL;
 	c = (struct checked){ fn, (int)PyTuple_Size(tuple) };
 	inputs = PyMem_Calloc(c.ninputs + 1, sizeof(*inputs));
@@ -325,8 +326,8 @@ static PyObject *m_checkpoint(PyObject *module, PyObject *args)
 		}
 		inputs[i] = tensor_of(t);
 	}
-	err = tensor_checkpoint(checkpointed, Py_NewRef(fn), release_object, (tensor_list){ inputs, n },
-				&output, 1);
+	err = tensor_checkpoint(checkpointed, Py_NewRef(fn), release_object,
+				(tensor_list){ inputs, n }, &output, 1);
 	PyMem_Free(inputs);
 	if (err < 0)
 		return raise_graph_error();

@@ -278,9 +278,7 @@ static int check_samples(const struct tensor_function *f, tensor_list inputs)
 static int function_call(struct tensor_function_ctx *ctx, tensor_list inputs, tensor **outputs,
 			 int noutputs)
 {
-	struct building building = { .inputs = inputs,
-				     .outputs = outputs,
-				     .noutputs = noutputs };
+	struct building building = { .inputs = inputs, .outputs = outputs, .noutputs = noutputs };
 	int err = check_call(ctx->f, inputs, outputs, noutputs) ?: check_samples(ctx->f, inputs),
 	    stale = 0;
 

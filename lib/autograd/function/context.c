@@ -144,7 +144,8 @@ int function_check_flags(const struct tensor_function *f, unsigned flags)
 
 TENSOR_EXPORT int tensor_function_set_flags(tensor_function_ctx *ctx, unsigned flags)
 {
-	int err = in_forward(ctx, "function_set_flags") ? function_check_flags(ctx->f, flags) : -EINVAL;
+	int err = in_forward(ctx, "function_set_flags") ? function_check_flags(ctx->f, flags) :
+							  -EINVAL;
 
 	if (!err)
 		ctx->flags = flags;

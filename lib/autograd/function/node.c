@@ -94,8 +94,7 @@ static int call_backward(struct function_node *n, tensor *const *grads, tensor *
 					   .node = &n->node,
 					   .need = need };
 	struct tensor_thread *th = thread();
-	bool once = n->flags & TENSOR_FUNCTION_ONCE_DIFFERENTIABLE,
-	     record = th->modes.grad_enabled;
+	bool once = n->flags & TENSOR_FUNCTION_ONCE_DIFFERENTIABLE, record = th->modes.grad_enabled;
 	struct callback before;
 	int err;
 
