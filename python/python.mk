@@ -6,7 +6,7 @@
 PY_OUT   := $(B)/python/devtensor
 PY_SRC   := $(wildcard python/src/*.c)
 PY_OBJ   := $(PY_SRC:python/src/%.c=$(B)/obj/python/%.o) $(B)/obj/python/operators.o
-PY_FILES := $(wildcard python/devtensor/*.py python/devtensor/*/*.py)
+PY_FILES := $(wildcard python/devtensor/*.py python/devtensor/*/*.py) python/devtensor/py.typed
 PY_EXT   := $(PY_OUT)/_C.abi3.so
 PY_INCLUDE = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
 PY_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -Wno-missing-field-initializers -fPIC -fvisibility=hidden $(SANITIZE) -MMD -MP
@@ -15,7 +15,7 @@ PY_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -Wno-missing-field-initializers -fPIC 
 python-deps:
 	@packaging/install-deps build python
 
-python: $(PY_EXT) $(PY_FILES:python/devtensor/%=$(PY_OUT)/%) $(PY_OUT)/libtensor.so.$(SOVERSION)
+python: $(PY_EXT) $(PY_FILES:python/devtensor/%=$(PY_OUT)/%) $(PY_OUT)/_C.pyi $(PY_OUT)/libtensor.so.$(SOVERSION)
 
 $(B)/obj/python/%.o: python/src/%.c | $(GEN)/stamp
 	@mkdir -p $(@D)
@@ -37,8 +37,33 @@ $(PY_OUT)/libtensor.so.$(SOVERSION): $(LIB_SO)
 	@mkdir -p $(@D)
 	$(Q)ln -sf $(abspath $(LIB_SO)) $@
 
-$(PY_OUT)/%.py: python/devtensor/%.py
+$(PY_OUT)/%: python/devtensor/%
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
+
+$(PY_OUT)/_C.pyi: $(GEN)/stamp
+	@mkdir -p $(@D)
+	$(Q)cp $(GEN)/python/_C.pyi $@
+
+# ---- wheels ----
+
+# The libraries in a wheel: without debug information, and libsleef is found beside libtensor. python/CMakeLists.txt
+# calls this target.
+PY_BUNDLE := $(B)/python/bundle
+
+.PHONY: python-bundle
+python-bundle: $(PY_BUNDLE)/libtensor.so.$(SOVERSION)
+
+$(PY_BUNDLE)/libtensor.so.$(SOVERSION): $(LIB_SO)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -s -Wl,-soname,libtensor.so.$(SOVERSION) -Wl,--version-script=lib/libtensor.map \
+		-Wl,-z,defs -Wl,-z,nodelete -Wl,-rpath,'$$ORIGIN' $(LDFLAGS) -o $@ $(LIB_OBJ) $(LIB_LIBS)
+	$(Q)cp -L "$$($(CC) -print-file-name=libsleef.so.3)" $(@D)/libsleef.so.3
+
+# The platform tag has the version of glibc that the library was linked with.
+.PHONY: wheel
+wheel:
+	$(Q)python/wheel $(B)/python/wheel
 
 -include $(PY_OBJ:.o=.d)
