@@ -3,9 +3,11 @@
 # The Python package: an extension module on the stable ABI, in build/python/devtensor with the modules in
 # Python and the library, so that PYTHONPATH=build/python is enough to use it.
 
-PY_OUT   := $(B)/python/devtensor
+# With another name, for another interpreter: make PY_NAME=python-debug PY_DEFINES=-DPy_DEBUG python.
+PY_NAME  := python
+PY_OUT   := $(B)/$(PY_NAME)/devtensor
 PY_SRC   := $(wildcard python/src/*.c)
-PY_OBJ   := $(PY_SRC:python/src/%.c=$(B)/obj/python/%.o) $(B)/obj/python/operators.o
+PY_OBJ   := $(PY_SRC:python/src/%.c=$(B)/obj/$(PY_NAME)/%.o) $(B)/obj/$(PY_NAME)/operators.o
 PY_FILES := $(wildcard python/devtensor/*.py python/devtensor/*/*.py) python/devtensor/py.typed
 PY_EXT   := $(PY_OUT)/_C.abi3.so
 PY_INCLUDE = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
@@ -13,19 +15,19 @@ PY_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -Wno-missing-field-initializers -fPIC 
 
 .PHONY: python python-deps
 python-deps:
-	@packaging/install-deps build python
+	@packaging/install-deps build python python-test
 
 python: $(PY_EXT) $(PY_FILES:python/devtensor/%=$(PY_OUT)/%) $(PY_OUT)/_C.pyi $(PY_OUT)/libtensor.so.$(SOVERSION)
 
-$(B)/obj/python/%.o: python/src/%.c | $(GEN)/stamp
+$(B)/obj/$(PY_NAME)/%.o: python/src/%.c | $(GEN)/stamp
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -DPy_LIMITED_API=0x030B0000 -isystem $(PY_INCLUDE) $(PY_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS_ALL) -DPy_LIMITED_API=0x030B0000 $(PY_DEFINES) -isystem $(PY_INCLUDE) $(PY_CFLAGS) -c -o $@ $<
 
-$(B)/obj/python/operators.o: $(GEN)/stamp
+$(B)/obj/$(PY_NAME)/operators.o: $(GEN)/stamp
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS_ALL) -Ipython/src -DPy_LIMITED_API=0x030B0000 -isystem $(PY_INCLUDE) $(PY_CFLAGS) -c -o $@ \
+	$(Q)$(CC) $(CPPFLAGS_ALL) -Ipython/src -DPy_LIMITED_API=0x030B0000 $(PY_DEFINES) -isystem $(PY_INCLUDE) $(PY_CFLAGS) -c -o $@ \
 		$(GEN)/python/operators.c
 
 $(PY_EXT): $(PY_OBJ) $(B)/libtensor.so

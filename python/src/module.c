@@ -7,6 +7,15 @@ static PyObject *module_from_buffer(PyObject *module, PyObject *arg)
 	return tensor_from_buffer(arg);
 }
 
+/* The object for a tensor of the C library, for programs that call both. The caller keeps its
+ * reference, and vouches for the address. */
+static PyObject *module_from_cdata(PyObject *module, PyObject *arg)
+{
+	tensor *t = PyLong_AsVoidPtr(arg);
+
+	return !t && PyErr_Occurred() ? NULL : wrap_borrowed(t);
+}
+
 static PyMethodDef own_functions[] = {
 	{ "tensor", (PyCFunction)(void (*)(void))module_tensor, METH_VARARGS | METH_KEYWORDS,
 	  "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
@@ -14,6 +23,8 @@ static PyMethodDef own_functions[] = {
 	  "the buffer protocol, or a tensor." },
 	{ "_from_buffer", module_from_buffer, METH_O,
 	  "_from_buffer(data, /)\n--\n\nA tensor on the memory of an object with the buffer protocol." },
+	{ "_from_cdata", module_from_cdata, METH_O,
+	  "_from_cdata(address, /)\n--\n\nThe object for a tensor of the C library at this address." },
 	{ NULL },
 };
 
