@@ -8,7 +8,7 @@ PY_NAME  := python
 PY_OUT   := $(B)/$(PY_NAME)/devtensor
 PY_SRC   := $(wildcard python/src/*.c)
 PY_OBJ   := $(PY_SRC:python/src/%.c=$(B)/obj/$(PY_NAME)/%.o) $(B)/obj/$(PY_NAME)/operators.o
-PY_FILES := $(wildcard python/devtensor/*.py python/devtensor/*/*.py) python/devtensor/py.typed
+PY_FILES := $(wildcard python/devtensor/*.py python/devtensor/*/*.py python/devtensor/*/*/*.py) python/devtensor/py.typed
 PY_EXT   := $(PY_OUT)/_C.abi3.so
 PY_INCLUDE = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
 PY_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -Wno-missing-field-initializers -fPIC -fvisibility=hidden $(SANITIZE) -MMD -MP

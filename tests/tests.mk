@@ -17,7 +17,7 @@ $(foreach s,$(UNIT_SRC),$(eval $(call unit_rule,$(s))))
 
 $(B)/tests/test_without_memory $(B)/tests/test_train_without_memory $(B)/tests/test_module_memory \
 	$(B)/tests/test_step_without_memory $(B)/tests/test_loader_without_memory \
-	$(B)/tests/test_autograd_devices_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
+	$(B)/tests/test_autograd_devices_memory $(B)/tests/test_interchange_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
 
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'
@@ -83,11 +83,11 @@ test-sanitize:
 
 # Threads: what several of them share, under ThreadSanitizer. Its memory map wants addresses that are not chosen at random.
 TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
-TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd_devices test_autograd_reentrant \
-	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_saved \
+TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd_devices test_autograd_devices_order test_autograd_reentrant \
+	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_retained test_autograd_saved test_autograd_checkpoint \
 	test_autograd_function test_autograd_hazards test_autograd_hazards_order test_autograd_hazards_threads \
 	test_autograd_eight_threads test_autograd_depth test_autograd_depth_modes test_autograd_forward test_channel test_buffer \
-	test_buffer_errors test_tensor test_scope test_dispatch test_random test_optim test_clip test_autocast \
+	test_buffer_errors test_tensor test_scope test_blob test_dlpack test_dispatch test_random test_optim test_clip test_autocast \
 	test_module_threads test_profiler test_loader test_loader_errors test_loader_workers
 
 include tests/python/python.mk

@@ -232,8 +232,8 @@ int tensor_checkpoint(tensor_graph_fn fn, void *ctx, void (*destroy)(void *ctx),
 /*
  * A dual tensor has a tangent: its derivative in a direction that the tangents of the inputs give.
  * Operators on dual tensors return dual tensors. tensor_make_dual() returns a new tensor on primal's
- * memory whose tangent has its shape, dtype and device; tensor_primal() one without a tangent. They
- * are recorded like views. tensor_tangent() is borrowed, NULL for a tensor without one. NULL with
+ * memory, or on a copy if elements of primal share memory and may have different tangents. The tangent has its shape, dtype
+ * and device; tensor_primal() returns one without a tangent. They are recorded like views. tensor_tangent() is borrowed, NULL for a tensor without one. NULL with
  * the error set: EINVAL for a tangent that does not fit or a tensor that has one. The gradients of a
  * dual tensor are dual: their tangents are products of the Hessian with the direction.
  */

@@ -22,14 +22,14 @@ namespace libtensor
 
 /* ---- results ---- */
 
-/* The results of an operator that returns Tensor[]: call(results, room) gives their number, or ERANGE. */
+/* The results of an operator that returns Tensor[]: call(results, room) gives their number, or ENOSPC. */
 template <class T, class Call> std::vector<T> results_of(Call call)
 {
 	std::vector<T> list;
 	std::vector<::tensor *> found(16);
 	int n;
 
-	while ((n = call(found.data(), static_cast<int64_t>(found.size()))) == -ERANGE &&
+	while ((n = call(found.data(), static_cast<int64_t>(found.size()))) == -ENOSPC &&
 	       found.size() < 1u << 24) {
 		tensor_clear_error();
 		found.assign(found.size() * 8, nullptr);

@@ -147,7 +147,7 @@ typedef struct tensor_value {
  * Call an operator by its schema name with arguments in schema order; trailing ones with defaults
  * may be omitted. Numbers convert as in C (an int where a float or a Scalar is declared). Results
  * are new tensors, owned like those of a C call; a result excluded by a mask has kind
- * TENSOR_VALUE_NONE. For an operator that returns Tensor[], nrets is the capacity: ERANGE if there
+ * TENSOR_VALUE_NONE. For an operator that returns Tensor[], nrets is the capacity: ENOSPC if there
  * are more results; unused entries have kind TENSOR_VALUE_NONE. 0 or -errno: ENOENT unknown
  * operator, EINVAL wrong number or kind of arguments.
  */

@@ -10,6 +10,9 @@
  * set the thread's error record, see tensor_last_error(). An operator with a NULL argument returns
  * NULL and keeps the record, so a chain of calls is checked once at its end.
  *
+ * Results. An operator with several results stores them through pointers. NULL in place of such a pointer drops the result:
+ * tensor_max_dim(x, 0, false, &values, NULL).
+ *
  * Threads. Any thread may read any tensor. The error record, the scope, grad mode and the dispatch
  * key sets belong to the thread.
  */
@@ -128,6 +131,36 @@ void *tensor_mutable_data(tensor *t);
 /* New contiguous tensor of this shape with a copy of data (numel elements of the dtype). NULL with
  * the error set. */
 tensor *tensor_from_data(const void *data, tensor_ints_arg size, tensor_options options);
+
+/**
+ * tensor_from_blob() - make a tensor on the caller's memory
+ * @data: address of the first element, in host memory; may be NULL without elements
+ * @size: the shape
+ * @strides: one for each dimension, in elements; negative ones lead to addresses below @data. TENSOR_NO_INTS:
+ *   row-major
+ * @options: the dtype; layout and device are the defaults
+ * @deleter: called once with @data and @ctx when nothing uses the memory any more; NULL: not called
+ * @ctx: for @deleter
+ *
+ * Nothing is copied: the tensor, its views and operators in place use the memory itself, which must stay
+ * valid until @deleter is called. That is done by the thread that releases the last reference to the memory,
+ * including views and tensors saved by autograd. It runs inside that function of the library and must not wait for another
+ * thread that is in one. The program must synchronize its own writes, which are not counted by tensor_version().
+ * Strides of dimensions of size 0 or 1 are ignored.
+ *
+ * Return: a tensor, owned like an operator's result, or NULL; then @deleter is not called. EINVAL: data
+ *   that is not aligned to the dtype or NULL, a bool that is neither 0 nor 1 (where elements overlap,
+ *   also a byte between them), lists of different lengths, a memory format. EOPNOTSUPP: another layout or device,
+ *   a shareable tensor. EOVERFLOW: sizes or strides beyond 64 bits or the address space.
+ */
+tensor *tensor_from_blob(void *data, tensor_ints_arg size, tensor_ints_arg strides,
+			 tensor_options options, void (*deleter)(void *data, void *ctx), void *ctx);
+/* The same on memory that the library never writes: tensor_is_writable() is false, and in-place operators fail
+ * with EACCES. */
+tensor *tensor_from_blob_readonly(const void *data, tensor_ints_arg size, tensor_ints_arg strides,
+				  tensor_options options, void (*deleter)(void *data, void *ctx),
+				  void *ctx);
+
 /* Copy numel elements in row-major order to or from the caller's memory. nbytes is the size of that
  * memory: EINVAL unless it is numel * itemsize. 0 or -errno. */
 int tensor_copy_to(const tensor *t, void *data, size_t nbytes);

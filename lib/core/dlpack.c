@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * DLPack. An exported struct owns a tensor on the same storage. An imported struct becomes the
- * owner of a new storage; its fields are read once, because they may be wrong.
+ * owner of a new storage.
  */
-#include "core/tensor_impl.h"
+#include "core/external.h"
 
 #include <stdlib.h>
 #include <tensor/dlpack.h>
@@ -31,7 +31,7 @@ static const struct {
 };
 _Static_assert(ARRAY_SIZE(dl_types) == TENSOR_DTYPE_COUNT, "a dtype without a type of DLPack");
 
-/* ---- away ---- */
+/* ---- export ---- */
 
 struct exported {
 	union {
@@ -60,30 +60,15 @@ static void plain_deleter(struct DLManagedTensor *m)
 		exported_free(m->manager_ctx);
 }
 
-static int check_export(const tensor *t, unsigned flags)
-{
-	if (tensor_absent("to_dlpack", t))
-		return -thread()->error.code;
-	if (flags & ~TENSOR_DLPACK_COPIED)
-		return tensor_fail(EINVAL, "to_dlpack: flags 0x%x are unknown", flags);
-	if (t->ext || t->layout != TENSOR_STRIDED || t->device.type != TENSOR_CPU)
-		return tensor_fail(
-			EOPNOTSUPP,
-			"to_dlpack: only strided tensors of plain numbers in host memory can be "
-			"given away");
-	if (tensor_autograd_hooks.requires_grad && tensor_autograd_hooks.requires_grad(t))
-		return tensor_fail(
-			EINVAL,
-			"to_dlpack: the tensor requires a gradient, which would be lost: detach it "
-			"first");
-	return 0;
-}
-
 static struct exported *export_new(tensor *t, unsigned flags)
 {
 	struct exported *e;
 
-	if (check_export(t, flags) < 0)
+	if (flags & ~TENSOR_DLPACK_COPIED) {
+		tensor_fail(EINVAL, "to_dlpack: flags 0x%x are unknown", flags);
+		return NULL;
+	}
+	if (external_check_export("to_dlpack", t) < 0)
 		return NULL;
 	e = calloc(1, sizeof(*e));
 	if (e)
@@ -98,14 +83,38 @@ static struct exported *export_new(tensor *t, unsigned flags)
 	return NULL;
 }
 
-static void describe(struct exported *e, struct DLTensor *d)
+static DLTensor describe(const tensor *t, int64_t *sizes, int64_t *strides)
 {
-	d->data = e->t->numel ? e->t->data : NULL;
-	d->device.device_type = kDLCPU;
-	d->ndim = e->t->ndim;
-	d->dtype = (struct DLDataType){ dl_types[e->t->dtype].code, dl_types[e->t->dtype].bits, 1 };
-	d->shape = e->sizes;
-	d->strides = e->strides;
+	return (DLTensor){
+		.data = t->numel ? t->data : NULL,
+		.device = { kDLCPU, 0 },
+		.ndim = t->ndim,
+		.dtype = { dl_types[t->dtype].code, dl_types[t->dtype].bits, 1 },
+		.shape = sizes,
+		.strides = strides,
+	};
+}
+
+/* For the forms that have no flags. */
+static int check_writable(const char *op, const tensor *t)
+{
+	if (!t->storage->readonly)
+		return 0;
+	return tensor_fail(EACCES, "%s: this form of DLPack cannot mark read-only memory", op);
+}
+
+TENSOR_EXPORT int tensor_to_dltensor(tensor *t, DLTensor *description)
+{
+	int err = external_check_export("to_dltensor", t);
+
+	if (err >= 0)
+		err = check_writable("to_dltensor", t);
+	if (err < 0)
+		return err;
+	if (!description)
+		return tensor_fail(EINVAL, "to_dltensor: the structure is NULL");
+	*description = describe(t, t->sizes, t->strides);
+	return 0;
 }
 
 TENSOR_EXPORT struct DLManagedTensorVersioned *tensor_to_dlpack(tensor *t, unsigned flags)
@@ -114,8 +123,9 @@ TENSOR_EXPORT struct DLManagedTensorVersioned *tensor_to_dlpack(tensor *t, unsig
 
 	if (!e)
 		return NULL;
-	describe(e, &e->versioned.dl_tensor);
-	e->versioned.version.major = 1;
+	e->versioned.dl_tensor = describe(e->t, e->sizes, e->strides);
+	e->versioned.version.major = DLPACK_MAJOR_VERSION;
+	e->versioned.version.minor = DLPACK_MINOR_VERSION;
 	e->versioned.manager_ctx = e;
 	e->versioned.deleter = versioned_deleter;
 	e->versioned.flags = (e->t->storage->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0) |
@@ -129,19 +139,17 @@ TENSOR_EXPORT struct DLManagedTensor *tensor_to_dlpack_unversioned(tensor *t, un
 
 	if (!e)
 		return NULL;
-	if (e->t->storage->readonly) {
+	if (check_writable("to_dlpack", e->t) < 0) {
 		exported_free(e);
-		tensor_fail(EACCES, "to_dlpack: the form without a version cannot say that memory "
-				    "is read-only");
 		return NULL;
 	}
-	describe(e, &e->plain.dl_tensor);
+	e->plain.dl_tensor = describe(e->t, e->sizes, e->strides);
 	e->plain.manager_ctx = e;
 	e->plain.deleter = plain_deleter;
 	return &e->plain;
 }
 
-/* ---- here ---- */
+/* ---- import ---- */
 
 static void versioned_free(struct tensor_storage *s)
 {
@@ -163,14 +171,46 @@ static void plain_free(struct tensor_storage *s)
 static const struct storage_ops versioned_ops = { .free = versioned_free, .shared = true };
 static const struct storage_ops plain_ops = { .free = plain_free, .shared = true };
 
-struct geometry {
-	enum tensor_dtype dtype;
-	int ndim;
-	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
-	int64_t numel, low, high; /* range of its elements in bytes, relative to the first one */
+static const char *const code_names[] = {
+	[kDLInt] = "int",
+	[kDLUInt] = "uint",
+	[kDLFloat] = "float",
+	[kDLOpaqueHandle] = "opaque handle",
+	[kDLBfloat] = "bfloat",
+	[kDLComplex] = "complex",
+	[kDLBool] = "bool",
+	[kDLFloat8_e3m4] = "float8_e3m4",
+	[kDLFloat8_e4m3] = "float8_e4m3",
+	[kDLFloat8_e4m3b11fnuz] = "float8_e4m3b11fnuz",
+	[kDLFloat8_e4m3fn] = "float8_e4m3fn",
+	[kDLFloat8_e4m3fnuz] = "float8_e4m3fnuz",
+	[kDLFloat8_e5m2] = "float8_e5m2",
+	[kDLFloat8_e5m2fnuz] = "float8_e5m2fnuz",
+	[kDLFloat8_e8m0fnu] = "float8_e8m0fnu",
+	[kDLFloat6_e2m3fn] = "float6_e2m3fn",
+	[kDLFloat6_e3m2fn] = "float6_e3m2fn",
+	[kDLFloat4_e2m1fn] = "float4_e2m1fn",
 };
 
-static int find_dtype(struct DLDataType type, enum tensor_dtype *dtype)
+static int no_dtype(const char *op, DLDataType type)
+{
+	const char *name = type.code < ARRAY_SIZE(code_names) ? code_names[type.code] : "unknown";
+
+	if (type.lanes != 1)
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: data type %s with %u lanes, vectors are not "
+				   "supported",
+				   op, name, type.lanes);
+	if (type.bits < 8)
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: data type %s of %u bits, elements smaller than a "
+				   "byte are not supported",
+				   op, name, type.bits);
+	return tensor_fail(EOPNOTSUPP, "%s: data type %s (code %u) of %u bits", op, name, type.code,
+			   type.bits);
+}
+
+static int find_dtype(const char *op, DLDataType type, enum tensor_dtype *dtype)
 {
 	for (unsigned d = TENSOR_BOOL; d < TENSOR_DTYPE_COUNT; d++)
 		if (type.lanes == 1 && type.code == dl_types[d].code &&
@@ -178,63 +218,10 @@ static int find_dtype(struct DLDataType type, enum tensor_dtype *dtype)
 			*dtype = d;
 			return 0;
 		}
-	return tensor_fail(EOPNOTSUPP,
-			   "from_dlpack: a data type of code %u with %u bits and %u lanes",
-			   type.code, type.bits, type.lanes);
+	return no_dtype(op, type);
 }
 
-static int overflows(void)
-{
-	return tensor_fail(EOVERFLOW, "from_dlpack: sizes and strides are beyond 64 bits");
-}
-
-/* The lowest and the highest offset of an element from the first one. */
-static int find_extent(struct geometry *g)
-{
-	int64_t reach, bytes;
-
-	for (int i = 0; g->numel && i < g->ndim; i++) {
-		int64_t *end = g->strides[i] < 0 ? &g->low : &g->high;
-
-		if (__builtin_mul_overflow(g->sizes[i] - 1, g->strides[i], &reach) ||
-		    __builtin_add_overflow(*end, reach, end))
-			return overflows();
-	}
-	if (__builtin_sub_overflow(g->high, g->low, &reach) ||
-	    __builtin_add_overflow(reach, 1, &reach) ||
-	    __builtin_mul_overflow(reach, (int64_t)dtype_sizes[g->dtype], &bytes))
-		return overflows();
-	return 0;
-}
-
-static int read_geometry(const struct DLTensor *d, struct geometry *g)
-{
-	int64_t dense[TENSOR_MAX_DIMS];
-	int n = d->ndim;
-
-	if (n < 0 || (n && !d->shape))
-		return tensor_fail(EINVAL, "from_dlpack: %d dimensions%s", n,
-				   n < 0 ? "" : " without a shape");
-	if (n > TENSOR_MAX_DIMS)
-		return tensor_fail(EOPNOTSUPP, "from_dlpack: %d dimensions, at most %d", n,
-				   TENSOR_MAX_DIMS);
-	*g = (struct geometry){ .ndim = n };
-	if (find_dtype(d->dtype, &g->dtype) < 0)
-		return -EOPNOTSUPP;
-	if (n)
-		memcpy(g->sizes, d->shape, n * sizeof(*g->sizes));
-	g->numel = sizes_numel("from_dlpack", g->sizes, n);
-	if (g->numel < 0)
-		return -thread()->error.code;
-	contiguous_strides(g->sizes, n, dense);
-	/* The stride of a dimension of size 0 or 1 has no meaning. */
-	for (int i = 0; i < n; i++)
-		g->strides[i] = d->strides && g->numel && g->sizes[i] > 1 ? d->strides[i] :
-									    dense[i];
-	return find_extent(g);
-}
-
-static int check_device(struct DLDevice device)
+static int check_device(const char *op, DLDevice device)
 {
 	switch ((int)device.device_type) {
 	case kDLCPU:
@@ -242,89 +229,48 @@ static int check_device(struct DLDevice device)
 	case kDLROCMHost:
 		return 0;
 	default:
-		return tensor_fail(
-			EOPNOTSUPP,
-			"from_dlpack: memory of device type %d, only host memory is taken",
-			(int)device.device_type);
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: memory of device type %d, only host memory is taken", op,
+				   (int)device.device_type);
 	}
 }
 
-/* The library relies on bools that are 0 or 1. */
-static bool only_bools(const struct geometry *g, const uint8_t *first)
+static int check_dims(const char *op, int ndim, const int64_t *shape)
 {
-	int64_t at[TENSOR_MAX_DIMS] = { 0 }, offset = 0;
-	int i = 0;
-
-	for (int64_t n = 0; n < g->numel; n++) {
-		if (first[offset] > 1)
-			return false;
-		for (i = g->ndim - 1; i >= 0; i--) {
-			offset += g->strides[i];
-			if (++at[i] < g->sizes[i])
-				break;
-			offset -= at[i] * g->strides[i];
-			at[i] = 0;
-		}
-	}
-	return true;
-}
-
-/* The address of the first element; -errno. */
-static int find_data(const struct DLTensor *d, const struct geometry *g, uintptr_t *first)
-{
-	int64_t size = dtype_sizes[g->dtype];
-	uintptr_t end;
-
-	*first = (uintptr_t)d->data;
-	if (!g->numel)
-		return 0;
-	if (!d->data)
-		return tensor_fail(EINVAL, "from_dlpack: %lld elements without data",
-				   (long long)g->numel);
-	if (__builtin_add_overflow(*first, d->byte_offset, first) ||
-	    __builtin_add_overflow(*first, (uintptr_t)((g->high + 1) * size), &end) ||
-	    *first < (uintptr_t)(-g->low * size))
-		return tensor_fail(EOVERFLOW, "from_dlpack: the data is beyond the end of memory");
-	if (*first % dtype_sizes[dtype_real(g->dtype)])
-		return tensor_fail(EINVAL, "from_dlpack: the data is not aligned to %s",
-				   tensor_dtype_name(g->dtype));
-	if (g->dtype == TENSOR_BOOL && !only_bools(g, (const uint8_t *)*first))
-		return tensor_fail(EINVAL, "from_dlpack: an element of bool is neither 0 nor 1");
+	if (ndim < 0 || (ndim && !shape))
+		return tensor_fail(EINVAL, "%s: %d dimensions%s", op, ndim,
+				   ndim < 0 ? "" : " without a shape");
+	if (ndim > TENSOR_MAX_DIMS)
+		return tensor_fail(EOPNOTSUPP, "%s: %d dimensions, at most %d", op, ndim,
+				   TENSOR_MAX_DIMS);
 	return 0;
 }
 
-static void leave(struct tensor_storage *s)
+/* Reads what a tensor's memory is, without its address. strides NULL: row-major. */
+static int read_description(struct external *x, const DLTensor *d, const int64_t *strides)
 {
+	int err = check_device(x->op, d->device);
+
+	if (err >= 0)
+		err = check_dims(x->op, d->ndim, d->shape);
+	if (err >= 0)
+		err = find_dtype(x->op, d->dtype, &x->dtype);
+	if (err >= 0)
+		err = external_set_geometry(x, d->ndim, d->shape, strides);
+	return err;
 }
 
-/* On failure the caller keeps the struct, so nothing may fail after the storage owns it. */
-static tensor *import(const struct DLTensor *d, bool readonly, const struct storage_ops *ops,
+/* On failure the caller keeps the struct. */
+static tensor *import(const DLTensor *managed, bool readonly, const struct storage_ops *ops,
 		      void *owner)
 {
-	static const struct storage_ops without_owner = { .free = leave };
-	struct tensor_storage *s;
-	struct geometry g;
-	uintptr_t first;
-	int64_t size;
-	tensor *t;
+	struct external x = { .op = "from_dlpack", .readonly = readonly };
+	const DLTensor d = *managed;
 
-	if (check_device(d->device) < 0 || read_geometry(d, &g) < 0 || find_data(d, &g, &first) < 0)
+	if (read_description(&x, &d, d.strides) < 0 ||
+	    external_set_data(&x, d.data, d.byte_offset) < 0)
 		return NULL;
-	s = storage_alloc_struct();
-	if (!s)
-		return NULL;
-	size = dtype_sizes[g.dtype];
-	s->ops = &without_owner;
-	s->device = TENSOR_DEVICE_CPU;
-	s->data = (void *)(first + (uintptr_t)(g.low * size));
-	s->nbytes = g.numel ? (g.high - g.low + 1) * size : 0;
-	s->readonly = readonly;
-	t = tensor_new_on_storage(s, g.dtype, g.sizes, g.strides, g.ndim, -g.low);
-	if (!t)
-		return NULL;
-	s->ops = ops;
-	s->owner = owner;
-	return scope_own(thread(), t);
+	return external_tensor(&x, ops, owner);
 }
 
 static int check_managed(const void *managed)
@@ -336,7 +282,7 @@ TENSOR_EXPORT tensor *tensor_from_dlpack(struct DLManagedTensorVersioned *manage
 {
 	if (check_managed(managed) < 0)
 		return NULL;
-	if (managed->version.major != 1)
+	if (managed->version.major != DLPACK_MAJOR_VERSION)
 		return tensor_fail_null(EOPNOTSUPP, "from_dlpack: version %u.%u, only 1.x is known",
 					managed->version.major, managed->version.minor);
 	return import(&managed->dl_tensor, managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY,
@@ -348,4 +294,42 @@ TENSOR_EXPORT tensor *tensor_from_dlpack_unversioned(struct DLManagedTensor *man
 	if (check_managed(managed) < 0)
 		return NULL;
 	return import(&managed->dl_tensor, false, &plain_ops, managed);
+}
+
+/* ---- allocation for other libraries ---- */
+
+static DLManagedTensorVersioned *allocate(const DLTensor *prototype)
+{
+	struct external x = { .op = "dlpack_allocate" };
+	struct DLManagedTensorVersioned *m;
+	tensor *t;
+
+	if (read_description(&x, prototype, NULL) < 0)
+		return NULL;
+	t = tensor_new(TENSOR_DEVICE_CPU, x.dtype, x.sizes, x.ndim);
+	if (!t)
+		return NULL;
+	m = tensor_to_dlpack(t, 0);
+	tensor_put(t);
+	return m;
+}
+
+TENSOR_EXPORT int
+tensor_dlpack_allocate(DLTensor *prototype, struct DLManagedTensorVersioned **out, void *error_ctx,
+		       void (*set_error)(void *error_ctx, const char *kind, const char *message))
+{
+	struct DLManagedTensorVersioned *m = NULL;
+	const struct tensor_error *e = &thread()->error;
+
+	if (!prototype || !out)
+		tensor_fail(EINVAL, "dlpack_allocate: a structure is NULL");
+	else
+		m = allocate(prototype);
+	if (m) {
+		*out = m;
+		return 0;
+	}
+	if (set_error)
+		set_error(error_ctx, e->code == ENOMEM ? "MemoryError" : "BufferError", e->text);
+	return -1;
 }

@@ -59,7 +59,7 @@ int wrap_dim(const char *op, int64_t dim, int ndim)
 	int n = ndim ? ndim : 1; /* a 0-d tensor accepts 0 and -1 */
 
 	if (dim < -n || dim >= n)
-		return tensor_fail(EINVAL,
+		return tensor_fail(ERANGE,
 				   "%s: dimension out of range: expected %d to %d, got %lld", op,
 				   -n, n - 1, (long long)dim),
 		       -1;

@@ -115,6 +115,24 @@ int scope_own_results(tensor **const *results, int n)
 	return room ? 0 : -ENOMEM;
 }
 
+int scope_own_wanted(int err, tensor *const *all, tensor **const *wanted, int n)
+{
+	struct tensor_thread *th = thread();
+	bool room = err < 0 || !th->scope_depth || scope_room(th, n);
+
+	for (int i = 0; i < n; i++) {
+		tensor *t = err < 0 ? NULL : all[i];
+
+		if (!wanted[i]) {
+			tensor_put(t);
+			continue;
+		}
+		*wanted[i] = t;
+		own_or_drop(th, wanted[i], room);
+	}
+	return err < 0 || room ? err : -ENOMEM;
+}
+
 TENSOR_EXPORT tensor *tensor_keep(tensor *t)
 {
 	struct tensor_thread *th = thread();

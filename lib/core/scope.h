@@ -27,6 +27,12 @@ static inline tensor *scope_own(struct tensor_thread *th, tensor *t)
  */
 int scope_own_list(tensor **results, int64_t n);
 int scope_own_results(tensor **const *results, int n);
+/*
+ * Stores the results of an operator whose caller does not want all of them: those for which wanted[i] is NULL are released. err
+ * is the operator's: all are NULL after a failure. Returns err, or -ENOMEM as above.
+ */
+int scope_own_wanted(int err, tensor *const *all, tensor **const *wanted, int n)
+	__attribute__((cold));
 
 /* As tensor_scope_leave(), for scopes of the library: reuses released tensor structs at once. */
 void scope_leave(struct tensor_scope_guard *guard);

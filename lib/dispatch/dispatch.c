@@ -179,6 +179,11 @@ int wrong_list_code(const char *op, const char *arg)
 			   op, arg);
 }
 
+int no_result_code(const char *op, const char *result)
+{
+	return tensor_fail(EINVAL, "%s: the pointer to %s is NULL", op, result);
+}
+
 tensor *wrong_list(const char *op, const char *arg)
 {
 	wrong_list_code(op, arg);

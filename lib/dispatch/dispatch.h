@@ -90,12 +90,12 @@ void dispatch_set_fallback(enum tensor_key key, tensor_fallback fn, bool on);
 int dispatch_fallback_list(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 			   int nargs, tensor **results, int64_t room);
 
-/* For composites that return Tensor[]: -ERANGE if there is not enough space for n results. */
+/* For composites that return Tensor[]: -ENOSPC if there is not enough space for n results. */
 static inline int results_fit(const char *op, int64_t n, int64_t room)
 {
 	if (likely(n <= room))
 		return 0;
-	return tensor_fail(ERANGE, "%s: there are %lld results, room for %lld was given", op,
+	return tensor_fail(ENOSPC, "%s: there are %lld results, room for %lld was given", op,
 			   (long long)n, (long long)room);
 }
 
@@ -206,6 +206,8 @@ int scalar_overflow(const char *op, const char *what, tensor_scalar s, enum tens
 /* The errors of these checks. */
 tensor *wrong_list(const char *op, const char *arg) __attribute__((cold));
 int wrong_list_code(const char *op, const char *arg) __attribute__((cold));
+/* For a NULL pointer to a result that cannot be dropped. */
+int no_result_code(const char *op, const char *result) __attribute__((cold));
 
 static inline bool list_complete(tensor_list list)
 {

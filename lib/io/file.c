@@ -2,6 +2,8 @@
 /* Read or map a file into a storage without a second copy. */
 #include "io/file.h"
 
+#include "core/external.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -146,16 +148,6 @@ static struct file_map *map_get(struct file *f)
 	return f->map;
 }
 
-/* The library relies on bool elements being 0 or 1. */
-static bool only_bools(const unsigned char *p, uint64_t n)
-{
-	unsigned char all = 0;
-
-	for (uint64_t i = 0; i < n; i++)
-		all |= p[i];
-	return all <= 1;
-}
-
 static struct tensor_storage *map_storage(struct file *f, const struct file_span *span)
 {
 	size_t align = dtype_sizes[dtype_real(span->dtype)];
@@ -172,7 +164,7 @@ static struct tensor_storage *map_storage(struct file *f, const struct file_span
 	if (!m)
 		return NULL;
 	if (span->dtype == TENSOR_BOOL &&
-	    !only_bools((unsigned char *)m->base + span->offset, span->nbytes)) {
+	    !bytes_are_bools((uint8_t *)m->base + span->offset, span->nbytes)) {
 		file_fail(f, EBADMSG, "a bool is neither 0 nor 1");
 		map_put(m);
 		return NULL;
@@ -187,6 +179,7 @@ static struct tensor_storage *map_storage(struct file *f, const struct file_span
 	s->device = TENSOR_DEVICE_CPU;
 	s->data = m->base + span->offset;
 	s->nbytes = span->nbytes;
+	s->used = span->nbytes;
 	s->readonly = f->options.map == TENSOR_MAP_READONLY;
 	return s;
 }

@@ -184,6 +184,7 @@ static struct tensor_storage *storage_on(const char *function, struct tensor_buf
 	s->device = TENSOR_DEVICE_CPU;
 	s->data = i->buf.map;
 	s->nbytes = i->buf.size;
+	s->used = i->buf.size;
 	s->readonly = i->buf.readonly;
 	return s;
 }

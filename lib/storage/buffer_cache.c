@@ -257,6 +257,7 @@ struct tensor_storage *buffer_storage_alloc(size_t nbytes)
 		return NULL;
 	}
 	on_buffer(s, b);
+	s->used = nbytes;
 	return s;
 }
 

@@ -37,6 +37,7 @@ static struct tensor_storage *device_alloc(tensor_device device, size_t nbytes)
 	s->owner = (void *)a;
 	s->device = device;
 	s->nbytes = nbytes ? nbytes : 1;
+	s->used = nbytes;
 	/* The library's own allocators have set a more precise error. */
 	e->code = 0;
 	err = a->alloc(a, device, s->nbytes, &s->data);

@@ -29,15 +29,15 @@ struct tensor_storage {
 	atomic_int refs;
 	atomic_int version; /* number of in-place changes, through any view */
 	void *data;
-	size_t nbytes; /* bytes that tensors may use; the block may be larger */
+	size_t nbytes; /* of the block, which may be larger than its tensors */
 	const struct storage_ops *ops;
 	void *owner; /* for ops: a buffer, an arena, an allocator */
 	tensor_device device;
 	uint8_t size_class; /* for ops */
 	bool readonly;
 	/*
-	 * Bytes that its tensors have used. In private memory, bytes from used to nbytes may be
-	 * data of earlier storages.
+	 * Bytes of its tensors: those that were requested, or that resize_ has reached since. Bytes from used to
+	 * nbytes may be data of earlier storages, and no view may have them.
 	 */
 	uint64_t used : 48;
 	/*

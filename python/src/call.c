@@ -5,33 +5,38 @@
  * An overload is tried by converting the arguments in place; the first that does not fit ends the
  * attempt. No exception is made before all overloads have failed.
  */
-#include "internal.h"
+#include "call.h"
 
 #include <errno.h>
-
-#define MOST_ARGS    32
-#define MOST_RETURNS 16
-
-/* What a call of a function in Python consists of. */
-struct call {
-	PyObject *self;
-	PyObject *const *args;
-	Py_ssize_t nargs;
-	PyObject *kwnames;
-};
-
-/* An overload with its arguments. */
-struct bound {
-	const struct py_overload *o;
-	PyObject *objects[MOST_ARGS]; /* borrowed; NULL: not given */
-	tensor_value values[MOST_ARGS];
-	struct arena arena;
-	bool requires_grad; /* of a factory, after the call */
-};
 
 /* ---- preparation of a function ---- */
 
 static PyObject *requires_grad_name, *axis_name, *keepdims_name, *input_name;
+
+/* True if the last argument by position is a list of any length, whose elements may be arguments of
+ * their own: x.view(2, 3). */
+static bool takes_many(const struct py_overload *o, int npositional)
+{
+	const struct tensor_arg *last;
+	char text[64];
+
+	if (npositional < 1)
+		return false;
+	last = &o->schema->args[npositional - 1];
+	if (last->type != TENSOR_ARG_INTS)
+		return false;
+	snprintf(text, sizeof(text), "int[] %s", last->name);
+	return strstr(o->schema->text, text) != NULL;
+}
+
+static int count_positional(const struct py_overload *o)
+{
+	int n = 0;
+
+	while (n < o->schema->nargs && !o->schema->args[n].keyword_only)
+		n++;
+	return n;
+}
 
 static int prepare_overload(struct py_overload *o)
 {
@@ -51,6 +56,17 @@ static int prepare_overload(struct py_overload *o)
 		o->names[i] = PyUnicode_InternFromString(o->schema->args[i].name);
 		if (!o->names[i])
 			return -1;
+	}
+	o->npositional = count_positional(o);
+	o->many = takes_many(o, o->npositional);
+	for (int i = 0; i < o->schema->nargs; i++) {
+		const struct tensor_arg *arg = &o->schema->args[i];
+
+		o->factory |= arg->type == TENSOR_ARG_LAYOUT;
+		if (arg->default_text && !strcmp(arg->default_text, "None"))
+			o->none |= 1ull << i;
+		if (!arg->default_text && arg->type != TENSOR_ARG_GENERATOR)
+			o->required |= 1ull << i;
 	}
 	for (const char *const *tag = o->schema->tags; tag && *tag; tag++) {
 		o->inplace |= !strcmp(*tag, "inplace");
@@ -80,28 +96,6 @@ static int prepare(struct py_function *f)
 
 /* ---- arguments by position and by name ---- */
 
-/* True if the last argument by position is a list of any length, whose elements may be arguments of
- * their own: x.view(2, 3). */
-static bool takes_many(const struct py_overload *o, int npositional)
-{
-	const struct tensor_arg *last = &o->schema->args[npositional - 1];
-	char text[64];
-
-	if (npositional < 1 || last->type != TENSOR_ARG_INTS)
-		return false;
-	snprintf(text, sizeof(text), "int[] %s", last->name);
-	return strstr(o->schema->text, text) != NULL;
-}
-
-static int count_positional(const struct py_overload *o)
-{
-	int n = 0;
-
-	while (n < o->schema->nargs && !o->schema->args[n].keyword_only)
-		n++;
-	return n;
-}
-
 static int gather(struct bound *b, const struct call *c, Py_ssize_t from)
 {
 	PyObject *tuple = PyTuple_New(c->nargs - from);
@@ -118,7 +112,7 @@ static int gather(struct bound *b, const struct call *c, Py_ssize_t from)
 /* 1, 0 if there are too many, -1 with an exception. */
 static int bind_positional(struct bound *b, const struct call *c)
 {
-	int n = count_positional(b->o), at = 0;
+	int n = b->o->npositional, at = 0;
 
 	if (c->self)
 		b->objects[at++] = c->self;
@@ -127,7 +121,7 @@ static int bind_positional(struct bound *b, const struct call *c)
 			b->objects[at++] = c->args[i];
 		return 1;
 	}
-	if (n <= at - 1 || n < 1 || n - 1 < at || !takes_many(b->o, n))
+	if (n <= at - 1 || n < 1 || n - 1 < at || !b->o->many)
 		return 0;
 	for (Py_ssize_t i = 0; at < n - 1; i++)
 		b->objects[at++] = c->args[i];
@@ -164,14 +158,6 @@ static int find_keyword(const struct py_overload *o, PyObject *keyword)
 	return -1;
 }
 
-static bool is_factory(const struct py_overload *o)
-{
-	for (int i = 0; i < o->schema->nargs; i++)
-		if (o->schema->args[i].type == TENSOR_ARG_LAYOUT)
-			return true;
-	return false;
-}
-
 static int bind_keywords(struct bound *b, const struct call *c)
 {
 	Py_ssize_t n = c->kwnames ? PyTuple_Size(c->kwnames) : 0;
@@ -185,16 +171,11 @@ static int bind_keywords(struct bound *b, const struct call *c)
 			continue;
 		}
 		if (i >= 0 || !same_name(keyword, requires_grad_name) || !PyBool_Check(value) ||
-		    !is_factory(b->o))
+		    !b->o->factory)
 			return 0;
 		b->requires_grad = value == Py_True;
 	}
 	return 1;
-}
-
-static bool given_none(const struct tensor_arg *arg, PyObject *object)
-{
-	return object == Py_None && arg->default_text && !strcmp(arg->default_text, "None");
 }
 
 /* 1 if the overload takes the arguments, 0 if not, -1 with an exception. */
@@ -209,140 +190,12 @@ static int bind(struct bound *b, const struct call *c)
 	if (res > 0 && c->kwnames)
 		res = bind_keywords(b, c);
 	for (int i = 0; i < s->nargs && res > 0; i++) {
-		const struct tensor_arg *arg = &s->args[i];
-
 		b->values[i].kind = TENSOR_VALUE_NONE;
 		b->values[i].reserved = 0;
 		if (!b->objects[i])
-			res = arg->default_text || arg->type == TENSOR_ARG_GENERATOR ? 1 : 0;
-		else if (!given_none(arg, b->objects[i]))
-			res = convert(&b->arena, arg->type, b->objects[i], &b->values[i]);
-	}
-	return res;
-}
-
-/* ---- results ---- */
-
-/* The name of result i in "-> (Tensor values, Tensor indices)", kept for the life of the process. */
-static char *result_name(const char *text, int i)
-{
-	const char *end = strstr(text, "-> ("), *start;
-
-	for (end = end ? end + 3 : ""; i >= 0 && *end; i--) {
-		start = end + 1;
-		end = start + strcspn(start, ",)");
-	}
-	for (start = end; *end && start[-1] != ' ' && start[-1] != '('; start--)
-		;
-	return start == end ? NULL : strndup(start, end - start);
-}
-
-/* A struct sequence with the names of the results. NULL without an exception if they have none. */
-static PyObject *make_result_type(const struct py_overload *o)
-{
-	static PyStructSequence_Field fields[MOST_RETURNS + 1];
-	PyStructSequence_Desc desc = { .doc = "The results of an operator.", .fields = fields,
-				       .n_in_sequence = o->schema->nreturns };
-	char name[96];
-
-	memset(fields, 0, sizeof(fields));
-	for (int i = 0; i < o->schema->nreturns; i++) {
-		fields[i].name = result_name(o->schema->text, i);
-		if (!fields[i].name)
-			return NULL;
-	}
-	snprintf(name, sizeof(name), "devtensor.return_types.%.*s",
-		 (int)strcspn(o->op_name, "."), o->op_name);
-	desc.name = strdup(name);
-	return desc.name ? (PyObject *)PyStructSequence_NewType(&desc) : NULL;
-}
-
-static PyObject *wrap_value(const tensor_value *v)
-{
-	switch (v->kind) {
-	case TENSOR_VALUE_TENSOR:
-		return v->t == tensor_none ? Py_NewRef(Py_None) : wrap_result(v->t);
-	case TENSOR_VALUE_INT:
-		return PyLong_FromLongLong(v->i);
-	case TENSOR_VALUE_BOOL:
-		return PyBool_FromLong(v->b);
-	case TENSOR_VALUE_FLOAT:
-		return PyFloat_FromDouble(v->f);
-	case TENSOR_VALUE_SCALAR:
-		return wrap_scalar(v->scalar);
-	default:
-		Py_RETURN_NONE;
-	}
-}
-
-/* All values are released or wrapped, also after a failure. */
-static PyObject *wrap_values(PyTypeObject *type, const tensor_value *rets, Py_ssize_t n)
-{
-	PyObject *res = type ? PyStructSequence_New(type) : PyTuple_New(n);
-
-	for (Py_ssize_t i = 0; i < n; i++) {
-		PyObject *v = wrap_value(&rets[i]);
-
-		if (res && v && type)
-			PyStructSequence_SetItem(res, i, v);
-		else if (res && v)
-			PyTuple_SetItem(res, i, v);
-		else
-			Py_XDECREF(v);
-		if (!v)
-			Py_CLEAR(res);
-	}
-	return res;
-}
-
-static PyObject *wrap_several(struct py_overload *o, const tensor_value *rets)
-{
-	if (!o->result_type) {
-		o->result_type = make_result_type(o);
-		PyErr_Clear();
-		if (!o->result_type)
-			o->result_type = Py_NewRef(Py_None);
-	}
-	return wrap_values(o->result_type == Py_None ? NULL : (PyTypeObject *)o->result_type, rets,
-			   o->schema->nreturns);
-}
-
-/* The arguments that an out form wrote. */
-static PyObject *wrap_outs(const struct bound *b)
-{
-	PyObject *res = PyTuple_New(b->o->schema->nreturns);
-	Py_ssize_t n = 0;
-
-	for (int i = 0; res && i < b->o->schema->nargs && n < b->o->schema->nreturns; i++)
-		if (b->o->schema->args[i].mutated)
-			PyTuple_SetItem(res, n++, Py_NewRef(b->objects[i]));
-	return res;
-}
-
-static PyObject *wrap_returns(struct py_overload *o, const struct bound *b,
-			      const tensor_value *rets)
-{
-	int n = o->schema->nreturns;
-	PyObject *res;
-
-	if (o->inplace)
-		return Py_NewRef(n ? b->objects[0] : Py_None);
-	if (o->out && n > 1)
-		return wrap_outs(b);
-	if (o->out) {
-		for (int i = 0; i < o->schema->nargs; i++)
-			if (o->schema->args[i].mutated)
-				return Py_NewRef(b->objects[i]);
-	}
-	if (n == 0)
-		Py_RETURN_NONE;
-	if (n > 1)
-		return wrap_several(o, rets);
-	res = wrap_value(&rets[0]);
-	if (res && b->requires_grad && is_tensor(res) &&
-	    tensor_set_requires_grad(tensor_of(res), true) < 0) {
-		raise_error();
-		Py_CLEAR(res);
+			res = !(b->o->required >> i & 1);
+		else if (b->objects[i] != Py_None || !(b->o->none >> i & 1))
+			res = convert(&b->arena, s->args[i].type, b->objects[i], &b->values[i]);
 	}
 	return res;
 }
@@ -367,6 +220,22 @@ static int64_t work(const struct bound *b)
 					return RELEASE_ABOVE;
 	}
 	return n;
+}
+
+/* The subclass of the arguments: the most derived one, the first of several, as PyTorch's. */
+static PyTypeObject *subclass_of(const struct bound *b)
+{
+	PyTypeObject *found = NULL;
+
+	for (int i = 0; i < b->o->schema->nargs; i++) {
+		PyObject *o = b->objects[i];
+
+		if (!o || is_exact_tensor(o) || !is_tensor(o))
+			continue;
+		if (!found || (Py_TYPE(o) != found && PyType_IsSubtype(Py_TYPE(o), found)))
+			found = Py_TYPE(o);
+	}
+	return found;
 }
 
 static int call_op(const struct bound *b, tensor_value *rets, int nrets)
@@ -411,21 +280,22 @@ static PyObject *call_list(const struct bound *b)
 		if (!rets)
 			return PyErr_NoMemory();
 		err = call_op(b, rets, room);
-		if (err != -ERANGE || room > 1 << 24)
+		if (err != -ENOSPC || room > 1 << 24)
 			break;
 		PyMem_Free(rets);
 	}
 	while (!err && n < room && rets[n].kind != TENSOR_VALUE_NONE)
 		n++;
-	res = err ? raise_error() : wrap_values(NULL, rets, n);
+	res = err ? raise_error() : wrap_values(b, NULL, rets, n);
 	PyMem_Free(rets);
 	return res;
 }
 
-static PyObject *call_bound(struct py_overload *o, const struct bound *b)
+static PyObject *call_bound(struct py_overload *o, struct bound *b)
 {
 	tensor_value rets[MOST_RETURNS];
 
+	b->subclass = unlikely(have_subclasses) ? subclass_of(b) : NULL;
 	if (o->schema->nreturns == TENSOR_RETURNS_LIST)
 		return call_list(b);
 	if (unlikely(call_op(b, rets, o->schema->nreturns) < 0))

@@ -68,14 +68,48 @@ bool is_number(PyObject *o)
 	return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o);
 }
 
+/* numpy.bool, which has a deprecated __index__ in NumPy 1. */
+static bool is_numpy_bool(PyObject *o)
+{
+	static PyTypeObject *known; /* borrowed: NumPy's types live as long as the process */
+	PyObject *name, *module;
+
+	if (!known && Py_TYPE(o) != &PyLong_Type) {
+		name = PyType_GetName(Py_TYPE(o));
+		module = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__module__");
+		if (name && module && PyUnicode_Check(module) &&
+		    !PyUnicode_CompareWithASCIIString(module, "numpy") &&
+		    (!PyUnicode_CompareWithASCIIString(name, "bool") ||
+		     !PyUnicode_CompareWithASCIIString(name, "bool_")))
+			known = Py_TYPE(o);
+		Py_XDECREF(name);
+		Py_XDECREF(module);
+		PyErr_Clear();
+	}
+	return known && Py_TYPE(o) == known;
+}
+
 /* True for objects with __index__ that are no bool: int, and NumPy's integers. */
 static bool is_index(PyObject *o)
 {
 	if (likely(PyLong_CheckExact(o)))
 		return true;
-	if (PyBool_Check(o))
+	if (PyBool_Check(o) || is_numpy_bool(o))
 		return false;
 	return PyIndex_Check(o);
+}
+
+int read_item(const tensor *t, tensor_scalar *s)
+{
+	uint64_t u;
+
+	/* tensor_item_scalar() gives a float above INT64_MAX. */
+	if (likely(tensor_dtype(t) != TENSOR_U64 || tensor_numel(t) != 1))
+		return tensor_item_scalar(t, s);
+	if (tensor_copy_to(t, &u, sizeof(u)) < 0)
+		return -1;
+	*s = u > INT64_MAX ? tensor_scalar_uint(u) : tensor_scalar_int((int64_t)u);
+	return 0;
 }
 
 /* A tensor with one element stands for its number, unless that loses a gradient. */
@@ -85,7 +119,7 @@ static int scalar_of_tensor(PyObject *o, tensor_scalar *s)
 
 	if (tensor_dim(t) != 0 || tensor_requires_grad(t))
 		return 0;
-	return tensor_item_scalar(t, s) < 0 ? raise_error_int() : 1;
+	return read_item(t, s) < 0 ? raise_error_int() : 1;
 }
 
 /* An int: from INT64_MIN to UINT64_MAX. */
@@ -156,7 +190,7 @@ int convert_scalar(PyObject *o, tensor_scalar *s)
 	}
 	if (PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o))
 		return 0;
-	return PyIndex_Check(o) ? scalar_of_int(o, s) : scalar_of_other(o, s);
+	return is_index(o) ? scalar_of_int(o, s) : scalar_of_other(o, s);
 }
 
 PyObject *wrap_scalar(tensor_scalar s)

@@ -2,9 +2,7 @@
 /* Tensors from objects of Python: numbers, nested sequences, and objects with the buffer protocol. */
 #include "internal.h"
 
-#include <errno.h>
 #include <math.h>
-#include <tensor/dlpack.h>
 
 /* ---- nested sequences ---- */
 
@@ -53,7 +51,7 @@ static int add_leaf(struct numbers *a, PyObject *o, int depth)
 	if (a->ndim != depth)
 		return wrong_shape();
 	if (is_tensor(o))
-		res = tensor_item_scalar(tensor_of(o), &s) < 0 ? raise_error_int() : 1;
+		res = read_item(tensor_of(o), &s) < 0 ? raise_error_int() : 1;
 	else
 		res = convert_scalar(o, &s);
 	if (!res)
@@ -250,107 +248,6 @@ static PyObject *from_nested(PyObject *o, int dtype)
 		res = from_numbers(&a, dtype);
 	PyMem_Free(a.data);
 	return res;
-}
-
-/* ---- buffers ---- */
-
-/* A view of a buffer; its deleter may run on any thread. */
-struct borrowed {
-	DLManagedTensorVersioned managed;
-	Py_buffer view;
-	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
-};
-
-static void return_buffer(DLManagedTensorVersioned *m)
-{
-	struct borrowed *b = m->manager_ctx;
-	PyGILState_STATE state = PyGILState_Ensure();
-
-	PyBuffer_Release(&b->view);
-	free(b);
-	PyGILState_Release(state);
-}
-
-/* The type of a format of the module struct. */
-static int parse_format(const char *format, Py_ssize_t itemsize, DLDataType *type)
-{
-	static const char integers[] = "bhilqn", naturals[] = "BHILQN", floats[] = "efd";
-	const char *p = format ? format : "B";
-	uint8_t bits = (uint8_t)(8 * itemsize);
-
-	if (*p == '<' || *p == '=' || *p == '@' || *p == '|' || (*p == '>' && itemsize == 1))
-		p++;
-	if (p[0] == 'Z' && p[1] && strchr("fd", p[1]) && !p[2])
-		*type = (DLDataType){ kDLComplex, bits, 1 };
-	else if (!p[0] || p[1])
-		return -1;
-	else if (*p == '?')
-		*type = (DLDataType){ kDLBool, bits, 1 };
-	else if (strchr(integers, *p))
-		*type = (DLDataType){ kDLInt, bits, 1 };
-	else if (strchr(naturals, *p))
-		*type = (DLDataType){ kDLUInt, bits, 1 };
-	else if (strchr(floats, *p))
-		*type = (DLDataType){ kDLFloat, bits, 1 };
-	else
-		return -1;
-	return 0;
-}
-
-static int describe_buffer(struct borrowed *b)
-{
-	DLTensor *d = &b->managed.dl_tensor;
-	const Py_buffer *v = &b->view;
-
-	if (v->ndim > TENSOR_MAX_DIMS || v->itemsize < 1 || v->itemsize > 16 ||
-	    parse_format(v->format, v->itemsize, &d->dtype) < 0) {
-		PyErr_Format(PyExc_TypeError, "a buffer of format %s with %d dimensions is no tensor",
-			     v->format ? v->format : "B", v->ndim);
-		return -1;
-	}
-	for (int i = 0; i < v->ndim; i++) {
-		b->sizes[i] = v->shape[i];
-		b->strides[i] = v->strides[i] / v->itemsize;
-		if (v->strides[i] % v->itemsize && v->shape[i] > 1) {
-			PyErr_Format(PyExc_ValueError,
-				     "strides of %zd bytes are no multiple of an element's %zd",
-				     v->strides[i], v->itemsize);
-			return -1;
-		}
-	}
-	d->data = v->buf;
-	d->device = (DLDevice){ kDLCPU, 0 };
-	d->ndim = v->ndim;
-	d->shape = b->sizes;
-	d->strides = b->strides;
-	b->managed.version = (DLPackVersion){ 1, 0 };
-	b->managed.manager_ctx = b;
-	b->managed.deleter = return_buffer;
-	b->managed.flags = v->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
-	return 0;
-}
-
-/* A tensor on the memory of a buffer, which stays exported until the memory is released. */
-PyObject *tensor_from_buffer(PyObject *o)
-{
-	struct borrowed *b = calloc(1, sizeof(*b));
-	PyObject *res = NULL;
-
-	if (!b)
-		return PyErr_NoMemory();
-	if (PyObject_GetBuffer(o, &b->view, PyBUF_RECORDS) < 0) {
-		PyErr_Clear();
-		if (PyObject_GetBuffer(o, &b->view, PyBUF_RECORDS_RO) < 0)
-			goto failed;
-	}
-	if (describe_buffer(b) == 0)
-		res = wrap_result(tensor_from_dlpack(&b->managed));
-	if (res)
-		return res;
-	PyBuffer_Release(&b->view);
-failed:
-	free(b);
-	return NULL;
 }
 
 /* ---- any object ---- */

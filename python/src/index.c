@@ -152,7 +152,7 @@ static PyObject *raise_index_error(void)
 {
 	const struct tensor_error *e = tensor_last_error();
 
-	if (e->code != EINVAL || PyErr_Occurred())
+	if ((e->code != EINVAL && e->code != ERANGE) || PyErr_Occurred())
 		return raise_error();
 	PyErr_SetString(PyExc_IndexError, e->text);
 	return NULL;
@@ -168,7 +168,7 @@ static PyObject *get_items(PyObject *self, struct subscripts *s)
 	t = tensor_index_items(tensor_of(self), s->items, s->n);
 	if (state)
 		PyEval_RestoreThread(state);
-	return t ? wrap_result(t) : raise_index_error();
+	return t ? wrap_like(self, t) : raise_index_error();
 }
 
 PyObject *tensor_getitem(PyObject *self, PyObject *key)
@@ -183,7 +183,7 @@ PyObject *tensor_getitem(PyObject *self, PyObject *key)
 			return NULL;
 		item = TENSOR_I(item.start);
 		t = tensor_index_items(tensor_of(self), &item, 1);
-		return t ? wrap_result(t) : raise_index_error();
+		return t ? wrap_like(self, t) : raise_index_error();
 	}
 	if (add_items(&s, key) < 0)
 		return NULL;

@@ -75,6 +75,15 @@ PyObject *wrap_result(tensor *t);
 PyObject *wrap_borrowed(tensor *t);
 /* As wrap_result() for an object of a subclass. */
 PyObject *wrap_as(PyTypeObject *type, tensor *t);
+/* True once an object of a subclass was made: before that, no argument has to be examined for one. */
+extern bool have_subclasses;
+
+/* As wrap_result() for the result of an operator on self, whose subclass it gets. */
+static inline PyObject *wrap_like(PyObject *self, tensor *t)
+{
+	return likely(is_exact_tensor(self)) ? wrap_result(t) : wrap_as(Py_TYPE(self), t);
+}
+
 /* A tuple of a sequence's tensors; TypeError for other elements. */
 PyObject *tensor_tuple(PyObject *list, const char *what);
 
@@ -136,6 +145,8 @@ int convert(struct arena *a, enum tensor_arg_type type, PyObject *o, tensor_valu
 int convert_scalar(PyObject *o, tensor_scalar *s);
 int convert_int(PyObject *o, int64_t *i);
 int convert_ints(struct arena *a, PyObject *o, tensor_ints *ints);
+/* The single element, exactly. 0, or negative with the library's error set. */
+int read_item(const tensor *t, tensor_scalar *s);
 /* True for Python's numbers, without tensors. */
 bool is_number(PyObject *o);
 PyObject *wrap_scalar(tensor_scalar s);
@@ -148,7 +159,11 @@ struct py_overload {
 	const struct tensor_schema *schema;
 	PyObject **names;      /* interned, of each argument */
 	PyObject *result_type; /* of several results: a struct sequence, or NULL */
-	bool inplace, out;
+	/* Bit i: argument i must be given; argument i is None by default. */
+	uint64_t required, none;
+	int npositional;
+	bool many; /* the last argument by position may be given as several: x.view(2, 3) */
+	bool inplace, out, factory;
 };
 
 /* A function: the overloads of one name, in the order in which they are tried. */
@@ -178,6 +193,8 @@ extern const int generated_count;
 
 /* ---- others ---- */
 
+extern PyType_Slot buffer_slots[];
+PyObject *tensor_tolist(PyObject *self, PyObject *unused);
 extern PyType_Slot number_slots[];
 extern PyGetSetDef tensor_getset[];
 extern PyMethodDef tensor_methods[];
@@ -187,12 +204,42 @@ int tensor_setitem(PyObject *self, PyObject *key, PyObject *value);
 int add_constants(PyObject *module);
 int add_generator(PyObject *module);
 int add_tensor(PyObject *module);
+int add_channel(PyObject *module);
 
 /* ---- create.c ---- */
 
 /* A tensor from numbers, sequences, or the memory of a buffer. TENSOR_DTYPE_NONE: that of the data. */
 PyObject *tensor_from_object(PyObject *o, int dtype);
-PyObject *tensor_from_buffer(PyObject *o);
 PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/* ---- optim.c, training.c, nn.c ---- */
+
+/* The optimizer of an object, borrowed; NULL with an exception while a thread uses it. */
+tensor_optim *optimizer_of(PyObject *o);
+/* The options in the library changed: the next step sets those of the groups. */
+void optimizer_changed(PyObject *o);
+/* The names and tensors of a dict, kept in the arena. */
+int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named, Py_ssize_t *n);
+
+int add_optim(PyObject *module);
+int add_training(PyObject *module);
+int add_nn(PyObject *module);
+
+/* ---- frombuffer.c ---- */
+
+/* A tensor on the memory of a buffer, which stays exported until the memory is released. */
+PyObject *tensor_from_buffer(PyObject *o);
+int add_buffers(PyObject *module);
+
+/* ---- dlpack.c ---- */
+
+/* Adds methods to a type that exists already. */
+int add_methods(PyTypeObject *type, PyMethodDef *defs);
+int add_dlpack(PyObject *module);
+
+/* ---- arrow.c, files.c ---- */
+
+int add_arrow(PyObject *module);
+int add_files(PyObject *module);
 
 #endif

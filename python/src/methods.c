@@ -17,9 +17,7 @@ static PyObject *m_item(PyObject *self, PyObject *unused)
 	tensor *t = tensor_of(self);
 	tensor_scalar s;
 
-	if (tensor_dtype(t) == TENSOR_U64 && tensor_numel(t) == 1)
-		return PyObject_CallMethod(self, "__index__", NULL);
-	return tensor_item_scalar(t, &s) < 0 ? raise_error() : wrap_scalar(s);
+	return read_item(t, &s) < 0 ? raise_error() : wrap_scalar(s);
 }
 
 static PyObject *m_data_ptr(PyObject *self, PyObject *unused)
@@ -180,13 +178,13 @@ static PyObject *m_to(PyObject *self, PyObject *args, PyObject *kwargs)
 	t = tensor_to_opt(t, c.options, non_blocking, copy);
 	if (state)
 		PyEval_RestoreThread(state);
-	res = wrap_result(t);
+	res = wrap_like(self, t);
 	return res;
 }
 
 static PyObject *to_dtype(PyObject *self, enum tensor_dtype dtype)
 {
-	return wrap_result(tensor_to(tensor_of(self), TENSOR_OPTIONS(.dtype = dtype)));
+	return wrap_like(self, tensor_to(tensor_of(self), TENSOR_OPTIONS(.dtype = dtype)));
 }
 
 static PyObject *m_bool(PyObject *self, PyObject *unused)
@@ -241,7 +239,7 @@ static PyObject *m_double(PyObject *self, PyObject *unused)
 
 static PyObject *m_cpu(PyObject *self, PyObject *unused)
 {
-	return wrap_result(tensor_to(tensor_of(self), TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)));
+	return wrap_like(self, tensor_to(tensor_of(self), TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)));
 }
 
 /* x.where(condition, other): the condition is the operator's first argument. */
@@ -259,6 +257,59 @@ static PyObject *m_where(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 	ordered[1] = self;
 	ordered[2] = args[1];
 	return call_function(where, NULL, ordered, 3, NULL);
+}
+
+/* The text of the library: it knows the parts of every layout. */
+static PyObject *m_format(PyObject *self, PyObject *unused)
+{
+	int n = tensor_format(tensor_of(self), NULL, 0);
+	PyObject *text;
+	char *buf;
+
+	if (n < 0)
+		return raise_error();
+	buf = PyMem_Malloc((size_t)n + 1);
+	if (!buf)
+		return PyErr_NoMemory();
+	n = tensor_format(tensor_of(self), buf, (size_t)n + 1);
+	text = n < 0 ? raise_error() : PyUnicode_FromString(buf);
+	PyMem_Free(buf);
+	return text;
+}
+
+static PyObject *m_complex(PyObject *self, PyObject *unused)
+{
+	tensor *t = tensor_of(self);
+	tensor_scalar s;
+
+	if (tensor_numel(t) != 1)
+		return PyErr_Format(PyExc_ValueError,
+				    "a tensor with %lld elements has no single value",
+				    (long long)tensor_numel(t));
+	if (read_item(t, &s) < 0)
+		return raise_error();
+	if (s.kind == TENSOR_SCALAR_COMPLEX)
+		return PyComplex_FromDoubles(s.d, s.imag);
+	if (s.kind == TENSOR_SCALAR_UINT)
+		return PyComplex_FromDoubles((double)s.u, 0);
+	return PyComplex_FromDoubles(s.kind == TENSOR_SCALAR_FLOAT ? s.d : (double)s.i, 0);
+}
+
+/* A tensor of a buffer that processes share has its file descriptor. */
+static PyObject *m_share_memory_(PyObject *self, PyObject *unused)
+{
+	PyThreadState *state = PyEval_SaveThread();
+	int err = tensor_share_memory(tensor_of(self));
+
+	PyEval_RestoreThread(state);
+	return err < 0 ? raise_error() : Py_NewRef(self);
+}
+
+static PyObject *m_is_shared(PyObject *self, PyObject *unused)
+{
+	struct tensor_buffer_info info = { .size = sizeof(info) };
+
+	return PyBool_FromLong(tensor_buffer_info(tensor_of(self), &info) == 0);
 }
 
 /* A view of the same memory as an object of a subclass. */
@@ -313,6 +364,17 @@ PyMethodDef tensor_methods[] = {
 	{ "where", (PyCFunction)(void (*)(void))m_where, METH_FASTCALL,
 	  "where($self, condition, other, /)\n--\n\n"
 	  "Elements of the tensor where condition is true, else of other." },
+	{ "_format", m_format, METH_NOARGS, "_format($self, /)\n--\n\nThe text of the library." },
+	{ "__complex__", m_complex, METH_NOARGS, NULL },
+	{ "tolist", tensor_tolist, METH_NOARGS,
+	  "tolist($self, /)\n--\n\n"
+	  "The elements as numbers of Python, in nested lists; a number without dimensions." },
+	{ "share_memory_", m_share_memory_, METH_NOARGS,
+	  "share_memory_($self, /)\n--\n\n"
+	  "Move the storage to a buffer that other processes can share. Returns the tensor." },
+	{ "is_shared", m_is_shared, METH_NOARGS,
+	  "is_shared($self, /)\n--\n\n"
+	  "True if the memory is a buffer that processes can share; see share_memory_()." },
 	{ "as_subclass", m_as_subclass, METH_O,
 	  "as_subclass($self, type, /)\n--\n\nA view of the memory as an object of a subclass." },
 	{ NULL },

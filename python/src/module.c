@@ -2,9 +2,19 @@
 /* The module devtensor._C. */
 #include "internal.h"
 
-static PyObject *module_from_buffer(PyObject *module, PyObject *arg)
+static PyObject *module_promote_types(PyObject *module, PyObject *args)
 {
-	return tensor_from_buffer(arg);
+	PyObject *a, *b;
+	int x, y;
+
+	if (!PyArg_ParseTuple(args, "OO", &a, &b))
+		return NULL;
+	if (as_dtype(a, &x) <= 0 || as_dtype(b, &y) <= 0)
+		return PyErr_Occurred() ? NULL :
+					  PyErr_Format(PyExc_TypeError,
+						       "promote_types: %R and %R must be dtypes", a, b);
+	x = tensor_promote_types(x, y);
+	return x ? wrap_dtype(x) : raise_error();
 }
 
 /* The object for a tensor of the C library, for programs that call both. The caller keeps its
@@ -17,6 +27,9 @@ static PyObject *module_from_cdata(PyObject *module, PyObject *arg)
 }
 
 static PyMethodDef own_functions[] = {
+	{ "promote_types", module_promote_types, METH_VARARGS,
+	  "promote_types(type1, type2, /)\n--\n\n"
+	  "The smallest dtype that represents the values of both." },
 	{ "tensor", (PyCFunction)(void (*)(void))module_tensor, METH_VARARGS | METH_KEYWORDS,
 	  "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
 	  "A tensor with a copy of the data: a number, nested sequences of numbers, an object with "
@@ -25,6 +38,8 @@ static PyMethodDef own_functions[] = {
 	  "_from_buffer(data, /)\n--\n\nA tensor on the memory of an object with the buffer protocol." },
 	{ "_from_cdata", module_from_cdata, METH_O,
 	  "_from_cdata(address, /)\n--\n\nThe object for a tensor of the C library at this address." },
+}
+
 	{ NULL },
 };
 
@@ -46,14 +61,28 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__C(void);
 
+/* In this order: functions refer to the types. */
+static int (*const parts[])(PyObject *module) = {
+	add_constants,
+	add_generator,
+	add_tensor,
+	add_channel,
+	add_optim,
+	add_training,
+	add_nn,
+	add_buffers,
+	add_dlpack,
+	add_arrow,
+	add_files,
+	add_functions,
+};
+
 PyMODINIT_FUNC PyInit__C(void)
 {
 	PyObject *module = PyModule_Create(&definition);
 
-	if (!module)
-		return NULL;
-	if (add_constants(module) < 0 || add_generator(module) < 0 || add_tensor(module) < 0 ||
-	    add_functions(module) < 0)
-		Py_CLEAR(module);
+	for (size_t i = 0; module && i < COUNT(parts); i++)
+		if (parts[i](module) < 0)
+			Py_CLEAR(module);
 	return module;
 }

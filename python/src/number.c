@@ -277,7 +277,7 @@ static PyObject *nb_inplace_rshift(PyObject *a, PyObject *b)
 
 static PyObject *nb_negative(PyObject *a)
 {
-	return wrap_result(tensor_neg(tensor_of(a)));
+	return wrap_like(a, tensor_neg(tensor_of(a)));
 }
 
 static PyObject *nb_positive(PyObject *a)
@@ -287,12 +287,12 @@ static PyObject *nb_positive(PyObject *a)
 
 static PyObject *nb_absolute(PyObject *a)
 {
-	return wrap_result(tensor_abs(tensor_of(a)));
+	return wrap_like(a, tensor_abs(tensor_of(a)));
 }
 
 static PyObject *nb_invert(PyObject *a)
 {
-	return wrap_result(tensor_bitwise_not(tensor_of(a)));
+	return wrap_like(a, tensor_bitwise_not(tensor_of(a)));
 }
 
 static PyObject *compare(PyObject *a, PyObject *b, int op)
@@ -313,7 +313,7 @@ static int item_of(PyObject *self, tensor_scalar *s)
 			     (long long)tensor_numel(t));
 		return -1;
 	}
-	return tensor_item_scalar(t, s) < 0 ? raise_error_int() : 0;
+	return read_item(t, s) < 0 ? raise_error_int() : 0;
 }
 
 static int nb_bool(PyObject *self)

@@ -113,9 +113,14 @@ static PyObject *get_version(PyObject *self, void *unused)
 	return PyLong_FromUnsignedLong(tensor_version(tensor_of(self)));
 }
 
+static PyObject *get_is_quantized(PyObject *self, void *unused)
+{
+	return PyBool_FromLong(tensor_keys(tensor_of(self)) >> TENSOR_KEY_QUANTIZED_CPU & 1);
+}
+
 static PyObject *get_data(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_detach(tensor_of(self)));
+	return wrap_like(self, tensor_detach(tensor_of(self)));
 }
 
 static PyObject *get_cdata(PyObject *self, void *unused)
@@ -125,32 +130,32 @@ static PyObject *get_cdata(PyObject *self, void *unused)
 
 static PyObject *get_T(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_numpy_T(tensor_of(self)));
+	return wrap_like(self, tensor_numpy_T(tensor_of(self)));
 }
 
 static PyObject *get_mT(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_mT(tensor_of(self)));
+	return wrap_like(self, tensor_mT(tensor_of(self)));
 }
 
 static PyObject *get_H(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_matrix_H(tensor_of(self)));
+	return wrap_like(self, tensor_matrix_H(tensor_of(self)));
 }
 
 static PyObject *get_mH(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_mH(tensor_of(self)));
+	return wrap_like(self, tensor_mH(tensor_of(self)));
 }
 
 static PyObject *get_real(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_real(tensor_of(self)));
+	return wrap_like(self, tensor_real(tensor_of(self)));
 }
 
 static PyObject *get_imag(PyObject *self, void *unused)
 {
-	return wrap_result(tensor_imag(tensor_of(self)));
+	return wrap_like(self, tensor_imag(tensor_of(self)));
 }
 
 PyGetSetDef tensor_getset[] = {
@@ -167,6 +172,7 @@ PyGetSetDef tensor_getset[] = {
 	{ "is_leaf", get_is_leaf, NULL, "True unless a recorded operator returned the tensor." },
 	{ "grad", get_grad, set_grad, "The gradient that backward() accumulated, or None." },
 	{ "retains_grad", get_retains_grad, NULL, "True after retain_grad()." },
+	{ "is_quantized", get_is_quantized, NULL, "True for a quantized tensor." },
 	{ "_version", get_version, NULL, "The number of in-place changes of the memory." },
 	{ "_cdata", get_cdata, NULL, "The address of the tensor of the C library, which lives as long "
 				     "as the object." },

@@ -12,6 +12,7 @@
 #include <structmember.h>
 
 PyTypeObject *tensor_type;
+bool have_subclasses;
 
 #define FREE_LIST 64
 static PyTensor *free_list[FREE_LIST];
@@ -41,6 +42,7 @@ static PyTensor *alloc_subclass(PyTypeObject *type)
 	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
 	PyTensor *o = (PyTensor *)alloc(type, 0);
 
+	have_subclasses = true;
 	if (o)
 		o->tracked = true;
 	return o;
@@ -134,7 +136,8 @@ static void tensor_dealloc(PyObject *self)
 	PyTensor *o = (PyTensor *)self;
 	tensor *t = o->t;
 
-	if (o->tracked)
+	/* Python tracks each object of a subclass before it calls this function. */
+	if (o->tracked || type != tensor_type)
 		PyObject_GC_UnTrack(self);
 	if (unlikely(o->weakrefs))
 		PyObject_ClearWeakRefs(self);
@@ -229,20 +232,23 @@ int add_tensor(PyObject *module)
 	PyType_Spec spec = { "devtensor.Tensor", sizeof(PyTensor), 0,
 			     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, NULL };
 	PyMethodDef *methods = all_methods();
-	size_t n = 0;
+	size_t n = 0, nbuffer = 0;
 
 	if (!methods)
 		return -1;
 	while (number_slots[n].slot)
 		n++;
-	spec.slots = PyMem_Calloc(COUNT(own_slots) + n + 2, sizeof(PyType_Slot));
+	while (buffer_slots[nbuffer].slot)
+		nbuffer++;
+	spec.slots = PyMem_Calloc(COUNT(own_slots) + n + nbuffer + 2, sizeof(PyType_Slot));
 	if (!spec.slots) {
 		PyErr_NoMemory();
 		return -1;
 	}
 	memcpy(spec.slots, own_slots, sizeof(own_slots));
 	memcpy(spec.slots + COUNT(own_slots), number_slots, n * sizeof(PyType_Slot));
-	spec.slots[COUNT(own_slots) + n] = (PyType_Slot){ Py_tp_methods, methods };
+	memcpy(spec.slots + COUNT(own_slots) + n, buffer_slots, nbuffer * sizeof(PyType_Slot));
+	spec.slots[COUNT(own_slots) + n + nbuffer] = (PyType_Slot){ Py_tp_methods, methods };
 	tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
 	PyMem_Free(spec.slots);
 	return tensor_type ? PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) : -1;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Tests DLPack between libtensor, NumPy and PyTorch: both sides share memory, which either side keeps alive."""
+import ctypes as C
 import gc
 import os
 import sys
@@ -10,6 +11,7 @@ import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 import array_api as xp  # noqa: E402
+from array_api import dlpack  # noqa: E402
 from array_api.core import boxed, lib  # noqa: E402
 
 TYPES = [n for n in xp.core.DTYPES]
@@ -108,10 +110,29 @@ def what_is_not_plain_is_refused():
     refused(lambda: torch.from_dlpack(x), 'gradient')
 
 
+def functions_of_pytorch():
+    """The functions of the table that its tensors have: to an object, and from one."""
+    table = dlpack.api.PyCapsule_GetPointer(torch.Tensor.__dlpack_c_exchange_api__, b'dlpack_exchange_api')
+    major, minor = (C.c_uint32 * 2).from_address(table)
+    assert major == 1 and minor >= 3
+    return (C.PYFUNCTYPE(C.c_int, C.c_void_p, C.POINTER(C.py_object))(C.c_void_p.from_address(table + 32).value),
+            C.PYFUNCTYPE(C.c_int, C.py_object, C.POINTER(C.c_void_p))(C.c_void_p.from_address(table + 24).value))
+
+
+def table_of_pytorch_exchanges_our_structures():
+    to_object, from_object = functions_of_pytorch()
+    x, t, managed = xp.asarray([[1., 2.], [3., 4.]]), C.py_object(), C.c_void_p()
+    assert to_object(lib.so.tensor_to_dlpack(x._t.ptr, 0), C.byref(t)) == 0
+    assert t.value.tolist() == x.tolist() and t.value.data_ptr() == lib.so.tensor_data(x._t.ptr)
+    assert from_object(t.value.T, C.byref(managed)) == 0
+    y = boxed.Tensor(lib, lib.so.tensor_from_dlpack(managed))
+    assert y.strides == [1, 2] and lib.so.tensor_data(y.ptr) == lib.so.tensor_data(x._t.ptr)
+
+
 def main():
     for test in (ours_in_numpy_and_theirs_here, ours_in_pytorch_and_theirs_here, writes_are_seen_on_the_other_side,
                  copies_are_not, read_only_stays_read_only, memory_lives_as_long_as_either_side,
-                 what_is_not_plain_is_refused):
+                 what_is_not_plain_is_refused, table_of_pytorch_exchanges_our_structures):
         test()
         print(f'ok {test.__name__}')
 

@@ -3,7 +3,7 @@
 from array_api_tests import hypothesis_helpers as helpers
 from hypothesis.strategies import integers
 
-from . import __array_namespace_info__
+from devtensor.array_api import __array_namespace_info__
 
 reshape_shapes = helpers.reshape_shapes
 most = __array_namespace_info__().capabilities()['max dimensions']

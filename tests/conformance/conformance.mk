@@ -50,3 +50,9 @@ test-golden: $(LIB_SO) $(B)/libtensor.so
 .PHONY: test-onnx
 test-onnx: $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(PYTHON) -B tests/conformance/onnx_nodes.py --lib $(LIB_SO) --build $(B) $(ARGS)
+
+# Columns beside pyarrow and nanoarrow, in an interpreter that has them: PYTHON_ARROW=/path/to/python.
+PYTHON_ARROW ?= $(PYTHON)
+.PHONY: test-arrow
+test-arrow: $(LIB_SO) $(B)/libtensor.so
+	$(Q)$(PYTHON_ARROW) -B tests/conformance/columns.py --lib $(LIB_SO)

@@ -17,11 +17,16 @@ struct example {
 	const char *place; /* file:line of the example, or of the operator if there is none */
 	const char *code, *gives;
 	int (*run)(tensor **results); /* returns the number of results, or -1 with the error set */
+	int pointers;		      /* to results that can be NULL */
+	bool needs_pointer;	      /* to its result, which cannot */
 };
 
 extern const struct example examples[];
 extern const int examples_count;
 extern enum tensor_dtype example_dtype;
+extern unsigned example_unwanted; /* bit i: NULL in place of the pointer to result i */
+
+#define example_wanted(i, pointer) (example_unwanted >> (i)&1 ? NULL : (pointer))
 
 static inline tensor *example_as(tensor *t, enum tensor_dtype dtype)
 {

@@ -16,6 +16,7 @@
 #define TEXT 4096
 
 enum tensor_dtype example_dtype = TENSOR_F32;
+unsigned example_unwanted;
 
 /* Prints all results of an example into `text`; -1 if the call failed. */
 static int run_example(const struct example *e, char *text, size_t size)
@@ -48,6 +49,61 @@ static const struct example *find(const char *op)
 }
 
 /* ---- the test ---- */
+
+/* The results that are wanted have the values of a call that wants all of them; the others are not stored. */
+static int check_wanted(const struct example *e, unsigned unwanted, char (*all)[TEXT])
+{
+	static char text[TEXT];
+	tensor *results[EXAMPLE_RESULTS] = { NULL };
+	int n, bad;
+
+	example_unwanted = unwanted;
+	tensor_manual_seed(0);
+	n = e->run(results);
+	example_unwanted = 0;
+	bad = n != e->pointers;
+	for (int i = 0; i < e->pointers && !bad; i++) {
+		if (unwanted >> i & 1) {
+			bad = results[i] != NULL;
+		} else if (results[i]) {
+			tensor_format(results[i], text, sizeof(text));
+			bad = strcmp(text, all[i]) != 0;
+		}
+	}
+	if (bad)
+		printf("# %s: %s without results %#x: %s\n", e->place, e->op, unwanted,
+		       tensor_last_error()->text);
+	return bad;
+}
+
+/* NULL in place of the pointers to results. */
+static int check_pointers(const struct example *e)
+{
+	static char all[EXAMPLE_RESULTS][TEXT];
+	tensor *results[EXAMPLE_RESULTS] = { NULL };
+	int bad = 0, n = 0;
+
+	tensor_clear_error();
+	tensor_manual_seed(0);
+	example_unwanted = e->needs_pointer;
+	if (e->pointers || e->needs_pointer)
+		n = e->run(results);
+	example_unwanted = 0;
+	if (e->needs_pointer && tensor_last_error()->code != EINVAL) {
+		printf("# %s: %s succeeds without a result\n", e->place, e->op);
+		return 1;
+	}
+	/* Of a plugin that was not built. */
+	if (!e->pointers || tensor_last_error()->code == ENOSYS)
+		return 0;
+	for (int i = 0; i < n; i++)
+		if (results[i])
+			tensor_format(results[i], all[i], TEXT);
+	for (unsigned unwanted = 1; unwanted < 1u << e->pointers && !bad; unwanted++)
+		tensor_scope
+			bad = check_wanted(e, unwanted, all);
+	return bad;
+}
 
 /*
  * The result equals the recorded one; with any other dtype of the inputs the call succeeds or fails
@@ -87,6 +143,8 @@ static int check_example(const struct example *e)
 		}
 	}
 	example_dtype = TENSOR_F32;
+	tensor_scope
+		bad += check_pointers(e);
 	return bad;
 }
 

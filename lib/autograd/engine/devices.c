@@ -7,6 +7,7 @@
  */
 #include "autograd/engine/devices.h"
 
+#include "autograd/engine/path.h"
 #include "autograd/engine/queue.h"
 #include "autograd/engine/run_node.h"
 #include "autograd/engine/share.h"
@@ -91,6 +92,34 @@ static bool on_cpu(const tensor_node *n)
 	return n->outputs[share_output(n)].device.type == TENSOR_CPU;
 }
 
+/* A thread that runs all nodes runs the latest one first, as without devices: no other one waits for it. */
+static bool several_threads_run(const struct task *k)
+{
+	tensor_device first = { 0 };
+
+	for (uint32_t i = 0; i < k->n; i++) {
+		const tensor_node *n = k->states[i].node;
+		tensor_device device = n->outputs[share_output(n)].device;
+
+		if (!k->states[i].needed || n->leaf)
+			continue;
+		if (share_is_own(k->share, device))
+			device = (tensor_device)TENSOR_DEVICE_CPU;
+		if (first.type && !same_device(first, device))
+			return true;
+		first = device;
+	}
+	return false;
+}
+
+static int order_by_paths(struct task *k)
+{
+	if (!k->share->waits || !several_threads_run(k))
+		return 0;
+	k->share->paths = heaviest_paths(k);
+	return k->share->paths ? 0 : -ENOMEM;
+}
+
 int devices_plan(struct task *k)
 {
 	int err = 0;
@@ -108,7 +137,7 @@ int devices_plan(struct task *k)
 		if (!err && !s->node->leaf)
 			start_thread(k->share, s->node);
 	}
-	return err;
+	return !err && k->share ? order_by_paths(k) : err;
 }
 
 /* ---- the caller ---- */
@@ -118,18 +147,17 @@ static int run_own(struct task *k)
 {
 	struct task_share *s = k->share;
 	int err = share_lock(s);
-	int64_t i = -1;
 
-	while (!err && !s->err) {
-		i = ready_pop(k);
-		if (i < 0 && !s->pending)
-			break;
-		if (i < 0) {
+	while (!err && !s->err && (s->ready.n || s->pending)) {
+		uint32_t index;
+
+		if (!s->ready.n) {
 			pthread_cond_wait(&s->changed, &s->lock);
 			continue;
 		}
+		index = heap_pop(&s->ready).index;
 		share_unlock(s);
-		err = task_run_node_in_stream(k, (uint32_t)i);
+		err = task_run_node_in_stream(k, index);
 		if (err)
 			share_fail(k, err);
 		err = share_lock(s);

@@ -2,6 +2,7 @@
 /* Ready queues and threads of devices (queue.h). One lock protects all of them; no function is called with it held. */
 #include "autograd/engine/queue.h"
 
+#include "autograd/engine/heap.h"
 #include "autograd/graph/lock.h"
 #include "autograd/graph/stream.h"
 
@@ -11,19 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct queued {
-	struct task *task;
-	uint64_t seq;
-	uint32_t depth, index;
-};
-
 /* Never freed: a sleeping thread refers to it. */
 struct device_queue {
 	tensor_device device;
 	queue_run run;
 	pthread_cond_t work;
-	struct queued *heap;
-	uint32_t n, cap;
+	struct node_heap ready;
 	unsigned active; /* threads that serve the queue; those that lent it are not counted */
 	struct device_queue *next;
 };
@@ -33,55 +27,22 @@ static struct {
 	struct device_queue *first;
 } queues = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- heaps ---- */
-
-static bool runs_before(const struct queued *a, const struct queued *b)
-{
-	return a->depth != b->depth ? a->depth > b->depth : a->seq > b->seq;
-}
-
-static void sift_up(struct device_queue *q, struct queued e)
-{
-	uint32_t at;
-
-	for (at = q->n++; at && runs_before(&e, &q->heap[(at - 1) / 2]); at = (at - 1) / 2)
-		q->heap[at] = q->heap[(at - 1) / 2];
-	q->heap[at] = e;
-}
-
-static struct queued pop(struct device_queue *q)
-{
-	struct queued top = q->heap[0], last = q->heap[--q->n];
-	uint32_t at = 0, child;
-
-	while ((child = 2 * at + 1) < q->n) {
-		if (child + 1 < q->n && runs_before(&q->heap[child + 1], &q->heap[child]))
-			child++;
-		if (!runs_before(&q->heap[child], &last))
-			break;
-		q->heap[at] = q->heap[child];
-		at = child;
-	}
-	q->heap[at] = last;
-	return top;
-}
-
 /* ---- threads ---- */
 
 static void *serve(void *arg)
 {
 	const uint32_t epoch = node_lock_epoch;
 	struct device_queue *q = arg;
-	struct queued e;
+	struct heap_node e;
 
 	pthread_mutex_lock(&queues.lock);
 	for (;;) {
-		while (!q->n && q->active == 1)
+		while (!q->ready.n && q->active == 1)
 			pthread_cond_wait(&q->work, &queues.lock);
 		/* The thread that lent the queue has returned. */
 		if (q->active > 1)
 			break;
-		e = pop(q);
+		e = heap_pop(&q->ready);
 		pthread_mutex_unlock(&queues.lock);
 		q->run(e.task, e.index);
 		/* The node forked, and this is the child, whose only thread ends here. */
@@ -207,41 +168,15 @@ static void return_after_lock(void)
 
 /* ---- nodes ---- */
 
-static bool grow(struct device_queue *q)
-{
-	uint32_t cap = q->cap ? 2 * q->cap : 64;
-	struct queued *heap = cap < INT32_MAX ? realloc(q->heap, cap * sizeof(*heap)) : NULL;
-
-	if (!heap)
-		return false;
-	q->heap = heap;
-	q->cap = cap;
-	return true;
-}
-
 int queue_push(struct device_queue *q, struct task *k, uint32_t index)
 {
-	const struct queued e = { k, k->states[index].node->seq, k->depth, index };
 	bool space;
 
 	pthread_mutex_lock(&queues.lock);
-	space = q->n < q->cap || grow(q);
-	if (space)
-		sift_up(q, e);
+	space = heap_push(&q->ready, k, index);
 	pthread_cond_signal(&q->work);
 	pthread_mutex_unlock(&queues.lock);
 	return space ? 0 : tensor_fail(ENOMEM, "backward: no memory for a device's queue");
-}
-
-static uint32_t drop(struct device_queue *q, const struct task *k)
-{
-	uint32_t n = q->n;
-
-	q->n = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (q->heap[i].task != k)
-			sift_up(q, q->heap[i]);
-	return n - q->n;
 }
 
 uint32_t queue_drop(const struct task *k)
@@ -250,7 +185,7 @@ uint32_t queue_drop(const struct task *k)
 
 	pthread_mutex_lock(&queues.lock);
 	for (struct device_queue *q = queues.first; q; q = q->next)
-		n += drop(q, k);
+		n += heap_drop(&q->ready, k);
 	pthread_mutex_unlock(&queues.lock);
 	return n;
 }
@@ -272,7 +207,7 @@ static void forget_threads(void)
 	for (struct device_queue *q = queues.first; q; q = q->next) {
 		pthread_cond_init(&q->work, NULL);
 		q->active = 0;
-		q->n = 0;
+		q->ready.n = 0;
 	}
 	pthread_mutex_unlock(&queues.lock);
 }

@@ -18,7 +18,7 @@ typedef void (*queue_run)(struct task *k, uint32_t index);
 struct device_queue *queue_start(tensor_device device, queue_run run);
 /* The queue of a device for which queue_start() succeeded. */
 struct device_queue *queue_of(tensor_device device);
-/* Adds a node. The thread runs that of the innermost backward first, then the latest one. 0, or -errno. */
+/* Adds a node, in the order of heap.h. 0, or -errno. */
 int queue_push(struct device_queue *q, struct task *k, uint32_t index);
 /* Removes the nodes of a task from all queues. Returns their number. */
 uint32_t queue_drop(const struct task *k);

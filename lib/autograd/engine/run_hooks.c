@@ -78,13 +78,11 @@ static int call_gradient(const struct tensor_hook *h, void *arg)
 }
 
 /* The metadata in which the gradient of output nr is kept, NULL if there is none; the list is locked. */
-static struct autograd_meta *retained_meta(const struct node_hooks *list, uint32_t nr)
+static struct autograd_meta *retained_meta(struct node_hooks *list, uint32_t nr)
 {
-	const struct retained *r = list->retained;
+	const struct output_hooks *o = hooks_of_output(list, nr);
 
-	while (r && r->nr != nr)
-		r = r->next;
-	return r ? r->meta : NULL;
+	return o && o->retained ? o->retained->meta : NULL;
 }
 
 /* Replaces the kept gradient by `now` (consumed on success), if it is still `before`. */

@@ -37,6 +37,8 @@ void share_free(struct task *k)
 		pthread_cond_destroy(&s->changed);
 	}
 	free(s->streams);
+	free(s->ready.nodes);
+	free(s->paths);
 	free(s);
 }
 
@@ -94,7 +96,8 @@ int share_push(struct task *k, uint32_t index)
 	if (err)
 		return err;
 	if (own) {
-		ready_push(k, index);
+		if (!heap_push(&s->ready, k, index))
+			err = tensor_fail(ENOMEM, "backward: no memory for ready nodes");
 		pthread_cond_signal(&s->changed);
 	} else if (!s->err) {
 		err = queue_push(queue_of(device), k, index);

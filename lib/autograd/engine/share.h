@@ -8,7 +8,7 @@
 #define TENSOR_AUTOGRAD_SHARE_H
 
 #include "autograd/engine/carry.h"
-#include "autograd/engine/task.h"
+#include "autograd/engine/heap.h"
 
 #include <pthread.h>
 
@@ -21,11 +21,13 @@ struct used_stream {
 struct task_share {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a node of the caller is ready, or `pending` is 0 */
+	struct node_heap ready; /* nodes of the caller */
 	uint32_t pending;	/* nodes that are queued for or run by threads of devices */
 	uint32_t epoch;		/* node_lock_epoch at the beginning */
 	int err;		/* of the first node that failed; no further one is run */
 	struct tensor_error error;
 	struct carried caller;
+	double *paths; /* of each state, owned; NULL if one thread runs all nodes */
 	tensor_device
 		own; /* nodes of this device run on the calling thread, as those of the CPU; type 0: none */
 	bool alone;	       /* all nodes run on the calling thread */
@@ -50,7 +52,7 @@ void share_free(struct task *k);
 int share_lock(struct task_share *s);
 void share_unlock(struct task_share *s);
 
-/* As ready_push(), for the thread that runs the node. 0, or -errno. */
+/* Adds a node to the queue of the thread that runs it. 0, or -errno. */
 int share_push(struct task *k, uint32_t index);
 /*
  * Adds a gradient (consumed; may be NULL) that came over an edge, in the stream of the output. *complete: it was the

@@ -187,12 +187,6 @@ tensor **task_slot_of_more(struct node_state *s, uint32_t nr)
 
 /* ---- planning ---- */
 
-/* The number of edges of a node that may lead to a requested input. */
-static uint32_t followed_edges(const struct task *k, const tensor_node *n)
-{
-	return n->seq > k->call->since ? n->nedges : 0;
-}
-
 /* Reverse edges: the edges into state i begin at states from[start[i]] to from[start[i + 1] - 1]. */
 static void reverse_edges(const struct task *k, uint64_t *start, uint32_t *from)
 {

@@ -31,7 +31,7 @@ struct ready {
 	uint32_t index;
 };
 
-/* Nodes whose gradients are complete, except leaves: a heap, the latest node first. */
+/* Nodes whose gradients are complete, except leaves: a heap, the latest node first. Not used if the task has a share. */
 struct ready_queue {
 	struct ready *heap;
 	uint32_t nheap;
@@ -79,6 +79,12 @@ static inline tensor **task_slot(struct node_state *s, uint32_t nr)
 
 /* Visits all nodes that the visited ones lead to, counts edges and marks needed nodes. 0, or -errno. */
 int task_plan(struct task *k);
+
+/* The number of edges of a node that may lead to a requested input. */
+static inline uint32_t followed_edges(const struct task *k, const tensor_node *n)
+{
+	return n->seq > k->call->since ? n->nedges : 0;
+}
 
 void ready_push(struct task *k, uint32_t index);
 /* Index of the next node; -1 if none is left. */

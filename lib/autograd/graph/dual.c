@@ -7,6 +7,7 @@
 #include "autograd/graph/view.h"
 #include "core/referrers.h"
 #include "core/scope.h"
+#include "iter/iter.h"
 
 #include "family/copy.h"
 #include "family/factory.h"
@@ -145,6 +146,12 @@ TENSOR_EXPORT tensor *tensor_primal(tensor *t)
 	return t;
 }
 
+/* Elements of an expanded tensor that share memory may have different tangents: its dual tensor has memory of its own. */
+static bool may_share(const tensor *primal, const tensor *tangent)
+{
+	return primal->ext || same_geometry(primal, tangent) || !tensor_overlaps_itself(primal);
+}
+
 TENSOR_EXPORT tensor *tensor_make_dual(tensor *primal, tensor *tangent)
 {
 	struct output like;
@@ -163,7 +170,7 @@ TENSOR_EXPORT tensor *tensor_make_dual(tensor *primal, tensor *tangent)
 	if (output_check(&like, LAYOUT_BIT(primal->layout) | ALSO_INFERENCE, tangent,
 			 "make_dual: the tangent must be") < 0)
 		return NULL;
-	t = tensor_alias(primal);
+	t = may_share(primal, tangent) ? tensor_alias(primal) : tensor_clone(primal);
 	if (!t || dual_set(t, tangent) < 0)
 		return NULL;
 	return t;

@@ -9,8 +9,10 @@
 
 static void list_put(struct node_hooks *list)
 {
-	if (ref_put(&list->refs))
-		free(list);
+	if (!ref_put(&list->refs))
+		return;
+	free(list->more);
+	free(list);
 }
 
 void hook_put(struct tensor_hook *h)
@@ -52,11 +54,44 @@ void hooks_note_place(tensor_node *n)
 		tensor_clear_error();
 }
 
+/* list_of(), with a place for output nr. A node with many outputs gets the places of all of them. */
+static struct node_hooks *list_of_output(tensor_node *n, uint32_t nr)
+{
+	struct node_hooks *list = list_of(n);
+	bool space;
+
+	if (!list || !nr)
+		return list;
+	node_lock_take(&list->lock);
+	if (!list->more) {
+		list->more = calloc(n->noutputs - 1, sizeof(*list->more));
+		list->nmore = list->more ? n->noutputs - 1 : 0;
+	}
+	space = list->more;
+	node_lock_drop(&list->lock);
+	if (space)
+		return list;
+	tensor_fail(ENOMEM, "autograd: no memory for a hook");
+	return NULL;
+}
+
+/* The list of a kind, NULL if there is none yet; locked. */
+static struct hook_list *list_at(struct node_hooks *list, enum hook_kind kind, uint32_t nr)
+{
+	struct output_hooks *o;
+
+	if (kind != HOOK_GRADIENT)
+		return &list->lists[kind];
+	o = hooks_of_output(list, nr);
+	return o ? &o->gradient : NULL;
+}
+
 int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_function fn, void *ctx,
 	      void (*destroy)(void *), struct tensor_hook **handle)
 {
-	struct node_hooks *list = list_of(n);
+	struct node_hooks *list = list_of_output(n, nr);
 	struct tensor_hook *h = list ? calloc(1, sizeof(*h)) : NULL;
+	struct hook_list *at;
 
 	if (!h)
 		return tensor_fail(ENOMEM, "autograd: no memory for a hook");
@@ -70,9 +105,10 @@ int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_funct
 				   .listed = true };
 	ref_get(&list->refs);
 	node_lock_take(&list->lock);
-	h->prev = list->last;
-	*(h->prev ? &h->prev->next : &list->first) = h;
-	list->last = h;
+	at = list_at(list, kind, nr);
+	h->prev = at->last;
+	*(h->prev ? &h->prev->next : &at->first) = h;
+	at->last = h;
 	node_lock_drop(&list->lock);
 	if (handle)
 		*handle = h;
@@ -83,14 +119,16 @@ int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_funct
 static void take_out(struct tensor_hook *h)
 {
 	struct node_hooks *list = h->list;
+	struct hook_list *at;
 	bool listed;
 
 	atomic_store(&h->removed, true);
 	node_lock_take(&list->lock);
 	listed = h->listed;
 	if (listed) {
-		*(h->prev ? &h->prev->next : &list->first) = h->next;
-		*(h->next ? &h->next->prev : &list->last) = h->prev;
+		at = list_at(list, h->kind, h->nr);
+		*(h->prev ? &h->prev->next : &at->first) = h->next;
+		*(h->next ? &h->next->prev : &at->last) = h->prev;
 		h->listed = false;
 	}
 	node_lock_drop(&list->lock);
@@ -98,26 +136,42 @@ static void take_out(struct tensor_hook *h)
 		hook_put(h);
 }
 
-void hooks_free(struct node_hooks *list)
+static void free_hooks(struct node_hooks *list, struct hook_list *at)
 {
 	struct tensor_hook *h, *next;
-	struct retained *r;
 
 	node_lock_take(&list->lock);
-	h = list->first;
+	h = at->first;
 	for (struct tensor_hook *each = h; each; each = each->next)
 		each->listed = false;
-	list->first = list->last = NULL;
+	at->first = at->last = NULL;
 	node_lock_drop(&list->lock);
 	for (; h; h = next) {
 		next = h->next;
 		atomic_store(&h->removed, true);
 		hook_put(h);
 	}
-	while ((r = list->retained)) {
-		list->retained = r->next;
+}
+
+static void free_output(struct node_hooks *list, struct output_hooks *o)
+{
+	struct retained *r;
+
+	free_hooks(list, &o->gradient);
+	while ((r = o->retained)) {
+		o->retained = r->next;
 		free(r);
 	}
+}
+
+void hooks_free(struct node_hooks *list)
+{
+	for (int kind = 0; kind < HOOK_KINDS; kind++)
+		free_hooks(list, &list->lists[kind]);
+	free_output(list, &list->output);
+	for (uint32_t i = 0; i < list->nmore; i++)
+		free_output(list, &list->more[i]);
+	hooks_drop_tangents(list);
 	list_put(list);
 }
 
@@ -137,30 +191,30 @@ TENSOR_EXPORT void tensor_hook_release(tensor_hook *hook)
 
 bool hooks_any(struct node_hooks *list, enum hook_kind kind)
 {
-	const struct tensor_hook *h;
+	bool any;
 
 	node_lock_take(&list->lock);
-	for (h = list->first; h && h->kind != kind; h = h->next)
-		;
+	any = list->lists[kind].first;
 	node_lock_drop(&list->lock);
-	return h;
+	return any;
 }
 
 struct tensor_hook **hooks_snapshot(struct node_hooks *list, enum hook_kind kind, uint32_t nr,
 				    struct tensor_hook **few)
 {
-	struct tensor_hook **hooks = few, *h;
+	struct tensor_hook **hooks = few, *h, *first;
+	const struct hook_list *at;
 	size_t n = 0;
 
 	node_lock_take(&list->lock);
-	for (h = list->first; h; h = h->next)
-		n += h->kind == kind && h->nr == nr;
+	at = list_at(list, kind, nr);
+	first = at ? at->first : NULL;
+	for (h = first; h; h = h->next)
+		n++;
 	if (n > HOOKS_FEW)
 		hooks = malloc((n + 1) * sizeof(*hooks));
 	n = 0;
-	for (h = hooks ? list->first : NULL; h; h = h->next) {
-		if (h->kind != kind || h->nr != nr)
-			continue;
+	for (h = hooks ? first : NULL; h; h = h->next) {
 		ref_get(&h->refs);
 		hooks[n++] = h;
 	}
@@ -173,18 +227,33 @@ struct tensor_hook **hooks_snapshot(struct node_hooks *list, enum hook_kind kind
 	return hooks;
 }
 
+int hooks_keep_tangents(tensor_node *n, struct node_attachment *tangents)
+{
+	struct node_hooks *list = list_of(n);
+
+	if (!list) {
+		tangents->free(tangents);
+		return -ENOMEM;
+	}
+	list->tangents = tangents;
+	return 0;
+}
+
 /* ---- retained gradients ---- */
 
 int hooks_retain(tensor_node *n, uint32_t nr, struct autograd_meta *m)
 {
-	struct node_hooks *list = list_of(n);
+	struct node_hooks *list = list_of_output(n, nr);
 	struct retained *r = list ? malloc(sizeof(*r)) : NULL;
+
+	struct output_hooks *o;
 
 	if (!r)
 		return tensor_fail(ENOMEM, "autograd: no memory for a hook");
 	node_lock_take(&list->lock);
-	*r = (struct retained){ m, nr, list->retained };
-	list->retained = r;
+	o = hooks_of_output(list, nr);
+	*r = (struct retained){ m, o->retained };
+	o->retained = r;
 	m->retains_grad = true;
 	node_lock_drop(&list->lock);
 	return 0;
@@ -196,7 +265,7 @@ static struct retained *take_retained(struct autograd_meta *m)
 	struct retained **p, *r;
 
 	node_lock_take(&list->lock);
-	for (p = &list->retained; *p && (*p)->meta != m; p = &(*p)->next)
+	for (p = &hooks_of_output(list, m->nr)->retained; *p && (*p)->meta != m; p = &(*p)->next)
 		;
 	r = *p;
 	if (r)

@@ -12,10 +12,11 @@
 #include <tensor/autograd.h>
 
 enum hook_kind {
-	HOOK_GRADIENT,	 /* on the gradient of output nr, before the node */
-	HOOK_BEFORE,	 /* before the node, on the gradients of all outputs */
-	HOOK_AFTER,	 /* after the node, on the gradients of all inputs */
-	HOOK_ACCUMULATED /* after a leaf's gradient was accumulated */
+	HOOK_BEFORE,		   /* before the node, on the gradients of all outputs */
+	HOOK_AFTER,		   /* after the node, on the gradients of all inputs */
+	HOOK_ACCUMULATED,	   /* after a leaf's gradient was accumulated */
+	HOOK_KINDS,		   /* of those of the whole node */
+	HOOK_GRADIENT = HOOK_KINDS /* on the gradient of output nr, before the node */
 };
 
 union hook_function {
@@ -33,24 +34,43 @@ struct tensor_hook {
 	atomic_bool removed;
 	union hook_function fn;
 	void *ctx;
-	void (*destroy)(void *ctx); /* optional */
-	struct node_hooks *list;    /* one reference */
-	struct tensor_hook *next, *prev;
+	void (*destroy)(void *ctx);	 /* optional */
+	struct node_hooks *list;	 /* one reference */
+	struct tensor_hook *next, *prev; /* of its kind and output */
 	bool listed;
 };
 
-/* The gradient of output nr is kept for the tensor with this metadata; borrowed, see hooks_forget(). */
+/* The first member of what a file above this one keeps for a node. */
+struct node_attachment {
+	void (*free)(struct node_attachment *a);
+};
+
+/* In order of registration. */
+struct hook_list {
+	struct tensor_hook *first, *last;
+};
+
+/* The gradient of an output is kept for the tensor with this metadata; borrowed, see hooks_forget(). */
 struct retained {
 	struct autograd_meta *meta;
-	uint32_t nr;
 	struct retained *next;
+};
+
+struct output_hooks {
+	struct hook_list gradient;
+	struct retained *retained;
 };
 
 struct node_hooks {
 	atomic_int refs;
-	node_lock lock; /* of both lists */
-	struct tensor_hook *first, *last;
-	struct retained *retained;
+	node_lock lock; /* of all lists */
+	struct hook_list lists[HOOK_KINDS];
+	struct output_hooks output; /* of output 0 */
+	struct output_hooks
+		*more; /* of the nmore further ones, NULL until one is registered; owned */
+	uint32_t nmore;
+	struct node_attachment
+		*tangents;	/* owned; NULL unless the node saved a result with a tangent */
 	struct call_place made; /* of the call, if the node was made in anomaly mode */
 };
 
@@ -63,6 +83,15 @@ void hook_put(struct tensor_hook *h);
 /* Stores the place of the program's current call, in anomaly mode. Without memory it does nothing. */
 void hooks_note_place(tensor_node *n);
 
+/* The tangents, which are consumed, stay until the node releases its saved tensors. 0, or -errno. */
+int hooks_keep_tangents(tensor_node *n, struct node_attachment *tangents);
+static inline void hooks_drop_tangents(struct node_hooks *list)
+{
+	if (list->tangents)
+		list->tangents->free(list->tangents);
+	list->tangents = NULL;
+}
+
 /* Keeps the gradient of output nr of n in m. 0, or -errno. */
 int hooks_retain(tensor_node *n, uint32_t nr, struct autograd_meta *m);
 /* m is freed: no gradient is kept in it any more. */
@@ -71,8 +100,16 @@ void hooks_forget(struct autograd_meta *m);
  * gave the tensor another node. Without memory the gradient is not kept, because nothing may fail then. */
 void hooks_retain_again(struct autograd_meta *m);
 
-/* True if the list has a hook of this kind. */
+/* True if the node has a hook of this kind, which is not HOOK_GRADIENT. */
 bool hooks_any(struct node_hooks *list, enum hook_kind kind);
+
+/* Those of output nr, NULL if there are none; the list is locked. */
+static inline struct output_hooks *hooks_of_output(struct node_hooks *list, uint32_t nr)
+{
+	if (!nr)
+		return &list->output;
+	return list->more ? &list->more[nr - 1] : NULL;
+}
 
 /*
  * The hooks of a kind (and of output nr for HOOK_GRADIENT) as counted references, in order of

@@ -2,7 +2,7 @@
 /*
  * Kernels of embeddings. All tensors are contiguous; indices, offsets, offset2bag, bag_size and
  * maximum have one dtype, i32 or i64. Rows of a table may be f16 or bf16 and are computed in f32;
- * results are f32 or f64. Kernels fail with EINVAL if an index is out of range.
+ * results are f32 or f64. Kernels fail with ERANGE if an index is out of range.
  */
 #ifndef TENSOR_EMBEDDING_H
 #define TENSOR_EMBEDDING_H

@@ -114,7 +114,7 @@ extern nll_loss_backward_kernel type_of_nll_loss_backward;
 
 /*
  * gather: out[i][j] = self[index[i][j]][j] for dim 0. index_select: out[.., i, ..] =
- * self[.., index[i], ..]. Kernels with an index fail with EINVAL if it is out of range.
+ * self[.., index[i], ..]. Kernels with an index fail with ERANGE if it is out of range.
  */
 typedef int (*gather_kernel)(tensor *out, const tensor *self, int dim, const tensor *index);
 extern gather_kernel type_of_gather, type_of_index_select;

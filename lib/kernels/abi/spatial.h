@@ -26,7 +26,7 @@ extern convolution_kernel type_of_convolution, type_of_convolution_input,
 /*
  * Pooling over the last `spatial` (2 or 3) dimensions of contiguous tensors, separately for each
  * plane. params has three dimensions, as above. Indices are i64 and count within a plane of the
- * input; the backward fails with EINVAL if one is out of range. Arguments:
+ * input; the backward fails with ERANGE if one is out of range. Arguments:
  *   avg_pool, adaptive_avg_pool              out, input
  *   avg_pool_backward, adaptive_..._backward gradient of input, gradient of out
  *   max_pool, adaptive_max_pool              out, indices, input

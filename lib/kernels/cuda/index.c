@@ -58,7 +58,7 @@ static int check_with(struct cuda_call *c, const struct cuda_index *x, unsigned 
 		return err;
 	err = index_at(c, x, bad, &at);
 	return err ? err :
-		     tensor_fail(EINVAL,
+		     tensor_fail(ERANGE,
 				 "%s: index %lld is out of range for a dimension of size "
 				 "%lld",
 				 c->op, (long long)at, (long long)x->limit);

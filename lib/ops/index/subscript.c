@@ -10,7 +10,7 @@
 #include <tensor/index.h>
 
 struct subscript {
-	tensor *t; /* owned: the view so far */
+	tensor *t; /* owned: the view so far, at first the tensor itself */
 	int dim;   /* dimension of t for the next item */
 	bool tensors;
 	/* index per dimension of t, tensor_none for a full slice; borrowed */
@@ -47,7 +47,7 @@ static int left_over(const tensor *x, const tensor_subscript *items, int n)
 	if (ellipses > 1)
 		return tensor_fail(EINVAL, "index: one ellipsis at most, got %d", ellipses), -1;
 	if (sum > x->ndim)
-		return tensor_fail(EINVAL, "index: too many indices for shape %s: %d", SHAPE_STR(x),
+		return tensor_fail(ERANGE, "index: too many indices for shape %s: %d", SHAPE_STR(x),
 				   sum),
 		       -1;
 	return x->ndim - sum;
@@ -135,17 +135,117 @@ static bool apply(struct subscript *s, const tensor_subscript *item, int rest)
 	}
 }
 
+/* The geometry of a view, and the dimension of the tensor that the next item is for. */
+struct geometry {
+	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], offset;
+	int ndim, dim;
+};
+
+static bool plain_position(struct geometry *g, const tensor *x, int64_t i)
+{
+	int64_t n = x->sizes[g->dim];
+
+	if (i < 0)
+		i += n;
+	if (i < 0 || i >= n)
+		return false;
+	g->offset += i * x->strides[g->dim++];
+	return true;
+}
+
+static int64_t clamp(int64_t i, int64_t n)
+{
+	i += i < 0 ? n : 0;
+	return i < 0 ? 0 : i > n ? n : i;
+}
+
+static bool plain_slice(struct geometry *g, const tensor *x, const tensor_subscript *item)
+{
+	int64_t n = x->sizes[g->dim], stride = x->strides[g->dim++], start, stop;
+	int64_t step = item->step == TENSOR_NONE ? 1 : item->step;
+
+	if (step < 1 || g->ndim == TENSOR_MAX_DIMS)
+		return false;
+	start = item->start == TENSOR_NONE ? 0 : clamp(item->start, n);
+	stop = item->stop == TENSOR_NONE ? n : clamp(item->stop, n);
+	n = stop > start ? (stop - start - 1) / step + 1 : 0;
+	g->offset += start * stride;
+	g->sizes[g->ndim] = n;
+	/* With at most one element a large step must not overflow the stride. */
+	if (__builtin_mul_overflow(stride, step, &g->strides[g->ndim]))
+		g->strides[g->ndim] = stride;
+	g->ndim++;
+	return true;
+}
+
+static bool plain_whole(struct geometry *g, const tensor *x, int n)
+{
+	if (g->ndim + n > TENSOR_MAX_DIMS)
+		return false;
+	for (; n > 0; n--, g->ndim++, g->dim++) {
+		g->sizes[g->ndim] = x->sizes[g->dim];
+		g->strides[g->ndim] = x->strides[g->dim];
+	}
+	return true;
+}
+
+/* As view_unsqueeze(). */
+static bool plain_newaxis(struct geometry *g, const tensor *x)
+{
+	if (g->ndim == TENSOR_MAX_DIMS)
+		return false;
+	g->sizes[g->ndim] = 1;
+	g->strides[g->ndim++] = g->dim < x->ndim ? x->sizes[g->dim] * x->strides[g->dim] : 1;
+	return true;
+}
+
+/* The view of several items at once, for a tensor whose operators nothing but its backend handles.
+ * NULL without an error for items that have to be applied one after another, and wrong ones. */
+static tensor *plain_view(tensor *x, const tensor_subscript *items, int n, int rest)
+{
+	struct geometry g = { .offset = x->offset };
+	bool ok = true;
+
+	if (dispatch_keys(thread(), op_mask(&entry_as_strided), x->keys) !=
+		    KEY_BIT(TENSOR_KEY_CPU) || x->ext)
+		return NULL;
+	for (int i = 0; ok && i < n; i++) {
+		switch (items[i].kind) {
+		case TENSOR_ITEM_INT:
+			ok = plain_position(&g, x, items[i].start);
+			break;
+		case TENSOR_ITEM_SLICE:
+			ok = plain_slice(&g, x, &items[i]);
+			break;
+		case TENSOR_ITEM_ELLIPSIS:
+			ok = plain_whole(&g, x, rest);
+			break;
+		case TENSOR_ITEM_NEWAXIS:
+			ok = plain_newaxis(&g, x);
+			break;
+		default:
+			ok = false;
+		}
+	}
+	if (!ok || !plain_whole(&g, x, x->ndim - g.dim))
+		return NULL;
+	return tensor_new_view(x, g.sizes, g.strides, g.ndim, g.offset);
+}
+
 static int subscript_init(struct subscript *s, tensor *x, const tensor_subscript *items, int n)
 {
 	int rest = left_over(x, items, n);
 
 	if (rest < 0)
 		return error_code();
-	s->dim = 0;
 	s->tensors = false;
+	s->t = plain_view(x, items, n, rest);
+	if (likely(s->t))
+		return 0;
+	s->dim = 0;
 	for (int i = 0; i < TENSOR_MAX_DIMS; i++)
 		s->of[i] = tensor_none;
-	s->t = call_alias(x);
+	s->t = tensor_get(x);
 	for (int i = 0; s->t && i < n; i++) {
 		if (apply(s, &items[i], rest))
 			continue;
@@ -193,6 +293,10 @@ TENSOR_EXPORT tensor *tensor_index_items(tensor *x, const tensor_subscript *item
 		return null_argument("index");
 	if (subscript_init(&s, x, items, n) < 0)
 		return NULL;
+	if (!s.tensors && s.t == x && !advance(&s, call_alias(x))) {
+		tensor_put(x);
+		return NULL;
+	}
 	if (!s.tensors)
 		return scope_own(thread(), s.t);
 	count = collect(&s, list, owned);

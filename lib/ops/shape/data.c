@@ -25,9 +25,11 @@ TENSOR_EXPORT tensor *tensor_from_data(const void *data, tensor_ints size, tenso
  */
 static int copy_host(tensor *t, void *data, size_t nbytes, bool to_host)
 {
-	struct tensor_storage storage = {
-		.refs = 2, .data = data, .nbytes = nbytes, .device = TENSOR_DEVICE_CPU
-	};
+	struct tensor_storage storage = { .refs = 2,
+					  .data = data,
+					  .nbytes = nbytes,
+					  .used = nbytes,
+					  .device = TENSOR_DEVICE_CPU };
 	struct tensor host = { .refs = 2,
 			       .dtype = t->dtype,
 			       .layout = TENSOR_STRIDED,
@@ -100,7 +102,7 @@ TENSOR_EXPORT int tensor_at(const tensor *t, tensor_ints index, double *value)
 		int64_t at = index.data[i] < 0 ? index.data[i] + t->sizes[i] : index.data[i];
 
 		if (at < 0 || at >= t->sizes[i])
-			return tensor_fail(EINVAL, "at: index %lld is out of range for size %lld",
+			return tensor_fail(ERANGE, "at: index %lld is out of range for size %lld",
 					   (long long)index.data[i], (long long)t->sizes[i]);
 		offset += at * t->strides[i];
 	}

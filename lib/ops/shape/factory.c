@@ -46,9 +46,20 @@ tensor *factory_full(tensor_ints size, tensor_scalar fill_value, tensor_options 
 	return filled(factory_empty(size, options), fill_value);
 }
 
+/* Up to this size memset() is faster than the call of a kernel. */
+#define SMALL 65536
+
 tensor *factory_zeros(tensor_ints size, tensor_options options)
 {
-	return filled(factory_empty(size, options), tensor_scalar_int(0));
+	tensor *t = factory_empty(size, options);
+	int64_t nbytes = t ? t->numel * (int64_t)itemsize(t) : 0;
+
+	/* 0 is all bits 0 in every dtype. */
+	if (likely(t && t->keys == KEY_BIT(TENSOR_KEY_CPU) && nbytes <= SMALL)) {
+		memset(t->data, 0, nbytes);
+		return t;
+	}
+	return filled(t, tensor_scalar_int(0));
 }
 
 tensor *factory_ones(tensor_ints size, tensor_options options)

@@ -28,7 +28,8 @@ static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype, c
 {
 	int64_t strides[TENSOR_MAX_DIMS];
 
-	for (int i = 0; i < ndim; i++) {
+	/* The last dimension has stride 1, in elements of either dtype. */
+	for (int i = 0; i < ndim - 1; i++) {
 		if (ratio > 0 && self->strides[i] % ratio && sizes[i] > 1)
 			return tensor_fail_null(
 				EINVAL, "%s: stride %lld of dimension %d is not a multiple of %lld",
@@ -257,7 +258,7 @@ tensor *view_squeeze_dims(tensor *self, tensor_ints dim)
 int op_resize(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints size)
 {
 	struct tensor_storage *before = self->storage;
-	size_t nbytes = before->nbytes;
+	size_t nbytes = before->used;
 	int err;
 
 	if (self->device.type != TENSOR_CPU)
@@ -266,7 +267,7 @@ int op_resize(const struct tensor_op *op, tensor **out, tensor *self, tensor_int
 	err = tensor_resize(self, size.data, (int)size.len);
 	if (!err && self->storage != before && nbytes)
 		memcpy(self->storage->data, before->data,
-		       nbytes < self->storage->nbytes ? nbytes : self->storage->nbytes);
+		       nbytes < self->storage->used ? nbytes : self->storage->used);
 	storage_put(before);
 	*out = self;
 	return err;

@@ -40,7 +40,7 @@ static int cut(tensor *self, const struct cuts *c, tensor **results, int64_t roo
 static int dim_of(const char *op, const tensor *self, int64_t dim)
 {
 	if (!self->ndim)
-		return tensor_fail(EINVAL, "%s: a 0-d tensor has no dimensions", op), -1;
+		return tensor_fail(ERANGE, "%s: a 0-d tensor has no dimensions", op), -1;
 	return wrap_dim(op, dim, self->ndim);
 }
 

@@ -22,7 +22,7 @@ tensor *view_as_strided(tensor *self, tensor_ints size, tensor_ints stride, int6
 {
 	int64_t offset = storage_offset == TENSOR_NONE ? self->offset : storage_offset;
 	int64_t numel, low = offset, high = offset, reach;
-	int64_t room = (int64_t)(self->storage->nbytes / itemsize(self));
+	int64_t room = (int64_t)(self->storage->used / itemsize(self));
 
 	if (size.len != stride.len || size.len > TENSOR_MAX_DIMS || size.len < 0)
 		return tensor_fail_null(EINVAL,
@@ -47,8 +47,6 @@ tensor *view_as_strided(tensor *self, tensor_ints size, tensor_ints stride, int6
 					"as_strided: elements %lld to %lld of a storage of "
 					"%lld",
 					(long long)low, (long long)high, (long long)room);
-	if (numel)
-		storage_reach(self->storage, (size_t)(high + 1) * itemsize(self));
 	return tensor_new_view(self, size.data, stride.data, (int)size.len, offset);
 }
 
@@ -69,14 +67,14 @@ tensor *view_select(tensor *self, int64_t dim, int64_t index)
 	int d;
 
 	if (!self->ndim)
-		return tensor_fail_null(EINVAL, "select: a 0-d tensor has no dimensions");
+		return tensor_fail_null(ERANGE, "select: a 0-d tensor has no dimensions");
 	d = wrap_dim("select", dim, self->ndim);
 	if (d < 0)
 		return NULL;
 	if (at < 0)
 		at += self->sizes[d];
 	if (at < 0 || at >= self->sizes[d])
-		return tensor_fail_null(EINVAL,
+		return tensor_fail_null(ERANGE,
 					"select: index %lld is out of range for dimension "
 					"%d of size %lld",
 					(long long)index, d, (long long)self->sizes[d]);
@@ -96,7 +94,7 @@ tensor *view_slice(tensor *self, int64_t dim, int64_t start, int64_t end, int64_
 	int d;
 
 	if (!self->ndim)
-		return tensor_fail_null(EINVAL, "slice: a 0-d tensor has no dimensions");
+		return tensor_fail_null(ERANGE, "slice: a 0-d tensor has no dimensions");
 	d = wrap_dim("slice", dim, self->ndim);
 	if (d < 0)
 		return NULL;
@@ -124,7 +122,7 @@ tensor *composite_narrow(tensor *self, int64_t dim, int64_t start, int64_t lengt
 	if (d < 0)
 		return NULL;
 	if (!self->ndim)
-		return tensor_fail_null(EINVAL, "narrow: a 0-d tensor has no dimensions");
+		return tensor_fail_null(ERANGE, "narrow: a 0-d tensor has no dimensions");
 	n = self->sizes[d];
 	if (start < -n || start > n || length < 0 || (start < 0 ? start + n : start) > n - length)
 		return tensor_fail_null(EINVAL,

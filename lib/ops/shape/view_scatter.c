@@ -62,19 +62,12 @@ int op_diagonal_scatter(const struct tensor_op *op, tensor **out, tensor *self, 
 	return end_scatter(op, &o, out, self, view_diagonal(o.t, offset, dim1, dim2), src);
 }
 
-/* Copy self's storage up to the last element of self or of the part, so that self's strides and
- * offset stay valid. */
+/* Copy self's storage, so that self's strides and offset stay valid. */
 static tensor *clone_storage(tensor *self)
 {
-	int64_t n = (int64_t)(self->storage->nbytes / itemsize(self)), one = 1, last = self->offset;
+	int64_t n = (int64_t)(self->storage->used / itemsize(self)), one = 1;
 	tensor *all, *flat, *t = NULL;
 
-	for (int i = 0; i < self->ndim && self->numel; i++)
-		last += self->strides[i] > 0 ? (self->sizes[i] - 1) * self->strides[i] : 0;
-	/* Allocations are rounded up: bytes after the last element are unused, unless self is a
-	 * view. */
-	if (!self->base && last < n)
-		n = last + 1;
 	all = tensor_new_view(self, &n, &one, 1, 0);
 	flat = all ? tensor_new_like(self, &n, 1) : NULL;
 	if (flat && operand_copy(flat, all) == 0) {

@@ -7,6 +7,11 @@ import either
 
 NOTE = '/* Generated from lib/schema/ops/. */\n'
 
+RESULTS_NOTE = """/*
+ * An operator with several results returns 0 or -errno and stores each result through a pointer. NULL in place of the pointer
+ * drops that result. A list of results, and a result that is no tensor, needs its pointer: EINVAL for NULL.
+ */
+"""
 
 # Arguments that are numbers in the schema language and have an enumeration in <tensor/types.h>. They stay int64_t
 # in C, where a constant of the enumeration converts to it.
@@ -41,7 +46,7 @@ def parameters(op, hide=False):
 
 
 def public_header(ops):
-    out = [NOTE, '#ifndef TENSOR_OPS_H\n#define TENSOR_OPS_H\n\n#include <tensor/types.h>\n\n',
+    out = [NOTE, RESULTS_NOTE, '#ifndef TENSOR_OPS_H\n#define TENSOR_OPS_H\n\n#include <tensor/types.h>\n\n',
            '#ifdef __cplusplus\nextern "C" {\n#endif\n\n']
     for op in ops:
         out.append(comment(op))
@@ -135,7 +140,7 @@ def argument_checks(op, hidden):
             ret = 'wrong_list_code' if op.multi else 'wrong_list'
             res.append(f'\tif (unlikely(!{wrong[a.type]}({a.name})))\n'
                        f'\t\treturn {ret}("{op.name}", "{a.name}");\n')
-    failed = '-thread()->error.code' if op.multi else 'NULL'
+    failed = fail(op)
     for a in given:
         if a.type in ('Scalar', 'Scalar?'):
             res.append(f'\tif (unlikely(scalar_unusual({a.name})) && wrong_scalar("{op.name}", "{a.name}", &{a.name}))\n'
@@ -146,6 +151,32 @@ def argument_checks(op, hidden):
         if a.type == 'Tensor?':
             res.append(f'\tif ({a.name} == tensor_none)\n\t\t{a.name} = NULL;\n')
     return ''.join(res)
+
+
+def needed_result(op):
+    """Check of the pointer to a result without which the call is meaningless: a number, or a list."""
+    if op.list_result:
+        return f'\tif (unlikely(!results && room > 0))\n\t\treturn no_result_code("{op.name}", "results");\n'
+    return f'\tif (unlikely(!result))\n\t\treturn no_result_code("{op.name}", "result");\n'
+
+
+def unwanted_results(op, hidden):
+    """The call for which the program passed NULL in place of a pointer to a result. It is apart from the other one, which
+    passes the program's pointers on."""
+    results = [n for _, n in op.c_results()]
+    n = len(results)
+    call = call_of(op, hidden, [f'&all_[{i}]' for i in range(n)])
+    named = f'\t\tif (err_ < 0)\n\t\t\terror_in("{op.name}");\n' if op.calls_others else ''
+    return (f'\tif (unlikely({" || ".join(f"!{r}" for r in results)})) {{\n\t\ttensor *all_[{n}] = {{NULL}};\n'
+            f'\t\tint err_ = {call};\n\n{named}'
+            f'\t\treturn scope_own_wanted(err_, all_, (tensor **[]){{{", ".join(results)}}}, {n});\n\t}}\n')
+
+
+def result_checks(op, hidden):
+    """Of an operator that stores results through pointers."""
+    if not op.c_results():
+        return ''
+    return needed_result(op) if op.list_result or op.plain_result else unwanted_results(op, hidden)
 
 
 def checked_return(op, call):
@@ -169,13 +200,18 @@ def checked_return(op, call):
     return f'\treturn scope_own(thread(), {call});\n'
 
 
+def call_of(op, hidden, results):
+    """The dispatching call. results: expressions of the pointers to results."""
+    args = [hidden[n].default_c() if n in hidden else n for _, n, _ in op.c_args()]
+    return f'call_{op.id}({", ".join(args + results)})'
+
+
 def public_function(op, hidden):
     """hidden: {name: argument} of those that get their default."""
-    names = [n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()]
-    values = ', '.join(hidden[n].default_c() if n in hidden else n for n in names)
     name = op.c_name if hidden else op.c_name_full
     return (f'TENSOR_EXPORT {op.ctype}tensor_{name}({op.params(hide=bool(hidden))})\n{{\n' +
-            argument_checks(op, hidden) + checked_return(op, f'call_{op.id}({values})') + '}\n\n')
+            argument_checks(op, hidden) + result_checks(op, hidden) +
+            checked_return(op, call_of(op, hidden, [n for _, n in op.c_results()])) + '}\n\n')
 
 
 def public_source(family, ops):

@@ -63,15 +63,16 @@ def load(folder, ops):
     return examples
 
 
-def call(op, args):
-    """The call as people read it."""
-    more = ['results', 'room'] if op.list_result else [f'&{n}' for _, n in op.c_results()]
+def call(op, args, wanted='{}'):
+    """The call as people read it. wanted: form of a pointer to result {1}."""
+    results = ['results'] if op.list_result else [f'&{n}' for _, n in op.c_results()]
+    more = [wanted.format(r, i) for i, r in enumerate(results)] + ['room'] * op.list_result
     return f'tensor_{op.c_name}({", ".join([args] * bool(args) + more)})'
 
 
 def function(op, args):
     out = [f'static int run_{op.id}(tensor **r)\n{{\n']
-    text = call(op, args)
+    text = call(op, args, 'example_wanted({1}, {0})')
     if op.list_result:
         out.append('\ttensor **results = r;\n\tconst int64_t room = EXAMPLE_RESULTS;\n\n'
                    f'\treturn {text};\n')
@@ -105,6 +106,9 @@ def row(op, example):
     if example:
         out.append(f'\t\t.code = {quoted(call(op, example.args))},\n'
                    f'\t\t.gives = {quoted(example.gives)},\n\t\t.run = run_{op.id},\n')
+        if op.c_results():
+            needed = op.list_result or op.plain_result
+            out.append('\t\t.needs_pointer = true,\n' if needed else f'\t\t.pointers = {len(op.c_results())},\n')
     return ''.join(out) + '\t},\n'
 
 

@@ -93,7 +93,7 @@ def errors(op):
     if 'pointwise' in op.tags and len(tensors) > 1:
         out.append('EINVAL where the shapes do not broadcast.')
     if args & {'dim', 'dims', 'dim0', 'dim1', 'dim2'}:
-        out.append('EINVAL for a dimension out of range.')
+        out.append('ERANGE for a dimension out of range.')
     if len(tensors) > 1 or any(a.type.startswith('Tensor') and a.type.endswith('[]') for a in op.args):
         out.append('EINVAL for tensors on several devices.')
     if op.kind == 'each':

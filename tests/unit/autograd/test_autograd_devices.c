@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Backward over several devices: threads, order, failures, processes. The devices are those of lazy_device.h. */
+/* Backward over several devices: threads, failures, processes. The devices are those of lazy_device.h. */
 #include "devices.h"
 #include "peer.h"
 
@@ -87,12 +87,6 @@ static void nodes_run_on_the_thread_of_their_device(void **state)
 	assert_false(pthread_equal(seen[0].thread[0], seen[1].thread[0]));
 }
 
-static tensor *meet_there(tensor *grad, void *ctx)
-{
-	expect_here(meet(2));
-	return grad;
-}
-
 static void two_devices_run_at_the_same_time(void **state)
 {
 	meeting.arrived = 0;
@@ -107,59 +101,6 @@ static void two_devices_run_at_the_same_time(void **state)
 		assert_values(tensor_grad(x), 0, -2, -2, -2, -2);
 	}
 	assert_int_equal(meeting.arrived, 2);
-}
-
-/* ---- order ---- */
-
-static char order[32];
-
-static tensor *note_order(tensor *grad, void *ctx)
-{
-	strcat(order, ctx);
-	return grad;
-}
-
-/* Runs until the caller has run all nodes of the CPU. */
-static tensor *keep_busy(tensor *grad, void *ctx)
-{
-	expect_here(meet(2) && meet(4));
-	return grad;
-}
-
-static tensor *meet_last(tensor *grad, void *ctx)
-{
-	expect_here(meet(4));
-	return grad;
-}
-
-/* While the device runs a node, five others become ready, the earliest one first. */
-static void latest_ready_node_of_a_device_runs_first(void **state)
-{
-	static char *const names[] = { "1", "2", "3", "4", "5" };
-
-	order[0] = 0;
-	meeting.arrived = 0;
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *first = ok(tensor_exp(x)), *y[5], *busy,
-		       *gate, *z = first;
-
-		assert_done(tensor_register_hook(first, meet_last, NULL, NULL, NULL));
-		for (int i = 0; i < 5; i++) {
-			y[i] = ok(tensor_neg(on(0, x)));
-			assert_done(tensor_register_hook(y[i], note_order, names[i], NULL, NULL));
-		}
-		busy = ok(tensor_neg(on(0, x)));
-		assert_done(tensor_register_hook(busy, keep_busy, NULL, NULL, NULL));
-		for (int i = 5; i-- > 0;)
-			y[i] = cpu(y[i]);
-		gate = ok(tensor_neg(x));
-		assert_done(tensor_register_hook(gate, meet_there, NULL, NULL, NULL));
-		z = ok(tensor_add(z, ok(tensor_add(gate, cpu(busy)))));
-		for (int i = 0; i < 5; i++)
-			z = ok(tensor_add(z, y[i]));
-		assert_done(tensor_backward(ok(tensor_sum(z))));
-	}
-	assert_string_equal(order, "54321");
 }
 
 /* ---- failures ---- */
@@ -386,7 +327,6 @@ int main(int argc, char **argv)
 		TEST(graph_over_devices_has_the_gradients_of_one_device),
 		TEST(nodes_run_on_the_thread_of_their_device),
 		TEST(two_devices_run_at_the_same_time),
-		TEST(latest_ready_node_of_a_device_runs_first),
 		TEST(failure_of_a_device_ends_the_backward),
 		TEST(anomaly_mode_names_a_node_of_a_device),
 		TEST(backward_of_a_device_is_recorded),

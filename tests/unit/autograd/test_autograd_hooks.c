@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Hooks: order, replacement, removal, failure, lifetime; retained gradients. */
+/* Hooks: order, replacement, removal, failure, lifetime. Retained gradients are in test_autograd_retained.c. */
 #include "autograd.h"
-
-#include <pthread.h>
 
 /* ---- hooks of the tests ---- */
 
@@ -411,40 +409,7 @@ static void handle_may_outlive_the_tensor(void **state)
 	assert_int_equal(destroyed, 2);
 }
 
-static void retained_gradients_add_up_and_end_with_the_tensor(void **state)
-{
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *z, *y = ok(tensor_mul_scalar(x, S(3)));
-
-		assert_null(tensor_grad(y));
-		assert_done(tensor_retain_grad(y));
-		assert_done(tensor_retain_grad(y));
-		z = ok(tensor_sum(tensor_mul(y, y)));
-		assert_done(tensor_backward_ex(TENSOR_LIST(z), NULL, (tensor_list){ 0 }, NULL,
-					       TENSOR_RETAIN_GRAPH));
-		assert_values(tensor_grad(y), 0, 6, 12);
-		assert_done(tensor_backward_ex(TENSOR_LIST(z), NULL, (tensor_list){ 0 }, NULL,
-					       TENSOR_RETAIN_GRAPH));
-		assert_values(tensor_grad(y), 0, 12, 24);
-		assert_values(tensor_grad(x), 0, 36, 72);
-	}
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *z, *part[2];
-
-		tensor_scope {
-			assert_done(tensor_chunk(x, 2, 0, part, 2));
-			assert_done(tensor_retain_grad(part[0]));
-			assert_done(tensor_retain_grad(part[1]));
-			z = tensor_keep(
-				ok(tensor_sum(tensor_cat(TENSOR_LIST(part[0], part[1]), 0))));
-		}
-		z = tensor_scope_add(z);
-		assert_done(tensor_backward(z));
-		assert_values(tensor_grad(x), 0, 1, 1);
-	}
-}
-
-/* ---- another backward inside, threads ---- */
+/* ---- another backward inside ---- */
 
 static tensor *runs_backward(tensor *grad, void *ctx)
 {
@@ -486,91 +451,6 @@ static void prehook_may_drop_all_gradients(void **state)
 	}
 }
 
-static tensor *retained, *retained_sum;
-
-static void *hundred_backwards(void *arg)
-{
-	for (int i = 0; i < 100; i++)
-		assert_done(tensor_backward_ex(TENSOR_LIST(retained_sum), NULL, (tensor_list){ 0 },
-					       NULL, TENSOR_RETAIN_GRAPH));
-	return arg;
-}
-
-static void threads_add_to_one_retained_gradient(void **state)
-{
-	pthread_t thread[3];
-
-	tensor_scope {
-		tensor *x = leaf_iota(1, TENSOR_INTS(2));
-
-		retained = ok(tensor_mul_scalar(x, S(2)));
-		assert_done(tensor_retain_grad(retained));
-		retained_sum = ok(tensor_sum(retained));
-		for (int i = 0; i < 3; i++)
-			assert_int_equal(pthread_create(&thread[i], NULL, hundred_backwards, NULL),
-					 0);
-		for (int i = 0; i < 3; i++)
-			pthread_join(thread[i], NULL);
-		assert_values(tensor_grad(retained), 0, 300, 300);
-		assert_values(tensor_grad(x), 0, 600, 600);
-	}
-}
-
-enum { THREADS = 4, ROUNDS = 200 };
-static struct {
-	tensor *leaf;
-	_Atomic int gradient, accumulated;
-} shared;
-
-static tensor *count_gradient(tensor *grad, void *ctx)
-{
-	(void)ctx;
-	shared.gradient++;
-	return grad;
-}
-
-static int count_accumulated(tensor *leaf, void *ctx)
-{
-	(void)ctx;
-	shared.accumulated += leaf == shared.leaf;
-	return 0;
-}
-
-static void *train(void *arg)
-{
-	for (int i = 0; i < ROUNDS; i++)
-		tensor_scope {
-			tensor_hook *h;
-			tensor *y = ok(tensor_mul_scalar(shared.leaf, S(2)));
-
-			assert_done(
-				tensor_register_hook(shared.leaf, count_gradient, NULL, NULL, &h));
-			assert_done(tensor_register_hook(y, count_gradient, NULL, NULL, NULL));
-			assert_done(tensor_retain_grad(y));
-			assert_done(tensor_backward(tensor_sum(y)));
-			assert_non_null(tensor_grad(y));
-			tensor_hook_remove(h);
-		}
-	return arg;
-}
-
-static void threads_share_a_leaf_with_hooks(void **state)
-{
-	pthread_t thread[THREADS];
-
-	shared.leaf = leaf_iota(0, TENSOR_INTS(4));
-	assert_done(tensor_register_post_accumulate_grad_hook(shared.leaf, count_accumulated, NULL,
-							      NULL, NULL));
-	for (int i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, train, NULL), 0);
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(thread[i], NULL);
-	assert_int_equal(shared.accumulated, THREADS * ROUNDS);
-	assert_true(shared.gradient >= 2 * THREADS * ROUNDS);
-	assert_values(tensor_grad(shared.leaf), 0, 1600, 1600, 1600, 1600);
-	tensor_release(shared.leaf);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -590,11 +470,8 @@ int main(void)
 		cmocka_unit_test_setup(failing_hook_ends_backward_with_an_error, setup),
 		cmocka_unit_test_setup(hook_removes_itself_and_the_next_one, setup),
 		cmocka_unit_test_setup(handle_may_outlive_the_tensor, setup),
-		cmocka_unit_test_setup(retained_gradients_add_up_and_end_with_the_tensor, setup),
 		cmocka_unit_test_setup(hook_runs_another_backward, setup),
 		cmocka_unit_test_setup(prehook_may_drop_all_gradients, setup),
-		cmocka_unit_test_setup(threads_add_to_one_retained_gradient, setup),
-		cmocka_unit_test_setup(threads_share_a_leaf_with_hooks, setup),
 	};
 
 	return cmocka_run_group_tests_name("autograd_hooks", tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <tensor/dlpack.h>
 
+#include "dlpack_layout.h"
+
 static void call_deleter(struct DLManagedTensorVersioned *m)
 {
 	assert_non_null(m);
@@ -62,7 +64,8 @@ static void exported_tensor_keeps_its_geometry(void **state)
 		struct DLManagedTensorVersioned *m = tensor_to_dlpack(t, 0);
 		const DLTensor *d = &m->dl_tensor;
 
-		assert_int_equal(m->version.major, 1);
+		assert_int_equal(m->version.major, DLPACK_MAJOR_VERSION);
+		assert_int_equal(m->version.minor, DLPACK_MINOR_VERSION);
 		assert_int_equal(m->flags, 0);
 		assert_ptr_equal((char *)d->data + d->byte_offset, tensor_data(t));
 		assert_int_equal(d->device.device_type, kDLCPU);
@@ -164,6 +167,106 @@ static void tensors_without_dlpack_form_are_refused(void **state)
 	}
 }
 
+static int device_alloc(const struct tensor_allocator *self, tensor_device device, size_t nbytes,
+			void **data)
+{
+	*data = aligned_alloc(64, (nbytes + 63) / 64 * 64);
+	return *data ? 0 : -ENOMEM;
+}
+
+static void device_free(const struct tensor_allocator *self, tensor_device device, void *data,
+			size_t nbytes)
+{
+	free(data);
+}
+
+static void memory_of_other_devices_is_refused(void **state)
+{
+	static const struct tensor_allocator allocator = { .name = "npu",
+							   .alloc = device_alloc,
+							   .free = device_free };
+	tensor_device npu;
+
+	assert_true(tensor_register_backend("npu", &allocator, &npu) >= 0);
+	tensor_scope {
+		tensor *t = ok(tensor_empty_on(npu, TENSOR_INTS(2), TENSOR_F32));
+
+		assert_fails(tensor_to_dlpack(t, 0), EOPNOTSUPP,
+			     "not that of npu: copy the tensor to the CPU first");
+	}
+}
+
+static void description_belongs_to_the_tensor(void **state)
+{
+	float *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	DLTensor d = { .ndim = 99 };
+
+	tensor_scope {
+		tensor *t = ok(tensor_t(iota(0, TENSOR_INTS(2, 3)))), *constant;
+
+		assert_done(tensor_to_dltensor(t, &d));
+		assert_ptr_equal(d.data, tensor_data(t));
+		assert_ptr_equal(d.shape, tensor_sizes(t));
+		assert_ptr_equal(d.strides, tensor_strides(t));
+		assert_int_equal(d.ndim, 2);
+		assert_int_equal(d.byte_offset, 0);
+		assert_int_equal(d.dtype.code, kDLFloat);
+		d.ndim = 99;
+		assert_fails(tensor_to_dltensor(NULL, &d), EINVAL, "");
+		assert_fails(tensor_to_dltensor(t, NULL), EINVAL, "NULL");
+		assert_fails(tensor_to_dltensor(ok(tensor_to_sparse(t)), &d), EOPNOTSUPP,
+			     "sparse_coo");
+		constant = ok(tensor_from_blob_readonly(page, TENSOR_SHAPE(3), TENSOR_NO_INTS, F32,
+							NULL, NULL));
+		assert_fails(tensor_to_dltensor(constant, &d), EACCES, "read-only");
+		assert_done(tensor_set_requires_grad(t, true));
+		assert_fails(tensor_to_dltensor(t, &d), EINVAL, "gradient");
+		assert_int_equal(d.ndim, 99);
+	}
+	munmap(page, 4096);
+}
+
+static void keep_error(void *ctx, const char *kind, const char *message)
+{
+	snprintf(ctx, 200, "%s: %s", kind, message);
+}
+
+static void allocator_gives_tensors_of_the_prototype(void **state)
+{
+	const DLPackManagedTensorAllocator allocate = tensor_dlpack_allocate;
+	int64_t shape[] = { 2, 3 };
+	DLTensor d = { .device = { kDLCPU, 0 }, .ndim = 2, .dtype = { kDLInt, 16, 1 } };
+	DLManagedTensorVersioned *m = NULL;
+	char error[200] = "";
+
+	d.shape = shape;
+	assert_int_equal(allocate(&d, &m, error, keep_error), 0);
+	assert_int_equal(m->dl_tensor.ndim, 2);
+	assert_int_equal(m->dl_tensor.shape[1], 3);
+	assert_int_equal(m->dl_tensor.dtype.bits, 16);
+	assert_int_equal(m->flags, 0);
+	memset(m->dl_tensor.data, 0, 12);
+	call_deleter(m);
+	assert_string_equal(error, "");
+	m = NULL;
+	shape[0] = INT64_MAX / 8;
+	assert_int_equal(allocate(&d, &m, error, keep_error), -1);
+	assert_contains(error, "MemoryError: ");
+	shape[0] = -1;
+	assert_int_equal(allocate(&d, &m, error, keep_error), -1);
+	assert_contains(error, "BufferError: dlpack_allocate: size -1");
+	d.dtype.lanes = 2;
+	assert_int_equal(allocate(&d, &m, error, keep_error), -1);
+	assert_contains(error, "BufferError: dlpack_allocate: data type int with 2 lanes");
+	d.device.device_type = kDLCUDA;
+	assert_int_equal(allocate(&d, &m, error, keep_error), -1);
+	assert_contains(error, "device type 2");
+	assert_int_equal(allocate(NULL, &m, error, keep_error), -1);
+	assert_contains(error, "NULL");
+	assert_int_equal(allocate(&d, &m, NULL, NULL), -1);
+	assert_null(m);
+}
+
 /* ---- import ---- */
 
 static void imported_memory_lives_until_its_last_view(void **state)
@@ -254,6 +357,41 @@ static void read_only_memory_stays_read_only(void **state)
 	munmap(page, 4096);
 }
 
+/* A later minor version adds enumerators and flags and changes nothing else. */
+static void later_minor_versions_and_their_flags_are_accepted(void **state)
+{
+	const uint32_t minors[] = { 0, DLPACK_MINOR_VERSION, DLPACK_MINOR_VERSION + 1, UINT32_MAX };
+
+	for (size_t i = 0; i < ARRAY_SIZE(minors); i++) {
+		struct foreign f = foreign_new();
+
+		foreign_place(&f)->version.minor = minors[i];
+		f.managed.flags = UINT64_MAX & ~DLPACK_FLAG_BITMASK_READ_ONLY;
+		tensor_scope {
+			tensor *t = ok(tensor_from_dlpack(&f.managed));
+
+			assert_true(tensor_is_writable(t));
+			assert_values(t, 0, 0, 1, 2, 3, 4, 5);
+		}
+		assert_int_equal(f.deleted, 1);
+	}
+}
+
+static void pinned_host_memory_is_accepted(void **state)
+{
+	const DLDeviceType pinned[] = { kDLCUDAHost, kDLROCMHost };
+
+	for (size_t i = 0; i < ARRAY_SIZE(pinned); i++) {
+		struct foreign f = foreign_new();
+
+		foreign_place(&f)->dl_tensor.device.device_type = pinned[i];
+		tensor_scope {
+			assert_values(ok(tensor_from_dlpack(&f.managed)), 0, 0, 1, 2, 3, 4, 5);
+		}
+		assert_int_equal(f.deleted, 1);
+	}
+}
+
 /* Makes one field invalid; a refused structure stays with the caller. */
 #define LIE(errno_, words, change)                                           \
 	do {                                                                 \
@@ -281,10 +419,21 @@ static void invalid_structures_are_refused(void **state)
 	LIE(EINVAL, "aligned", d->byte_offset = 2);
 	LIE(EOPNOTSUPP, "lanes", d->dtype.lanes = 4);
 	LIE(EOPNOTSUPP, "lanes", d->dtype.lanes = 0);
+	LIE(EOPNOTSUPP, "float with 2 lanes, vectors", d->dtype.lanes = 2);
+	LIE(EOPNOTSUPP, "smaller than a byte", d->dtype = ((DLDataType){ kDLInt, 4, 1 }));
+	LIE(EOPNOTSUPP, "float4_e2m1fn of 4 bits, elements smaller than a byte",
+	    (d->dtype = (DLDataType){ kDLFloat4_e2m1fn, 4, 1 },
+	     f.managed.flags = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED));
+	LIE(EOPNOTSUPP, "bool of 1 bits", d->dtype = ((DLDataType){ kDLBool, 1, 1 }));
+	LIE(EOPNOTSUPP, "of 0 bits", d->dtype.bits = 0);
+	LIE(EOPNOTSUPP, "float8_e5m2fnuz (code 13)",
+	    d->dtype = ((DLDataType){ kDLFloat8_e5m2fnuz, 8, 1 }));
 	LIE(EOPNOTSUPP, "bits", d->dtype.bits = 128);
 	LIE(EOPNOTSUPP, "code", d->dtype.code = 99);
 	LIE(EOPNOTSUPP, "device", d->device.device_type = kDLCUDA);
 	LIE(EOPNOTSUPP, "device", d->device.device_type = 0);
+	LIE(EOPNOTSUPP, "device type 13", d->device.device_type = kDLCUDAManaged);
+	LIE(EOPNOTSUPP, "device type 18", d->device.device_type = kDLTrn);
 	LIE(EINVAL, "bool", (d->dtype = (DLDataType){ kDLBool, 8, 1 }, f.data[0] = 1));
 	LIE(EOVERFLOW, "", f.shape[0] = INT64_MAX);
 	LIE(EOVERFLOW, "", f.strides[0] = INT64_MAX);
@@ -325,9 +474,14 @@ int main(void)
 		cmocka_unit_test(exported_memory_outlives_its_tensor),
 		cmocka_unit_test(other_threads_may_release_exported_tensors),
 		cmocka_unit_test(tensors_without_dlpack_form_are_refused),
+		cmocka_unit_test(memory_of_other_devices_is_refused),
+		cmocka_unit_test(description_belongs_to_the_tensor),
+		cmocka_unit_test(allocator_gives_tensors_of_the_prototype),
 		cmocka_unit_test(imported_memory_lives_until_its_last_view),
 		cmocka_unit_test(strides_and_offsets_are_followed),
 		cmocka_unit_test(read_only_memory_stays_read_only),
+		cmocka_unit_test(later_minor_versions_and_their_flags_are_accepted),
+		cmocka_unit_test(pinned_host_memory_is_accepted),
 		cmocka_unit_test(invalid_structures_are_refused),
 		cmocka_unit_test(imported_tensor_works_with_all_functions),
 	};

@@ -140,7 +140,7 @@ static void data_is_copied_in_and_out(void **state)
 		assert_done(
 			tensor_item_int(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 1)), &n));
 		assert_int_equal(n, 3);
-		assert_fails(tensor_at(a, TENSOR_INTS(2, 0), &v), EINVAL, "index 2");
+		assert_fails(tensor_at(a, TENSOR_INTS(2, 0), &v), ERANGE, "index 2");
 		assert_fails(tensor_at(a, TENSOR_INTS(0), &v), EINVAL, "2 indices");
 		assert_fails(tensor_item(a, &v), EINVAL, "[2, 3]");
 		assert_fails(tensor_copy_to(a, out, 4), EINVAL, "24 bytes, got 4");

@@ -281,17 +281,17 @@ static void index_out_of_range_is_named_and_writes_nothing(void **state)
 			tensor_index_select(a, 0, high) == NULL, EINVAL,
 			"index_select: index 3 at position [1] is out of range for dimension 0 of "
 			"size 3");
-		assert_fails(tensor_gather(a, 1, low) == NULL, EINVAL,
+		assert_fails(tensor_gather(a, 1, low) == NULL, ERANGE,
 			     "index -1 at position [1, 1]");
 		assert_fails(tensor_index_add_(a, 0, high,
 					       ok(tensor_ones(TENSOR_INTS(2, 2), F32))) == NULL,
-			     EINVAL, "index 3 at position [1]");
-		assert_fails(tensor_scatter_add_(a, 0, low, a) == NULL, EINVAL, "index -1");
+			     ERANGE, "index 3 at position [1]");
+		assert_fails(tensor_scatter_add_(a, 0, low, a) == NULL, ERANGE, "index -1");
 		assert_memory_equal(tensor_data(a), tensor_data(before), 24);
 		p[999] = INT64_MAX;
-		assert_fails(tensor_index_select(a, 0, many) == NULL, EINVAL, "position [999]");
+		assert_fails(tensor_index_select(a, 0, many) == NULL, ERANGE, "position [999]");
 		p[999] = INT64_MIN;
-		assert_fails(tensor_index_select(ok(tensor_t(a)), 1, many) == NULL, EINVAL,
+		assert_fails(tensor_index_select(ok(tensor_t(a)), 1, many) == NULL, ERANGE,
 			     "position [999]");
 	}
 }

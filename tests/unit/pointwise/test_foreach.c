@@ -59,7 +59,7 @@ static void lists_of_different_lengths_are_refused(void **state)
 							    results, 2),
 			     EINVAL, "scalars");
 		assert_fails(tensor__foreach_addcdiv_tensor(two, two, two, one.data[0], results, 1),
-			     ERANGE, "room");
+			     ENOSPC, "room");
 		assert_fails(tensor__foreach_addcdiv_tensor(one, one, one, one.data[0], results, 1),
 			     EINVAL, "scalars");
 		assert_fails(tensor__foreach_mul_tensor(two, one.data[0], results, 2), EINVAL,

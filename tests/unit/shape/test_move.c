@@ -125,7 +125,7 @@ static void splits_are_views_that_cover_the_tensor(void **state)
 		assert_values(parts[1], 0, 1, 3, 5, 7, 9);
 		assert_int_equal(tensor_tensor_split(x, 3, 0, parts, 5), 3);
 		assert_shape(parts[2], 1, 2);
-		assert_fails(tensor_unbind(x, 0, parts, 4), ERANGE, "room for 4");
+		assert_fails(tensor_unbind(x, 0, parts, 4), ENOSPC, "room for 4");
 		assert_fails(tensor_split_with_sizes(x, TENSOR_INTS(1, 3), 0, parts, 5), EINVAL,
 			     "add up to 4");
 	}
@@ -146,6 +146,25 @@ static void view_dtype_reinterprets_bytes(void **state)
 		assert_values(ok(tensor_imag(c)), 0, 2, 4);
 		assert_values(ok(tensor_real(c)), 0, 1, 3);
 		assert_values(ok(tensor_view_as_real(c)), 0, 1, 2, 3, 4);
+	}
+}
+
+static void view_dtype_joins_elements_of_the_last_dimension(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_INTS(2, 2), F64));
+		tensor *bytes = ok(tensor_view_dtype(x, TENSOR_U8)), *y;
+
+		y = ok(tensor_view_dtype(bytes, F64));
+		assert_shape(y, 2, 2);
+		assert_values(y, 0, 1, 1, 1, 1);
+		assert_shape(ok(tensor_view_dtype(bytes, TENSOR_I32)), 2, 4);
+		y = ok(tensor_narrow(bytes, 1, 8, 8));
+		assert_shape(ok(tensor_view_dtype(y, F64)), 2, 1);
+		y = ok(tensor_as_strided(bytes, TENSOR_INTS(2, 8), TENSOR_INTS(12, 1), 0));
+		assert_fails(tensor_view_dtype(y, F64) == NULL, EINVAL, "stride 12");
+		y = ok(tensor_narrow(bytes, 1, 1, 8));
+		assert_fails(tensor_view_dtype(y, F64) == NULL, EINVAL, "not aligned");
 	}
 }
 
@@ -283,6 +302,7 @@ int main(void)
 		cmocka_unit_test(negative_strides_are_read_and_written),
 		cmocka_unit_test(splits_are_views_that_cover_the_tensor),
 		cmocka_unit_test(view_dtype_reinterprets_bytes),
+		cmocka_unit_test(view_dtype_joins_elements_of_the_last_dimension),
 		cmocka_unit_test(ranges_include_both_limits),
 		cmocka_unit_test(transposed_copies_are_exact_at_the_edges),
 		FORMULA_TEST_LIST,

@@ -32,8 +32,8 @@ static void select_slice_and_narrow_are_views(void **state)
 		assert_shape(ok(tensor_slice(a, 0, 0, 3, INT64_MAX)), 1, 4);
 		assert_values(tensor_narrow(a, 1, -2, 2), 0, 2, 3, 6, 7, 10, 11);
 		assert_is_view_of(tensor_narrow(a, 0, 1, 2), a);
-		assert_fails(!tensor_select(a, 0, 3), EINVAL, "index 3 is out of range");
-		assert_fails(!tensor_select(a, 2, 0), EINVAL, "expected -2 to 1, got 2");
+		assert_fails(!tensor_select(a, 0, 3), ERANGE, "index 3 is out of range");
+		assert_fails(!tensor_select(a, 2, 0), ERANGE, "expected -2 to 1, got 2");
 		assert_fails(!tensor_select(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 0)), 0,
 					    0),
 			     EINVAL, "0-d");
@@ -116,8 +116,45 @@ static void squeeze_and_unsqueeze_change_dimensions_of_size_one(void **state)
 		assert_shape(ok(tensor_unsqueeze(a, 0)), 1, 1, 3, 1, 2);
 		assert_int_equal(
 			tensor_dim(ok(tensor_squeeze(ok(tensor_ones(TENSOR_INTS(1, 1), F32))))), 0);
-		assert_fails(!tensor_unsqueeze(a, 5), EINVAL, "out of range");
+		assert_fails(!tensor_unsqueeze(a, 5), ERANGE, "out of range");
 	}
+}
+
+/* A view of the n elements of t is possible, and none of one more. */
+static void assert_room(tensor *t, int64_t n)
+{
+	ok(tensor_as_strided(t, TENSOR_INTS(n), TENSOR_INTS(1), 0));
+	assert_fails(!tensor_as_strided(t, TENSOR_INTS(n + 1), TENSOR_INTS(1), 0), EINVAL,
+		     "storage of");
+	assert_fails(!tensor_as_strided(t, TENSOR_INTS(1), TENSOR_INTS(1), n), EINVAL,
+		     "storage of");
+	assert_fails(!tensor_as_strided_scatter(t, ok(tensor_ones(TENSOR_INTS(1), F32)),
+						TENSOR_INTS(1), TENSOR_INTS(1), n),
+		     EINVAL, "storage of");
+}
+
+/* Allocations are rounded up; the rest may have values of other tensors. */
+static void as_strided_has_no_element_behind_those_of_its_base(void **state)
+{
+	static const int64_t numbers[] = { 0, 1, 5, 1000, 300001 };
+
+	tensor_scope
+		for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+			int64_t n = numbers[i];
+			tensor *t = ok(tensor_zeros(TENSOR_INTS(n), F32));
+
+			assert_room(t, n);
+			assert_room(ok(tensor_slice(t, 0, 0, n / 2, 1)), n);
+			assert_room(
+				ok(tensor_zeros(TENSOR_INTS(n), TENSOR_OPTIONS(.dtype = TENSOR_F32,
+									       .shareable = true))),
+				n);
+			assert_done(tensor_share_memory(t));
+			assert_room(t, n);
+			assert_room(ok(tensor_resize_(ok(tensor_zeros(TENSOR_INTS(n), F32)),
+						      TENSOR_INTS(n + 3))),
+				    n + 3);
+		}
 }
 
 static void as_strided_stays_inside_the_storage(void **state)
@@ -230,6 +267,7 @@ int main(void)
 		cmocka_unit_test(expand_repeats_without_memory),
 		cmocka_unit_test(view_shares_memory_and_reshape_may_copy),
 		cmocka_unit_test(squeeze_and_unsqueeze_change_dimensions_of_size_one),
+		cmocka_unit_test(as_strided_has_no_element_behind_those_of_its_base),
 		cmocka_unit_test(as_strided_stays_inside_the_storage),
 		cmocka_unit_test(diagonal_of_two_dimensions),
 		cmocka_unit_test(a_view_outlives_its_base),

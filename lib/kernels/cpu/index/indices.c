@@ -49,7 +49,7 @@ int indices_refuse(const struct indices *x, const tensor *index, const int *dims
 		p = (const char *)index->data + at * (int64_t)itemsize(index) + k * x->slab;
 		i = x->narrow ? *(const int32_t *)p : *(const int64_t *)p;
 		if (i < (x->wrap ? -limit : 0) || i >= limit)
-			return tensor_fail(EINVAL,
+			return tensor_fail(ERANGE,
 					   "%s: index %lld at position %s is out of range "
 					   "for dimension %d of size %lld",
 					   x->name, (long long)i,

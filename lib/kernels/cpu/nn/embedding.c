@@ -60,7 +60,7 @@ static int check(const char *name, const tensor *out, const tensor *indices, int
 		int64_t k = index_at(indices, i);
 
 		if (k < 0 || k >= rows)
-			return tensor_fail(EINVAL, "%s: index %lld is out of range for %lld rows",
+			return tensor_fail(ERANGE, "%s: index %lld is out of range for %lld rows",
 					   name, (long long)k, (long long)rows);
 	}
 	return 0;

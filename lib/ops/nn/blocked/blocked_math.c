@@ -16,7 +16,7 @@
 /* All elements of a blocked tensor, padding included, as a vector on the same memory. Owned. */
 static tensor *blocked_vector(const tensor *t)
 {
-	int64_t n = (int64_t)(t->storage->nbytes / itemsize(t));
+	int64_t n = (int64_t)(t->storage->used / itemsize(t));
 
 	return blocked_plain(t, &n, 1);
 }
@@ -25,7 +25,7 @@ static tensor *blocked_vector(const tensor *t)
 static tensor *blocked_like(const tensor *self)
 {
 	return tensor_new_unstrided(TENSOR_OPTIONS(.dtype = self->dtype, .layout = TENSOR_BLOCKED),
-				    self->sizes, self->ndim, self->storage->nbytes,
+				    self->sizes, self->ndim, self->storage->used,
 				    extension_get(self));
 }
 

@@ -95,7 +95,7 @@ static int cpu_max_pool_backward(tensor *out, const tensor *grad, const tensor *
 		parallel_for(0, m.s.planes, pool_plane_grain(&m.s),
 			     out->dtype == TENSOR_F32 ? max_backward_f32 : max_backward_f64, &m);
 	if (m.failed)
-		return tensor_fail(EINVAL,
+		return tensor_fail(ERANGE,
 				   "max_pool_backward: index %lld is out of range for planes "
 				   "of %lld elements",
 				   (long long)m.wrong, (long long)m.s.in_plane);

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Channels: tensors over a unix socket. The socket is non-blocking, and the functions wait in poll()
+ * without the lock of the interpreter, so that signals and timeouts end a wait.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <time.h>
+
+typedef struct {
+	PyObject_HEAD
+	tensor_channel *channel; /* NULL: closed */
+	PyObject *socket;	 /* keeps the descriptor open */
+	int fd;
+	int users; /* calls that run: close() waits for none, it refuses */
+} PyChannel;
+
+static PyTypeObject *channel_type;
+
+/* ---- waiting ---- */
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The time at which a wait ends, from seconds or None: HUGE_VAL for no end. */
+static int as_deadline(PyObject *timeout, double *deadline)
+{
+	double seconds;
+
+	*deadline = HUGE_VAL;
+	if (!timeout || timeout == Py_None)
+		return 0;
+	seconds = PyFloat_AsDouble(timeout);
+	if (seconds == -1 && PyErr_Occurred())
+		return -1;
+	if (!(seconds >= 0)) {
+		PyErr_SetString(PyExc_ValueError, "timeout must be seconds, not negative, or None");
+		return -1;
+	}
+	*deadline = now() + seconds;
+	return 0;
+}
+
+/* Waits for an event of the descriptor. TimeoutError, or the exception of a signal handler. */
+static int wait_for(int fd, short events, double deadline)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	double left;
+	int n, ms;
+
+	for (;;) {
+		left = deadline - now();
+		if (left < 0 && deadline != HUGE_VAL)
+			left = 0;
+		ms = left > 1e6 ? 1000000000 : (int)ceil(left * 1e3);
+		Py_BEGIN_ALLOW_THREADS
+		n = poll(&p, 1, ms);
+		Py_END_ALLOW_THREADS
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR) {
+			PyErr_SetFromErrno(PyExc_OSError);
+			return -1;
+		}
+		if (n < 0 && PyErr_CheckSignals() < 0)
+			return -1;
+		if (n == 0 && now() >= deadline) {
+			PyErr_SetString(PyExc_TimeoutError, "timed out");
+			return -1;
+		}
+	}
+}
+
+/* ---- the object ---- */
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0)
+		return 0;
+	PyErr_SetFromErrno(PyExc_OSError);
+	return -1;
+}
+
+static PyObject *channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *keywords[] = { "socket", NULL };
+	tensor_channel *channel;
+	PyObject *socket;
+	PyChannel *o;
+	int fd;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", keywords, &socket))
+		return NULL;
+	fd = PyObject_AsFileDescriptor(socket);
+	if (fd < 0)
+		return NULL;
+	channel = tensor_channel_open(fd);
+	if (!channel)
+		return raise_error();
+	o = set_nonblocking(fd) < 0 ? NULL :
+				      (PyChannel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+	if (!o) {
+		tensor_channel_close(channel);
+		return NULL;
+	}
+	o->channel = channel;
+	o->socket = Py_NewRef(socket);
+	o->fd = fd;
+	return (PyObject *)o;
+}
+
+static int channel_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(self));
+	Py_VISIT(((PyChannel *)self)->socket);
+	return 0;
+}
+
+static void channel_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	PyChannel *o = (PyChannel *)self;
+
+	PyObject_GC_UnTrack(self);
+	tensor_channel_close(o->channel);
+	Py_XDECREF(o->socket);
+	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	Py_DECREF(type);
+}
+
+/* The channel for a call; NULL with ValueError if it was closed. */
+static PyChannel *enter(PyObject *self)
+{
+	PyChannel *o = (PyChannel *)self;
+
+	if (o->channel) {
+		o->users++;
+		return o;
+	}
+	PyErr_SetString(PyExc_ValueError, "the channel is closed");
+	return NULL;
+}
+
+/* The peer closed its end: as the connections of multiprocessing. */
+static PyObject *raise_channel_error(void)
+{
+	if (tensor_last_error()->code != EPIPE)
+		return raise_error();
+	PyErr_SetString(PyExc_EOFError, tensor_last_error()->text);
+	return NULL;
+}
+
+static int try_send(PyChannel *o, PyObject *t, unsigned flags)
+{
+	int err;
+
+	Py_BEGIN_ALLOW_THREADS
+	err = tensor_send(o->channel, tensor_of(t), flags);
+	Py_END_ALLOW_THREADS
+	return err;
+}
+
+static PyObject *channel_send(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keywords[] = { "tensor", "readonly", "timeout", NULL };
+	PyObject *t, *timeout = NULL;
+	int readonly = 0, err = 0;
+	double deadline;
+	PyChannel *o;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$pO", keywords, tensor_type, &t,
+					 &readonly, &timeout) ||
+	    as_deadline(timeout, &deadline) < 0)
+		return NULL;
+	o = enter(self);
+	if (!o)
+		return NULL;
+	while ((err = try_send(o, t, readonly ? TENSOR_SEND_READONLY : 0)) == -EAGAIN)
+		if (wait_for(o->fd, POLLOUT, deadline) < 0)
+			break;
+	o->users--;
+	if (err == -EAGAIN)
+		return NULL;
+	return err ? raise_channel_error() : Py_NewRef(Py_None);
+}
+
+/* NULL without an exception: nothing has arrived. */
+static PyObject *try_recv(PyChannel *o)
+{
+	tensor *t;
+
+	Py_BEGIN_ALLOW_THREADS
+	t = tensor_recv(o->channel);
+	Py_END_ALLOW_THREADS
+	if (t)
+		return wrap_result(t);
+	return tensor_last_error()->code == EAGAIN ? NULL : raise_channel_error();
+}
+
+static PyObject *receive(PyObject *self, double deadline)
+{
+	PyChannel *o = enter(self);
+	PyObject *t;
+
+	if (!o)
+		return NULL;
+	while (!(t = try_recv(o)) && !PyErr_Occurred())
+		if (wait_for(o->fd, POLLIN, deadline) < 0)
+			break;
+	o->users--;
+	return t;
+}
+
+static PyObject *channel_recv(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keywords[] = { "timeout", NULL };
+	PyObject *timeout = NULL;
+	double deadline;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", keywords, &timeout) ||
+	    as_deadline(timeout, &deadline) < 0)
+		return NULL;
+	return receive(self, deadline);
+}
+
+/* None where recv() would wait. */
+static PyObject *channel_try_recv(PyObject *self, PyObject *unused)
+{
+	PyChannel *o = enter(self);
+	PyObject *t;
+
+	if (!o)
+		return NULL;
+	t = try_recv(o);
+	o->users--;
+	return t || PyErr_Occurred() ? t : Py_NewRef(Py_None);
+}
+
+/* False where send() would wait. */
+static PyObject *channel_try_send(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keywords[] = { "tensor", "readonly", NULL };
+	int readonly = 0, err;
+	PyChannel *o;
+	PyObject *t;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$p", keywords, tensor_type, &t,
+					 &readonly))
+		return NULL;
+	o = enter(self);
+	if (!o)
+		return NULL;
+	err = try_send(o, t, readonly ? TENSOR_SEND_READONLY : 0);
+	o->users--;
+	if (err && err != -EAGAIN)
+		return raise_channel_error();
+	return PyBool_FromLong(!err);
+}
+
+static PyObject *channel_close(PyObject *self, PyObject *unused)
+{
+	PyChannel *o = (PyChannel *)self;
+	tensor_channel *channel = o->channel;
+	PyObject *socket = o->socket, *res;
+
+	if (o->users)
+		return PyErr_Format(PyExc_RuntimeError, "close: another thread uses the channel");
+	if (!channel)
+		Py_RETURN_NONE;
+	o->channel = NULL;
+	o->socket = NULL;
+	tensor_channel_close(channel);
+	res = PyObject_HasAttrString(socket, "close") ?
+		      PyObject_CallMethod(socket, "close", NULL) : Py_NewRef(Py_None);
+	Py_DECREF(socket);
+	return res;
+}
+
+static PyObject *channel_fileno(PyObject *self, PyObject *unused)
+{
+	PyChannel *o = enter(self);
+
+	if (!o)
+		return NULL;
+	o->users--;
+	return PyLong_FromLong(o->fd);
+}
+
+static PyObject *channel_enter(PyObject *self, PyObject *unused)
+{
+	return Py_NewRef(self);
+}
+
+static PyObject *channel_exit(PyObject *self, PyObject *args)
+{
+	return channel_close(self, NULL);
+}
+
+static PyObject *channel_iter(PyObject *self)
+{
+	return Py_NewRef(self);
+}
+
+/* Ends when the peer has closed its end. */
+static PyObject *channel_next(PyObject *self)
+{
+	PyObject *t = receive(self, HUGE_VAL);
+
+	if (!t && PyErr_ExceptionMatches(PyExc_EOFError))
+		PyErr_Clear();
+	return t;
+}
+
+static PyObject *channel_get_closed(PyObject *self, void *unused)
+{
+	return PyBool_FromLong(!((PyChannel *)self)->channel);
+}
+
+static PyObject *channel_get_socket(PyObject *self, void *unused)
+{
+	PyObject *socket = ((PyChannel *)self)->socket;
+
+	return Py_NewRef(socket ? socket : Py_None);
+}
+
+static PyMethodDef methods[] = {
+	{ "send", (PyCFunction)(void (*)(void))channel_send, METH_VARARGS | METH_KEYWORDS,
+	  "send($self, tensor, *, readonly=False, timeout=None)\n--\n\n"
+	  "Send a tensor without a copy; its memory is moved to a shareable buffer first if need be. "
+	  "With readonly the peer can never write to it. EOFError if the peer has closed its end, "
+	  "TimeoutError after timeout seconds." },
+	{ "recv", (PyCFunction)(void (*)(void))channel_recv, METH_VARARGS | METH_KEYWORDS,
+	  "recv($self, timeout=None)\n--\n\n"
+	  "Receive a tensor on the sender's memory. EOFError if the peer has closed its end, "
+	  "TimeoutError after timeout seconds." },
+	{ "try_send", (PyCFunction)(void (*)(void))channel_try_send, METH_VARARGS | METH_KEYWORDS,
+	  "try_send($self, tensor, *, readonly=False)\n--\n\nAs send(); False where it would wait." },
+	{ "try_recv", channel_try_recv, METH_NOARGS,
+	  "try_recv($self, /)\n--\n\nAs recv(); None where it would wait." },
+	{ "close", channel_close, METH_NOARGS,
+	  "close($self, /)\n--\n\nClose the channel and its socket. Received tensors stay valid." },
+	{ "fileno", channel_fileno, METH_NOARGS,
+	  "fileno($self, /)\n--\n\nThe descriptor of the socket, for select and poll." },
+	{ "__enter__", channel_enter, METH_NOARGS, NULL },
+	{ "__exit__", channel_exit, METH_VARARGS, NULL },
+	{ NULL },
+};
+
+static PyGetSetDef getset[] = {
+	{ "closed", channel_get_closed, NULL, "True after close()." },
+	{ "socket", channel_get_socket, NULL, "The socket, None after close()." },
+	{ NULL },
+};
+
+static PyType_Slot slots[] = {
+	{ Py_tp_doc, "Channel(socket)\n--\n\n"
+		     "One end of a connected unix socket that transfers tensors between processes. "
+		     "Iteration receives until the peer closes its end." },
+	{ Py_tp_new, channel_new },
+	{ Py_tp_dealloc, channel_dealloc },
+	{ Py_tp_traverse, channel_traverse },
+	{ Py_tp_methods, methods },
+	{ Py_tp_getset, getset },
+	{ Py_tp_iter, channel_iter },
+	{ Py_tp_iternext, channel_next },
+	{ 0 },
+};
+
+/* ---- buffers by descriptor ---- */
+
+/* (fd, bytes from the start of the buffer to the storage's first byte): for multiprocessing. */
+static PyObject *buffer_fd(PyObject *module, PyObject *args)
+{
+	unsigned rights = TENSOR_BUFFER_READ;
+	PyObject *t;
+	int fd, writable;
+
+	if (!PyArg_ParseTuple(args, "O!p", tensor_type, &t, &writable))
+		return NULL;
+	if (writable)
+		rights |= TENSOR_BUFFER_WRITE;
+	Py_BEGIN_ALLOW_THREADS
+	fd = tensor_buffer_fd(tensor_of(t), rights);
+	Py_END_ALLOW_THREADS
+	return fd < 0 ? raise_error() : PyLong_FromLong(fd);
+}
+
+static PyObject *from_buffer_fd(PyObject *module, PyObject *args)
+{
+	int fd, d;
+	PyObject *dtype;
+	tensor *t;
+
+	if (!PyArg_ParseTuple(args, "iO", &fd, &dtype))
+		return NULL;
+	if (as_dtype(dtype, &d) <= 0)
+		return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "%R is no dtype", dtype);
+	Py_BEGIN_ALLOW_THREADS
+	t = tensor_from_buffer_fd(fd, d, TENSOR_NO_INTS, 0);
+	Py_END_ALLOW_THREADS
+	return wrap_result(t);
+}
+
+static PyObject *share_memory(PyObject *module, PyObject *arg)
+{
+	int err;
+
+	if (!is_tensor(arg))
+		return PyErr_Format(PyExc_TypeError, "share_memory: %R is no tensor", Py_TYPE(arg));
+	Py_BEGIN_ALLOW_THREADS
+	err = tensor_share_memory(tensor_of(arg));
+	Py_END_ALLOW_THREADS
+	return err < 0 ? raise_error() : Py_NewRef(arg);
+}
+
+/* A dict of the buffer's description, None for a tensor without one. */
+static PyObject *buffer_info(PyObject *module, PyObject *arg)
+{
+	struct tensor_buffer_info info = { .size = sizeof(info) };
+
+	if (!is_tensor(arg))
+		return PyErr_Format(PyExc_TypeError, "buffer_info: %R is no tensor", Py_TYPE(arg));
+	if (tensor_buffer_info(tensor_of(arg), &info) < 0)
+		return tensor_last_error()->code == EINVAL ? Py_NewRef(Py_None) : raise_error();
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:O,s:O}", "bytes", (unsigned long long)info.bytes,
+			     "dev", (unsigned long long)info.dev, "ino", (unsigned long long)info.ino,
+			     "generation", (unsigned long long)info.generation, "sealed",
+			     info.seals & TENSOR_BUFFER_SEALED_WRITE ? Py_True : Py_False, "readonly",
+			     info.state & TENSOR_BUFFER_STATE_RDONLY ? Py_True : Py_False);
+}
+
+/* Counters of this process's memory: a dict. */
+static PyObject *cache_stats(PyObject *module, PyObject *unused)
+{
+	struct tensor_cache_stats s;
+	struct tensor_live_counts live;
+
+	tensor_cache_stats(&s);
+	tensor_live_counts(&live);
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "used",
+			     (unsigned long long)s.used, "cached", (unsigned long long)s.cached,
+			     "buffers", (unsigned long long)s.buffers, "hits",
+			     (unsigned long long)s.hits, "misses", (unsigned long long)s.misses,
+			     "arenas", (unsigned long long)s.arenas, "blocks",
+			     (unsigned long long)s.blocks, "tensors", (unsigned long long)live.tensors,
+			     "storages", (unsigned long long)live.storages);
+}
+
+static PyObject *provider_name(PyObject *module, PyObject *unused)
+{
+	return PyUnicode_FromString(tensor_provider_name());
+}
+
+static PyObject *set_label(PyObject *module, PyObject *args)
+{
+	const char *label;
+	PyObject *t;
+
+	if (!PyArg_ParseTuple(args, "O!s", tensor_type, &t, &label))
+		return NULL;
+	return tensor_set_label(tensor_of(t), label) < 0 ? raise_error() : Py_NewRef(Py_None);
+}
+
+static PyMethodDef functions[] = {
+	{ "_buffer_fd", buffer_fd, METH_VARARGS,
+	  "_buffer_fd(tensor, writable, /)\n--\n\nA new descriptor of the tensor's buffer." },
+	{ "_from_buffer_fd", from_buffer_fd, METH_VARARGS,
+	  "_from_buffer_fd(fd, dtype, /)\n--\n\nAll elements of a buffer, in one dimension." },
+	{ "_share_memory", share_memory, METH_O,
+	  "_share_memory(tensor, /)\n--\n\nMove the storage to a buffer that processes can share." },
+	{ "_buffer_info", buffer_info, METH_O,
+	  "_buffer_info(tensor, /)\n--\n\nThe description of the tensor's buffer, or None." },
+	{ "_set_label", set_label, METH_VARARGS,
+	  "_set_label(tensor, label, /)\n--\n\nSet the label of the buffer, which tensorstat shows." },
+	{ "cache_stats", cache_stats, METH_NOARGS,
+	  "cache_stats()\n--\n\nCounters of the process's memory for tensors: a dict." },
+	{ "provider_name", provider_name, METH_NOARGS,
+	  "provider_name()\n--\n\n\"device\" (/dev/tensor) or \"memfd\"." },
+	{ NULL },
+};
+
+int add_channel(PyObject *module)
+{
+	PyType_Spec spec = { "devtensor.Channel", sizeof(PyChannel), 0,
+			     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots };
+
+	channel_type = (PyTypeObject *)PyType_FromSpec(&spec);
+	if (!channel_type ||
+	    PyModule_AddObjectRef(module, "Channel", (PyObject *)channel_type) < 0)
+		return -1;
+	return PyModule_AddFunctions(module, functions);
+}

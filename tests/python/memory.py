@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Resident memory of the process, for tests of leaks."""
+import gc
+
+
+def resident():
+    """Kilobytes of resident memory that no file backs."""
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon"))
+
+
+def growth(function, n, warm=None):
+    """Kilobytes by which n calls let the resident memory grow, after a tenth as many to warm up."""
+    for _ in range(warm or n // 10 + 1):
+        function()
+    gc.collect()
+    before = resident()
+    for _ in range(n):
+        function()
+    gc.collect()
+    return resident() - before

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Channels, and tensors through multiprocessing."""
+import asyncio
+import gc
+import multiprocessing as mp
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+import devtensor as dt
+import devtensor.multiprocessing as dmp
+from devtensor import sharing
+
+METHODS = ['fork', 'spawn', 'forkserver']
+
+
+def add_one_to(channel, n):
+    with channel:
+        for _ in range(n):
+            channel.send(channel.recv(timeout=60).add_(1))
+
+
+def fill(t, value):
+    t.fill_(value)
+
+
+def echo(queue, answer):
+    t = queue.get()
+    t.detach().mul_(2)
+    answer.put((t.shape, t.strides, t.requires_grad))
+    queue.get()  # holds the tensor until the parent has looked
+
+
+def produce(queue, n, received):
+    for i in range(n):
+        queue.put(dt.full((1000,), i))
+    received.wait(60)  # the sender answers for descriptors that were not received yet
+
+
+def die(t):
+    t.fill_(5)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail_at(i, t):
+    if i == 1:
+        raise SystemExit(3)
+    time.sleep(0 if t is None else 0.01)
+
+
+def fds():
+    return len(os.listdir('/proc/self/fd'))
+
+
+def test_a_sent_tensor_is_the_same_memory():
+    a, b = sharing.pair()
+    x = dt.zeros(64, 64)
+    a.send(x)
+    y = b.recv()
+    y[3, 4] = 7
+    assert x[3, 4].item() == 7 and y.shape == (64, 64)
+    view = x[1:, ::2]
+    a.send(view)
+    z = b.recv()
+    assert z.shape == view.shape and z.strides == view.strides
+    assert z[2, 2].item() == 7
+
+
+def test_a_readonly_send_cannot_be_written():
+    a, b = sharing.pair()
+    a.send(dt.ones(2000), readonly=True)
+    y = b.recv()
+    with pytest.raises(OSError):
+        y.add_(1)
+    assert y.sum().item() == 2000
+
+
+def test_waits_end_at_their_timeout():
+    a, b = sharing.pair()
+    start = time.monotonic()
+    with pytest.raises(TimeoutError):
+        a.recv(timeout=0.05)
+    assert 0.04 < time.monotonic() - start < 2
+    with pytest.raises(ValueError):
+        a.recv(timeout=-1)
+    assert b.try_recv() is None
+    with pytest.raises(TimeoutError):  # nobody receives: the socket is full
+        for _ in range(100000):
+            a.send(dt.zeros(1), timeout=0.05)
+
+
+def test_a_closed_peer_is_the_end_of_iteration():
+    a, b = sharing.pair()
+    for i in range(3):
+        a.send(dt.full((10,), i))
+    a.close()
+    assert [t[0].item() for t in b] == [0, 1, 2]
+    with pytest.raises(EOFError):
+        b.recv()
+    with pytest.raises(EOFError):
+        b.send(dt.zeros(1))
+    with pytest.raises(ValueError):
+        a.send(dt.zeros(1))
+    assert a.closed and not b.closed
+
+
+def test_wrong_arguments_raise():
+    with pytest.raises((TypeError, ValueError)):
+        dt.Channel(object())
+    with open('/dev/null') as null, pytest.raises(OSError):
+        dt.Channel(null)
+    a, b = sharing.pair()
+    with pytest.raises(TypeError):
+        a.send([1, 2])
+    with pytest.raises(TypeError):
+        a.send(dt.zeros(1), timeout='x')
+
+
+def test_a_signal_handler_ends_a_wait():
+    a, b = sharing.pair()
+
+    def handler(*_):
+        raise KeyboardInterrupt
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            a.recv()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_other_threads_run_while_one_waits():
+    a, b = sharing.pair()
+    got = []
+    thread = threading.Thread(target=lambda: got.append(b.recv()))
+    thread.start()
+    a.send(dt.ones(3))
+    thread.join(10)
+    assert got[0].sum().item() == 3
+
+
+def test_a_listener_gives_channels_and_removes_its_path(tmp_path):
+    path = tmp_path / 'socket'
+    with sharing.Listener(path) as listener:
+        client = sharing.connect(path)
+        server = listener.accept(timeout=5)
+        client.send(dt.ones(4))
+        assert server.recv().sum().item() == 4
+        with pytest.raises(TimeoutError):
+            listener.accept(timeout=0.01)
+        assert os.stat(path).st_mode & 0o777 == 0o600
+    assert not path.exists()
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.bind(str(path))
+    s.close()  # left behind, as by a process that was killed
+    with sharing.Listener(path):
+        assert sharing.connect(path)
+
+
+def test_asyncio_receives_and_sends():
+    async def run():
+        a, b = map(sharing.AsyncChannel, sharing.pair())
+        task = asyncio.create_task(b.recv())
+        await asyncio.sleep(0.01)
+        assert not task.done()
+        await a.send(dt.ones(5))
+        assert (await task).sum().item() == 5
+        cancelled = asyncio.create_task(b.recv())
+        await asyncio.sleep(0.01)
+        cancelled.cancel()
+        for i in range(100):
+            await a.send(dt.full((2,), i))
+        a.close()
+        assert [t[0].item() async for t in b] == list(range(100))
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_a_channel_goes_to_a_child(method):
+    mine, theirs = sharing.pair()
+    child = mp.get_context(method).Process(target=add_one_to, args=(theirs, 5))
+    child.start()
+    theirs.close()
+    x = dt.zeros(4096)
+    for i in range(5):
+        mine.send(x)
+        y = mine.recv(timeout=60)
+        assert x[0].item() == i + 1 and y[-1].item() == i + 1
+    mine.close()
+    child.join(60)
+    assert child.exitcode == 0
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_an_argument_of_a_process_is_shared(method):
+    x = dt.zeros(3, 1000)
+    children = [mp.get_context(method).Process(target=fill, args=(x[i], i + 1)) for i in range(3)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0
+    if method == 'fork':  # no pickle: private memory is copied on write
+        x.zero_()
+        dt._C._share_memory(x)
+        child = mp.get_context('fork').Process(target=fill, args=(x, 9))
+        child.start()
+        child.join(60)
+        assert x[1, 5].item() == 9
+    else:
+        assert [x[i, 7].item() for i in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_a_tensor_through_a_queue_is_shared(method):
+    ctx = mp.get_context(method)
+    queue, answer = ctx.Queue(), ctx.Queue()
+    child = ctx.Process(target=echo, args=(queue, answer))
+    child.start()
+    x = dt.ones(50, 40).t()[::2].requires_grad_()
+    queue.put(x)
+    assert answer.get(timeout=60) == (x.shape, x.strides, True)
+    assert x.sum().item() == 2 * x.numel()
+    queue.put(None)
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def test_a_result_with_history_is_refused_and_an_empty_tensor_is_not():
+    from multiprocessing.reduction import ForkingPickler
+    import pickle
+    x = dt.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match='detach'):
+        ForkingPickler.dumps(x * 2)
+    y = pickle.loads(ForkingPickler.dumps(dt.zeros(0, 3, dtype=dt.int32)))
+    assert y.shape == (0, 3) and y.dtype is dt.int32
+
+
+def test_memory_outlives_a_child_that_is_killed():
+    x = dt.zeros(10000)
+    child = mp.get_context('spawn').Process(target=die, args=(x,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL and x.sum().item() == 50000
+
+
+def test_a_stream_of_tensors_leaves_no_descriptors():
+    ctx = mp.get_context('spawn')
+    queue, received = ctx.Queue(maxsize=4), ctx.Event()
+    child = ctx.Process(target=produce, args=(queue, 40, received))
+    child.start()
+    assert queue.get(timeout=60)[0].item() == 0
+    gc.collect()
+    before = fds()
+    for i in range(1, 40):
+        t = queue.get(timeout=60)
+        assert t[999].item() == i
+    del t
+    gc.collect()
+    assert fds() <= before + 1
+    received.set()
+    child.join(60)
+
+
+def test_spawn_reports_the_process_that_failed():
+    dmp.spawn(fail_at, args=(None,), nprocs=1)
+    with pytest.raises(RuntimeError, match='process 1 ended with exit code 3'):
+        dmp.spawn(fail_at, args=(dt.ones(2),), nprocs=3)
