@@ -12,6 +12,7 @@ import sys
 import pytest
 
 import devtensor
+import devtensor.array_api  # it adds methods to Tensor
 from devtensor import _C
 
 TREE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
@@ -56,7 +57,7 @@ def test_stub_has_the_attributes_of_the_class(name):
 
 
 def generated_functions():
-    return [n for n in dir(_C) if inspect.isbuiltin(getattr(_C, n))]
+    return [n for n in dir(_C) if inspect.isbuiltin(getattr(_C, n)) and not n.startswith('_')]
 
 
 def test_functions_have_signatures_for_help():
@@ -68,7 +69,7 @@ def test_functions_have_signatures_for_help():
             without.append(name)
     # Overloads that have a parameter without a default behind one with a default have no signature in Python.
     assert len(without) <= 2, without
-    assert len(generated_functions()) > 700
+    assert len(generated_functions()) > 600
 
 
 def test_methods_have_signatures_for_help():
@@ -184,3 +185,24 @@ def test_type_checker_accepts_programs_and_refuses_mistakes(name, tmp_path):
     assert status != 0
     for line, text in enumerate(REFUSED, 2):
         assert re.search(rf'program\.py:{line}\b', said), f'{text} is accepted\n{said}'
+
+
+def run_mypy(tmp_path, *arguments):
+    """What mypy says of the programs and of the package, of names alone: their modules set methods of Tensor."""
+    env = dict(os.environ, MYPYPATH=f'{os.path.dirname(PACKAGE)}:{os.path.join(TREE, "examples", "python")}')
+    done = subprocess.run([*checker('mypy'), '--cache-dir', str(tmp_path / 'cache'), *arguments], capture_output=True, text=True,
+                          cwd=tmp_path, env=env, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return [line for line in done.stdout.splitlines() if re.search(r'\[(attr-defined|name-defined|call-arg)\]', line)]
+
+
+def test_mypy_finds_every_name_that_the_examples_and_the_package_use(tmp_path):
+    examples = os.path.join(TREE, 'examples', 'python')
+    if not os.path.isdir(examples):
+        pytest.skip('no source tree')
+    programs = [os.path.join(examples, n) for n in sorted(os.listdir(examples)) if n.endswith('.py')]
+    assert programs and not run_mypy(tmp_path, *programs)
+    assert not run_mypy(tmp_path, '-p', 'devtensor')
+    wrong = tmp_path / 'wrong.py'
+    wrong.write_text('import devtensor\nfrom devtensor import nn\ndevtensor.no_such_function()\nnn.ReLu()\n')
+    assert len(run_mypy(tmp_path, str(wrong))) == 2

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 
-import devtensor as dt
 from devtensor import _C
 import values
 
