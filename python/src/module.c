@@ -34,12 +34,8 @@ static PyMethodDef own_functions[] = {
 	  "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
 	  "A tensor with a copy of the data: a number, nested sequences of numbers, an object with "
 	  "the buffer protocol, or a tensor." },
-	{ "_from_buffer", module_from_buffer, METH_O,
-	  "_from_buffer(data, /)\n--\n\nA tensor on the memory of an object with the buffer protocol." },
 	{ "_from_cdata", module_from_cdata, METH_O,
 	  "_from_cdata(address, /)\n--\n\nThe object for a tensor of the C library at this address." },
-}
-
 	{ NULL },
 };
 
