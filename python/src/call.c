@@ -308,7 +308,7 @@ static PyObject *call_bound(struct py_overload *o, struct bound *b)
 
 static PyObject *describe_args(const struct call *c)
 {
-	PyObject *text = PyUnicode_FromString(""), *next;
+	PyObject *text = PyUnicode_FromString(""), *next = NULL;
 	Py_ssize_t n = c->nargs + (c->kwnames ? PyTuple_Size(c->kwnames) : 0);
 
 	for (Py_ssize_t i = 0; text && i < n; i++) {

@@ -156,6 +156,11 @@ static PyObject *get_data(PyObject *self, void *unused)
 	return wrap_like(self, tensor_detach(tensor_of(self)));
 }
 
+static PyObject *get_cdata(PyObject *self, void *unused)
+{
+	return PyLong_FromVoidPtr(tensor_of(self));
+}
+
 static PyObject *get_T(PyObject *self, void *unused)
 {
 	return wrap_like(self, tensor_numpy_T(tensor_of(self)));
@@ -202,6 +207,8 @@ PyGetSetDef tensor_getset[] = {
 	{ "retains_grad", get_retains_grad, NULL, "True after retain_grad()." },
 	{ "is_quantized", get_is_quantized, NULL, "True for a quantized tensor." },
 	{ "_version", get_version, NULL, "The number of in-place changes of the memory." },
+	{ "_cdata", get_cdata, NULL, "The address of the tensor of the C library, which lives as long "
+				     "as the object." },
 	{ "data", get_data, NULL, "A tensor on the same memory without history, as detach()." },
 	{ "T", get_T, NULL, "The dimensions in reverse order." },
 	{ "mT", get_mT, NULL, "The last two dimensions exchanged." },
