@@ -42,8 +42,7 @@ static int prepare_overload(struct py_overload *o)
 {
 	o->op = tensor_op_find(o->op_name);
 	o->schema = o->op ? tensor_op_schema(o->op) : NULL;
-	if (!o->op || o->schema->nargs > MOST_ARGS ||
-	    o->schema->nreturns > MOST_RETURNS) {
+	if (!o->op || o->schema->nargs > MOST_ARGS || o->schema->nreturns > MOST_RETURNS) {
 		PyErr_Format(PyExc_ImportError, "libtensor has no usable operator %s", o->op_name);
 		return -1;
 	}
