@@ -139,12 +139,13 @@ static void tensor_dealloc(PyObject *self)
 
 	if (o->tracked)
 		PyObject_GC_UnTrack(self);
+	/* From here on an operator that returns t makes another object, also in a callback of a reference. */
+	if (likely(t))
+		tensor_set_binding(t, NULL);
 	if (unlikely(o->weakrefs))
 		PyObject_ClearWeakRefs(self);
 	Py_XDECREF(o->shape);
-	/* From here on an operator that returns t makes another object. */
 	if (likely(t)) {
-		tensor_set_binding(t, NULL);
 		o->t = NULL;
 		/* The last reference may call destroy functions of Python hooks and functions. */
 		tensor_release(t);

@@ -19,6 +19,7 @@ def default_options():
      'tensor([[1., 2.],\n        [3., 4.]], dtype=float64, requires_grad=True)'),
     (lambda: dt.tensor([1.5, -2, 1000]), 'tensor([   1.5000,   -2.0000, 1000.0000])'),
     (lambda: dt.tensor([1e-9, 1, 1e9]), 'tensor([1.0000e-09, 1.0000e+00, 1.0000e+09])'),
+    (lambda: dt.tensor([2e8, 3e8]), 'tensor([2.0000e+08, 3.0000e+08])'),
     (lambda: dt.tensor([1e-5, 0]), 'tensor([1.0000e-05, 0.0000e+00])'),
     (lambda: dt.tensor([float('nan'), 1, float('inf')]), 'tensor([nan, 1., inf])'),
     (lambda: dt.tensor([0.1, float('-inf')]), 'tensor([0.1000,   -inf])'),

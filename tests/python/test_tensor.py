@@ -148,6 +148,9 @@ def test_copy_shares_memory_and_deepcopy_does_not():
     shallow, deep = copy.copy(x), copy.deepcopy(x)
     x[0, 0] = 7
     assert shallow[0, 0] == 7 and shallow.note is x.note and type(shallow) is Marked
+    x.me = x
+    again = copy.deepcopy(x)
+    assert again.me is again
     assert deep[0, 0] == 0 and deep.note == ['a'] and deep.note is not x.note and type(deep) is Marked
 
 
@@ -337,3 +340,13 @@ def test_arguments_keep_their_reference_counts():
                 except Exception:  # noqa: BLE001
                     pass
         assert sys.getrefcount(item) == before, item
+
+
+def test_a_callback_of_a_weak_reference_gets_another_object():
+    leaf, seen = dt.zeros(2, requires_grad=True), []
+    leaf.grad = dt.ones(2)
+    grad = leaf.grad
+    ref = weakref.ref(grad, lambda _: seen.append(leaf.grad))
+    del grad
+    gc.collect()
+    assert ref() is None and seen[0] is leaf.grad and seen[0].tolist() == [1, 1] and sys.getrefcount(seen[0]) == 2
