@@ -49,6 +49,14 @@ static PyTensor *alloc_subclass(PyTypeObject *type)
 	return o;
 }
 
+/* The object of t, borrowed. One that is being freed has no references, but may still run code of the program. */
+static PyObject *bound_object(const tensor *t)
+{
+	PyObject *o = tensor_binding(t);
+
+	return unlikely(o) && Py_REFCNT(o) > 0 ? o : NULL;
+}
+
 /* Takes the reference to t, also on failure. */
 static PyObject *new_object(PyTypeObject *type, tensor *t)
 {
@@ -74,7 +82,7 @@ PyObject *wrap_result(tensor *t)
 	if (unlikely(!t))
 		return raise_error();
 	t = tensor_keep(t);
-	o = tensor_binding(t);
+	o = bound_object(t);
 	if (unlikely(o)) {
 		Py_INCREF(o);
 		tensor_release(t);
@@ -89,7 +97,7 @@ PyObject *wrap_borrowed(tensor *t)
 
 	if (!t || t == tensor_none)
 		Py_RETURN_NONE;
-	o = tensor_binding(t);
+	o = bound_object(t);
 	if (o)
 		return Py_NewRef(o);
 	return new_object(tensor_type, tensor_retain(t));
@@ -102,7 +110,7 @@ PyObject *wrap_as(PyTypeObject *type, tensor *t)
 	if (!t)
 		return raise_error();
 	t = tensor_keep(t);
-	o = tensor_binding(t);
+	o = bound_object(t);
 	if (!o)
 		return new_object(type, t);
 	tensor_release(t);
@@ -139,8 +147,8 @@ static void tensor_dealloc(PyObject *self)
 
 	if (o->tracked)
 		PyObject_GC_UnTrack(self);
-	/* From here on an operator that returns t makes another object, also in a callback of a reference. */
-	if (likely(t))
+	/* An operator that returned t meanwhile has made another object. */
+	if (likely(t && tensor_binding(t) == o))
 		tensor_set_binding(t, NULL);
 	if (unlikely(o->weakrefs))
 		PyObject_ClearWeakRefs(self);

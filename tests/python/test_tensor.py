@@ -349,4 +349,24 @@ def test_a_callback_of_a_weak_reference_gets_another_object():
     ref = weakref.ref(grad, lambda _: seen.append(leaf.grad))
     del grad
     gc.collect()
-    assert ref() is None and seen[0] is leaf.grad and seen[0].tolist() == [1, 1] and sys.getrefcount(seen[0]) == 2
+    others = [dt.zeros(3) for _ in range(100)]
+    assert all(seen[0] is not o for o in others)
+    assert ref() is None and seen[0] is leaf.grad and seen[0].tolist() == [1, 1]
+
+
+def test_an_attribute_that_ends_with_its_tensor_gets_another_object():
+    leaf, seen = dt.zeros(2, requires_grad=True), []
+
+    class Last:
+        def __del__(self):
+            seen.append(leaf.grad)
+    leaf.grad = Marked([1., 1.])
+    grad = leaf.grad.as_subclass(Marked)
+    leaf.grad = grad
+    held = leaf.grad
+    assert held is grad
+    grad.last = Last()
+    del grad, held
+    gc.collect()
+    others = [dt.zeros(3) for _ in range(100)]
+    assert len(seen) == 1 and seen[0].tolist() == [1, 1] and seen[0] is leaf.grad and all(seen[0] is not o for o in others)
