@@ -46,7 +46,8 @@ def default_options():
      'tensor(crow_indices=tensor([0, 1, 2]),\n       col_indices=tensor([1, 0]),\n       values=tensor([1., 2.]),\n'
      '       size=(2, 2), nnz=2, layout=sparse_csr)'),
     (lambda: dt.quantize_per_tensor(dt.tensor([1., 2.]), 0.5, 3, dt.uint8),
-     'tensor([1., 2.], size=(2,), dtype=uint8, quantization_scheme=per_tensor_affine,\n       scale=0.5, zero_point=3)'),
+     'tensor([1., 2.], size=(2,), dtype=uint8, quantization_scheme=per_tensor_affine,\n'
+     '       scale=0.5, zero_point=3)'),
 ])
 def test_text(tensor, text):
     assert repr(tensor()) == str(tensor()) == text
