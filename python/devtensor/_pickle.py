@@ -81,7 +81,7 @@ def _unpack_strided(buffer, dtype, shape, strides):
     if memory.dtype is not _C.uint8 or memory.ndim != 1 or not memory.is_contiguous():
         memory = _C._from_buffer(memoryview(buffer).cast('B'))
     # bytes are shared by all who have them.
-    if isinstance(buffer, bytes) or memory.data_ptr() % dtype.itemsize:
+    if isinstance(buffer, bytes) or memory.data_ptr() % min(dtype.itemsize, 8):
         memory = memory.clone()
     if dtype is _C.bool and memory.numel() and int(memory.max()) > 1:
         raise ValueError('pickle of a tensor: a bool is neither 0 nor 1')

@@ -50,6 +50,14 @@ static PyTensor *alloc_subclass(PyTypeObject *type)
 	return o;
 }
 
+/* The object of t, borrowed. One that is being freed has no references, but may still run code of the program. */
+static PyObject *bound_object(const tensor *t)
+{
+	PyObject *o = tensor_binding(t);
+
+	return unlikely(o) && Py_REFCNT(o) > 0 ? o : NULL;
+}
+
 /* Takes the reference to t, also on failure. */
 static PyObject *new_object(PyTypeObject *type, tensor *t)
 {
@@ -82,7 +90,7 @@ PyObject *wrap_result(tensor *t)
 	if (unlikely(!t))
 		return raise_error();
 	t = tensor_keep(t);
-	o = tensor_binding(t);
+	o = bound_object(t);
 	if (unlikely(o)) {
 		Py_INCREF(o);
 		tensor_release(t);
@@ -98,7 +106,7 @@ PyObject *wrap_borrowed(tensor *t)
 
 	if (!t || t == tensor_none)
 		Py_RETURN_NONE;
-	o = tensor_binding(t);
+	o = bound_object(t);
 	if (o)
 		return Py_NewRef(o);
 	return new_object(tensor_type, tensor_retain(t));
@@ -111,7 +119,7 @@ PyObject *wrap_as(PyTypeObject *type, tensor *t)
 	if (!t)
 		return raise_error();
 	t = tensor_keep(t);
-	o = tensor_binding(t);
+	o = bound_object(t);
 	if (!o)
 		return new_object(type, t);
 	tensor_release(t);
@@ -149,6 +157,9 @@ static void tensor_dealloc(PyObject *self)
 	/* Python tracks each object of a subclass before it calls this function. */
 	if (o->tracked || type != tensor_type)
 		PyObject_GC_UnTrack(self);
+	/* An operator that returned t meanwhile has made another object. */
+	if (likely(t && tensor_binding(t) == o))
+		tensor_set_binding(t, NULL);
 	if (unlikely(o->weakrefs))
 		PyObject_ClearWeakRefs(self);
 	if (unlikely(o->owned)) {
@@ -156,9 +167,7 @@ static void tensor_dealloc(PyObject *self)
 		o->owned = NULL;
 	}
 	Py_XDECREF(o->shape);
-	/* From here on an operator that returns t makes another object. */
 	if (likely(t)) {
-		tensor_set_binding(t, NULL);
 		o->t = NULL;
 		/* The last reference may call destroy functions of Python hooks and functions. */
 		tensor_release(t);

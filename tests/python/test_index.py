@@ -87,7 +87,9 @@ def random_key(rng, shape):
 
 
 def is_advanced(item):
-    return isinstance(item, (list, bool, np.bool_)) or (isinstance(item, np.ndarray) and (item.ndim or item.dtype == bool))
+    if isinstance(item, np.ndarray):
+        return item.ndim > 0 or item.dtype == bool
+    return isinstance(item, (list, bool, np.bool_))
 
 
 def is_position(item):
@@ -111,7 +113,9 @@ def reference(array, key):
 
 
 def is_scalar_bool(item):
-    return isinstance(item, (bool, np.bool_)) or (isinstance(item, np.ndarray) and item.ndim == 0 and item.dtype == bool)
+    if isinstance(item, np.ndarray):
+        return item.ndim == 0 and item.dtype == bool
+    return isinstance(item, (bool, np.bool_))
 
 
 def taken(item):
@@ -242,8 +246,8 @@ def test_numbers_beyond_64_bits_are_out_of_range():
     assert x[::-2**70].tolist() == [4] and x[2**63 - 1::-2**63].tolist() == [4] and x[-2**63:].tolist() == x.tolist()
 
 
-@pytest.mark.parametrize('key', ['a', 1.5, (0, 'a'), {}, [1.5], 1j, np.array([1.5]), np.float64(1), object(), [0, 'a'], b'a',
-                                 slice('a', 2), slice(1.5), (None,) * 70, [[0, 1], [2]], {0}], ids=str)
+@pytest.mark.parametrize('key', ['a', 1.5, (0, 'a'), {}, [1.5], 1j, np.array([1.5]), np.float64(1), object(), [0, 'a'],
+                                 b'a', slice('a', 2), slice(1.5), (None,) * 70, [[0, 1], [2]], {0}], ids=str)
 def test_wrong_keys_are_refused(key):
     x, before = dt.zeros(3, 3), sys.getrefcount(key)
     for call in (lambda: x[key], lambda: x.__setitem__(key, 1)):

@@ -143,7 +143,8 @@ STRIDED = ('strided', (bytes(16), dt.float32, (4,), [1]), False, None)
     *({2: parts} for parts in [
         (bytes(16), dt.float32, (5,), [1]), (bytes(16), dt.float32, (4,), [2]), (bytes(16), dt.float32, (4,), [-1]),
         (bytes(16), dt.float32, (2**62, 2**62), [0, 1]), (bytes(16), dt.float32, (2**40,), [2**40]),
-        (bytes(16), dt.float32, (-1,), [1]), (bytes(16), dt.float32, (4,), [1, 1]), (bytes(16), dt.float32, (2**70,), [1]),
+        (bytes(16), dt.float32, (-1,), [1]), (bytes(16), dt.float32, (4,), [1, 1]),
+        (bytes(16), dt.float32, (2**70,), [1]),
         (bytes(15), dt.float32, (3,), [1]), (bytes(16), 'float32', (4,), [1]), (bytes(16), None, (4,), [1]),
         ('text', dt.float32, (4,), [1]), (None, dt.float32, (4,), [1]), (bytes(16), dt.float32, 'a', [1]),
         (b'\2' * 4, dt.bool, (4,), [1]), (bytes(16), dt.float32, (1,) * 40, [1] * 40), (b'', dt.float32, (1,), [1]),

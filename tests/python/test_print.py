@@ -19,6 +19,7 @@ def default_options():
      'tensor([[1., 2.],\n        [3., 4.]], dtype=float64, requires_grad=True)'),
     (lambda: dt.tensor([1.5, -2, 1000]), 'tensor([   1.5000,   -2.0000, 1000.0000])'),
     (lambda: dt.tensor([1e-9, 1, 1e9]), 'tensor([1.0000e-09, 1.0000e+00, 1.0000e+09])'),
+    (lambda: dt.tensor([2e8, 3e8]), 'tensor([2.0000e+08, 3.0000e+08])'),
     (lambda: dt.tensor([1e-5, 0]), 'tensor([1.0000e-05, 0.0000e+00])'),
     (lambda: dt.tensor([float('nan'), 1, float('inf')]), 'tensor([nan, 1., inf])'),
     (lambda: dt.tensor([0.1, float('-inf')]), 'tensor([0.1000,   -inf])'),
@@ -45,7 +46,8 @@ def default_options():
      'tensor(crow_indices=tensor([0, 1, 2]),\n       col_indices=tensor([1, 0]),\n       values=tensor([1., 2.]),\n'
      '       size=(2, 2), nnz=2, layout=sparse_csr)'),
     (lambda: dt.quantize_per_tensor(dt.tensor([1., 2.]), 0.5, 3, dt.uint8),
-     'tensor([1., 2.], size=(2,), dtype=uint8, quantization_scheme=per_tensor_affine,\n       scale=0.5, zero_point=3)'),
+     'tensor([1., 2.], size=(2,), dtype=uint8, quantization_scheme=per_tensor_affine,\n'
+     '       scale=0.5, zero_point=3)'),
 ])
 def test_text(tensor, text):
     assert repr(tensor()) == str(tensor()) == text

@@ -108,10 +108,11 @@ def test_sizes_may_be_given_as_several_arguments():
     assert x.flip(0).tolist() == x.flip([0]).tolist() and x.repeat(2, 1, 1).shape == (4, 3, 4)
     assert x.tile(2, 1).shape == (2, 6, 4) and x.squeeze((0, 1)).shape == (2, 3, 4)
     assert x.new_zeros(2, 3).shape == x.new_zeros((2, 3)).shape == (2, 3)
-    assert dt.zeros(2, 3).shape == dt.ones([2, 3]).shape == dt.rand(2, 3).shape == dt.empty(np.int64(2), 3).shape == (2, 3)
+    for made in (dt.zeros(2, 3), dt.ones([2, 3]), dt.rand(2, 3), dt.empty(np.int64(2), 3)):
+        assert made.shape == (2, 3)
     assert dt.zeros(()).shape == () and dt.zeros(3).shape == (3,) and x.view(dt.int32).dtype is dt.int32
     own = dt.zeros(6)
-    assert own.shape == (6,) and own.resize_(3, 2).shape == own.resize_((3, 2)).shape == (3, 2) and own.resize_(3, 2) is own
+    assert own.shape == (6,) and own.resize_(3, 2) is own and own.shape == own.resize_((3, 2)).shape == (3, 2)
     for wrong in (lambda: x.view(2, 'a'), lambda: x.permute(0, None), lambda: x.sum(0, 1, 2), lambda: dt.zeros(2, 3.0),
                   lambda: x.reshape(2, [3])):
         with pytest.raises(TypeError):
@@ -122,11 +123,13 @@ def test_sizes_may_be_given_as_several_arguments():
 
 def test_positions_and_dimensions_out_of_range_are_index_errors():
     x, i = dt.zeros(2, 3), dt.tensor
-    for call in (lambda: x.sum(5), lambda: dt.select(x, 0, 9), lambda: dt.index_select(x, 0, i([7])), lambda: x.stride(4),
+    for call in (lambda: x.sum(5), lambda: dt.select(x, 0, 9), lambda: dt.index_select(x, 0, i([7])),
+                 lambda: x.stride(4),
                  lambda: dt.take(x, i([77])), lambda: dt.gather(x, 0, i([[7, 1]])), lambda: dt.embedding(x, i([9])),
                  lambda: x[9], lambda: x[0, 0, 0], lambda: x.unbind(4), lambda: x.transpose(0, 7), lambda: x.softmax(4),
                  lambda: x.unsqueeze(8), lambda: x.scatter(0, i([[5]]), dt.ones(1, 1)), lambda: x[i([5])],
-                 lambda: x.index_add(0, i([8]), x[:1]), lambda: dt.cat([x, x], 7), lambda: x.max(-3), lambda: x[:, i([3])],
+                 lambda: x.index_add(0, i([8]), x[:1]), lambda: dt.cat([x, x], 7), lambda: x.max(-3),
+                 lambda: x[:, i([3])],
                  lambda: x.narrow(7, 0, 1), lambda: dt.tensor(1).select(0, 0)):
         with pytest.raises(IndexError):
             call()
@@ -148,6 +151,9 @@ def test_copy_shares_memory_and_deepcopy_does_not():
     shallow, deep = copy.copy(x), copy.deepcopy(x)
     x[0, 0] = 7
     assert shallow[0, 0] == 7 and shallow.note is x.note and type(shallow) is Marked
+    x.me = x
+    again = copy.deepcopy(x)
+    assert again.me is again
     assert deep[0, 0] == 0 and deep.note == ['a'] and deep.note is not x.note and type(deep) is Marked
 
 
@@ -198,8 +204,10 @@ def test_weak_references_end_with_the_object():
 
 def test_operators_on_a_subclass_return_the_subclass():
     x = Marked([[1., 2.], [3., 4.]])
-    results = [x + 1, 1 + x, x + dt.ones(2), dt.ones(2) + x, -x, abs(x), x @ x, x.sum(), x[0], x[x > 1], x.T, x.to(dt.int32),
-               x.float(), x.clone(), x.detach(), dt.add(dt.zeros(2), x), x.sort()[0], x.unbind()[1], x > 1, x.real, next(iter(x)),
+    results = [x + 1, 1 + x, x + dt.ones(2), dt.ones(2) + x, -x, abs(x), x @ x, x.sum(), x[0], x[x > 1], x.T,
+               x.to(dt.int32),
+               x.float(), x.clone(), x.detach(), dt.add(dt.zeros(2), x), x.sort()[0], x.unbind()[1], x > 1, x.real,
+               next(iter(x)),
                x.reshape(4), x.view(4), x.contiguous(), x.data]
     assert [type(r) for r in results] == [Marked] * len(results)
     assert x.contiguous() is x and x.add_(1) is x
@@ -337,3 +345,34 @@ def test_arguments_keep_their_reference_counts():
                 except Exception:  # noqa: BLE001
                     pass
         assert sys.getrefcount(item) == before, item
+
+
+def test_a_callback_of_a_weak_reference_gets_another_object():
+    leaf, seen = dt.zeros(2, requires_grad=True), []
+    leaf.grad = dt.ones(2)
+    grad = leaf.grad
+    ref = weakref.ref(grad, lambda _: seen.append(leaf.grad))
+    del grad
+    gc.collect()
+    others = [dt.zeros(3) for _ in range(100)]
+    assert all(seen[0] is not o for o in others)
+    assert ref() is None and seen[0] is leaf.grad and seen[0].tolist() == [1, 1]
+
+
+def test_an_attribute_that_ends_with_its_tensor_gets_another_object():
+    leaf, seen = dt.zeros(2, requires_grad=True), []
+
+    class Last:
+        def __del__(self):
+            seen.append(leaf.grad)
+    leaf.grad = Marked([1., 1.])
+    grad = leaf.grad.as_subclass(Marked)
+    leaf.grad = grad
+    held = leaf.grad
+    assert held is grad
+    grad.last = Last()
+    del grad, held
+    gc.collect()
+    others = [dt.zeros(3) for _ in range(100)]
+    assert len(seen) == 1 and seen[0].tolist() == [1, 1] and seen[0] is leaf.grad
+    assert all(seen[0] is not o for o in others)

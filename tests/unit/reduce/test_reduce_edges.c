@@ -125,8 +125,8 @@ static void invalid_dimensions_are_refused(void **state)
 
 		assert_fails(tensor_sum_dim(t, TENSOR_INTS(2), false), ERANGE, "-2 to 1, got 2");
 		assert_fails(tensor_sum_dim(t, TENSOR_INTS(1, -1), false), EINVAL, "twice");
-		assert_fails(tensor_mean_dim(t, TENSOR_INTS(-3), false), EINVAL, "got -3");
-		assert_fails(tensor_argmax(t, 5, false), EINVAL, "argmax");
+		assert_fails(tensor_mean_dim(t, TENSOR_INTS(-3), false), ERANGE, "got -3");
+		assert_fails(tensor_argmax(t, 5, false), ERANGE, "argmax");
 		assert_values(tensor_sum_dim(t, TENSOR_SCALAR_SHAPE, false), 0, 15);
 		assert_shape(ok(tensor_sum_dim(t, TENSOR_NO_INTS, true)), 1, 1);
 		assert_fails(tensor_max(ok(tensor_empty(TENSOR_INTS(2),
