@@ -25,12 +25,9 @@ class Size(int):
     x.size == 6, x.size() == (2, 3), x.size(0) == 2. IndexError for a dimension out of range.
     """
 
-    def __new__(cls, shape):
-        n = 1
-        for size in shape:
-            n *= size
-        self = int.__new__(cls, n)
-        self._shape = shape
+    def __new__(cls, tensor):
+        self = int.__new__(cls, tensor.numel())
+        self._shape = tensor.shape
         return self
 
     def __call__(self, dim=None):
@@ -134,7 +131,7 @@ def _deepcopy_of(self, memo):
 
 
 def _set_methods():
-    _Tensor.size = property(lambda self: Size(self.shape), doc=Size.__doc__)
+    _Tensor.size = property(Size, doc=Size.__doc__)
     _Tensor.is_cpu = property(lambda self: self.device == 'cpu', doc='True if the memory is host memory.')
     _Tensor.is_cuda = property(lambda self: self.device.type == 'cuda', doc='True if the memory is that of a GPU.')
     _Tensor.is_sparse = property(lambda self: self.layout is _C.sparse_coo, doc='True for the layout sparse_coo.')

@@ -96,21 +96,21 @@ static int prepare(struct py_function *f)
 
 /* ---- arguments by position and by name ---- */
 
-static int gather(struct bound *b, const struct call *c, Py_ssize_t from)
+/* Converts the arguments from `from` on as the elements of one list: as convert(). */
+static int convert_many(struct bound *b, const struct call *c, Py_ssize_t from, tensor_value *v)
 {
-	PyObject *tuple = PyTuple_New(c->nargs - from);
+	int64_t *data = arena_alloc(&b->arena, (c->nargs - from) * sizeof(*data));
+	int res = data ? 1 : -1;
 
-	if (!tuple)
-		return -1;
-	for (Py_ssize_t i = from; i < c->nargs; i++)
-		PyTuple_SetItem(tuple, i - from, Py_NewRef(c->args[i]));
-	if (arena_keep(&b->arena, tuple) < 0)
-		return -1;
-	return 0;
+	for (Py_ssize_t i = from; res > 0 && i < c->nargs; i++)
+		res = convert_int(c->args[i], &data[i - from]);
+	v->kind = TENSOR_VALUE_INTS;
+	v->ints = (tensor_ints){ data, c->nargs - from };
+	return res;
 }
 
-/* 1, 0 if there are too many, -1 with an exception. */
-static int bind_positional(struct bound *b, const struct call *c)
+/* False if there are too many. */
+static bool bind_positional(struct bound *b, const struct call *c)
 {
 	int n = b->o->npositional, at = 0;
 
@@ -119,16 +119,14 @@ static int bind_positional(struct bound *b, const struct call *c)
 	if (likely(c->nargs <= n - at)) {
 		for (Py_ssize_t i = 0; i < c->nargs; i++)
 			b->objects[at++] = c->args[i];
-		return 1;
+		return true;
 	}
 	if (n <= at - 1 || n < 1 || n - 1 < at || !b->o->many)
-		return 0;
-	for (Py_ssize_t i = 0; at < n - 1; i++)
+		return false;
+	b->many_from = n - 1 - !!c->self;
+	for (Py_ssize_t i = 0; at < n; i++)
 		b->objects[at++] = c->args[i];
-	if (gather(b, c, n - 1 - !!c->self) < 0)
-		return -1;
-	b->objects[n - 1] = b->arena.kept[b->arena.nkept - 1];
-	return 1;
+	return true;
 }
 
 static bool same_name(PyObject *a, PyObject *b)
@@ -186,6 +184,7 @@ static int bind(struct bound *b, const struct call *c)
 
 	memset(b->objects, 0, s->nargs * sizeof(*b->objects));
 	b->requires_grad = false;
+	b->many_from = -1;
 	res = bind_positional(b, c);
 	if (res > 0 && c->kwnames)
 		res = bind_keywords(b, c);
@@ -194,6 +193,8 @@ static int bind(struct bound *b, const struct call *c)
 		b->values[i].reserved = 0;
 		if (!b->objects[i])
 			res = !(b->o->required >> i & 1);
+		else if (unlikely(b->many_from >= 0) && i == b->o->npositional - 1)
+			res = convert_many(b, c, b->many_from, &b->values[i]);
 		else if (b->objects[i] != Py_None || !(b->o->none >> i & 1))
 			res = convert(&b->arena, s->args[i].type, b->objects[i], &b->values[i]);
 	}

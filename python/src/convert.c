@@ -99,6 +99,19 @@ static bool is_index(PyObject *o)
 	return PyIndex_Check(o);
 }
 
+int read_item(const tensor *t, tensor_scalar *s)
+{
+	uint64_t u;
+
+	/* tensor_item_scalar() gives a float above INT64_MAX. */
+	if (likely(tensor_dtype(t) != TENSOR_U64 || tensor_numel(t) != 1))
+		return tensor_item_scalar(t, s);
+	if (tensor_copy_to(t, &u, sizeof(u)) < 0)
+		return -1;
+	*s = u > INT64_MAX ? tensor_scalar_uint(u) : tensor_scalar_int((int64_t)u);
+	return 0;
+}
+
 /* A tensor with one element stands for its number, unless that loses a gradient. */
 static int scalar_of_tensor(PyObject *o, tensor_scalar *s)
 {
@@ -106,7 +119,7 @@ static int scalar_of_tensor(PyObject *o, tensor_scalar *s)
 
 	if (tensor_dim(t) != 0 || tensor_requires_grad(t))
 		return 0;
-	return tensor_item_scalar(t, s) < 0 ? raise_error_int() : 1;
+	return read_item(t, s) < 0 ? raise_error_int() : 1;
 }
 
 /* An int: from INT64_MIN to UINT64_MAX. */

@@ -51,7 +51,7 @@ static int add_leaf(struct numbers *a, PyObject *o, int depth)
 	if (a->ndim != depth)
 		return wrong_shape();
 	if (is_tensor(o))
-		res = tensor_item_scalar(tensor_of(o), &s) < 0 ? raise_error_int() : 1;
+		res = read_item(tensor_of(o), &s) < 0 ? raise_error_int() : 1;
 	else
 		res = convert_scalar(o, &s);
 	if (!res)
@@ -178,11 +178,19 @@ static const int dtype_of_kind[] = {
 	[TENSOR_SCALAR_FLOAT] = TENSOR_F32,  [TENSOR_SCALAR_COMPLEX] = TENSOR_C64,
 };
 
-/* Stores the numbers in the widest dtype of their kind, in place: no element is larger there. */
-static int pack(struct numbers *a)
+/* Stores the numbers in f32, if dtype is that, or in the widest dtype of their kind, in place: no element is larger there. */
+static int pack(struct numbers *a, int dtype)
 {
 	char *to = (char *)a->data;
 
+	if (a->kind == TENSOR_SCALAR_FLOAT && dtype == TENSOR_F32) {
+		for (int64_t i = 0; i < a->n; i++) {
+			float f = (float)as_double(a->data[i]);
+
+			memcpy(to + 4 * i, &f, 4);
+		}
+		return TENSOR_F32;
+	}
 	for (int64_t i = 0; i < a->n; i++) {
 		tensor_scalar s = a->data[i];
 		double z[2] = { as_double(s), s.kind == TENSOR_SCALAR_COMPLEX ? s.imag : 0 };
@@ -228,7 +236,7 @@ static PyObject *from_numbers(struct numbers *a, int dtype)
 	/* -1 beside 2**63: no integer dtype has both. */
 	if (a->kind == TENSOR_SCALAR_UINT && check_range(a, TENSOR_U64) < 0)
 		return NULL;
-	from = pack(a);
+	from = pack(a, to);
 	res = wrap_result(tensor_from_data(a->n ? (void *)a->data : nothing, size,
 					   TENSOR_OPTIONS(.dtype = from)));
 	if (!res || from == to)

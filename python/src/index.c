@@ -22,13 +22,18 @@ static void subscripts_free(struct subscripts *s)
 /* A position: an int that does not fit is out of range, as in Python. */
 static int as_position(PyObject *o, int64_t *i)
 {
-	PyObject *n = PyLong_CheckExact(o) ? Py_NewRef(o) : PyNumber_Index(o);
+	PyObject *n;
 
-	if (!n)
-		return -1;
-	*i = PyLong_AsLongLong(n);
-	Py_DECREF(n);
-	if (*i != -1 || !PyErr_Occurred())
+	if (likely(PyLong_CheckExact(o))) {
+		*i = PyLong_AsLongLong(o);
+	} else {
+		n = PyNumber_Index(o);
+		if (!n)
+			return -1;
+		*i = PyLong_AsLongLong(n);
+		Py_DECREF(n);
+	}
+	if (likely(*i != -1) || !PyErr_Occurred())
 		return 0;
 	if (PyErr_ExceptionMatches(PyExc_OverflowError))
 		PyErr_Format(PyExc_IndexError, "index %R is out of range", o);

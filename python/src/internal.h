@@ -145,6 +145,8 @@ int convert(struct arena *a, enum tensor_arg_type type, PyObject *o, tensor_valu
 int convert_scalar(PyObject *o, tensor_scalar *s);
 int convert_int(PyObject *o, int64_t *i);
 int convert_ints(struct arena *a, PyObject *o, tensor_ints *ints);
+/* The single element, exactly. 0, or negative with the library's error set. */
+int read_item(const tensor *t, tensor_scalar *s);
 /* True for Python's numbers, without tensors. */
 bool is_number(PyObject *o);
 PyObject *wrap_scalar(tensor_scalar s);

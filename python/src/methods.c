@@ -17,9 +17,7 @@ static PyObject *m_item(PyObject *self, PyObject *unused)
 	tensor *t = tensor_of(self);
 	tensor_scalar s;
 
-	if (tensor_dtype(t) == TENSOR_U64 && tensor_numel(t) == 1)
-		return PyObject_CallMethod(self, "__index__", NULL);
-	return tensor_item_scalar(t, &s) < 0 ? raise_error() : wrap_scalar(s);
+	return read_item(t, &s) < 0 ? raise_error() : wrap_scalar(s);
 }
 
 static PyObject *m_data_ptr(PyObject *self, PyObject *unused)
@@ -288,7 +286,7 @@ static PyObject *m_complex(PyObject *self, PyObject *unused)
 		return PyErr_Format(PyExc_ValueError,
 				    "a tensor with %lld elements has no single value",
 				    (long long)tensor_numel(t));
-	if (tensor_item_scalar(t, &s) < 0)
+	if (read_item(t, &s) < 0)
 		return raise_error();
 	if (s.kind == TENSOR_SCALAR_COMPLEX)
 		return PyComplex_FromDoubles(s.d, s.imag);

@@ -313,7 +313,7 @@ static int item_of(PyObject *self, tensor_scalar *s)
 			     (long long)tensor_numel(t));
 		return -1;
 	}
-	return tensor_item_scalar(t, s) < 0 ? raise_error_int() : 0;
+	return read_item(t, s) < 0 ? raise_error_int() : 0;
 }
 
 static int nb_bool(PyObject *self)
@@ -399,7 +399,19 @@ static int sq_contains(PyObject *self, PyObject *value)
 	return res;
 }
 
-/* The rows as a tuple: one call of the library, and their number is known. */
+static PyObject *sq_item(PyObject *self, Py_ssize_t i)
+{
+	tensor *t = tensor_of(self);
+
+	/* The end of an iteration: no error of the library is made for it. */
+	if (tensor_dim(t) > 0 && i >= tensor_size(t, 0)) {
+		PyErr_SetString(PyExc_IndexError, "index is out of range");
+		return NULL;
+	}
+	return wrap_like(self, tensor_select(t, 0, i));
+}
+
+/* The rows one after another; those of a tensor with a gradient at once, as the results of one node. */
 static PyObject *tp_iter(PyObject *self)
 {
 	static struct py_function *unbind;
@@ -407,6 +419,8 @@ static PyObject *tp_iter(PyObject *self)
 
 	if (tensor_dim(tensor_of(self)) < 1)
 		return PyErr_Format(PyExc_TypeError, "iteration over a tensor without dimensions");
+	if (!tensor_requires_grad(tensor_of(self)))
+		return PySeqIter_New(self);
 	if (!unbind)
 		unbind = find_function("unbind");
 	rows = call_function(unbind, NULL, &self, 1, NULL);
@@ -456,6 +470,7 @@ PyType_Slot number_slots[] = {
 	{ Py_mp_length, mp_length },
 	{ Py_mp_subscript, tensor_getitem },
 	{ Py_mp_ass_subscript, tensor_setitem },
+	{ Py_sq_item, sq_item },
 	{ Py_sq_contains, sq_contains },
 	{ 0 },
 };

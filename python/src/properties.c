@@ -2,11 +2,11 @@
 /* Properties of tensors. */
 #include "internal.h"
 
-static PyObject *tuple_of(const int64_t *values, int n)
+static PyObject *tuple_of(const int64_t *values, Py_ssize_t n)
 {
 	PyObject *tuple = PyTuple_New(n);
 
-	for (int i = 0; tuple && i < n; i++) {
+	for (Py_ssize_t i = 0; tuple && i < n; i++) {
 		PyObject *v = PyLong_FromLongLong(values[i]);
 
 		if (v)
@@ -19,7 +19,9 @@ static PyObject *tuple_of(const int64_t *values, int n)
 
 static PyObject *get_shape(PyObject *self, void *unused)
 {
-	return tuple_of(tensor_sizes(tensor_of(self)), tensor_dim(tensor_of(self)));
+	tensor_ints shape = tensor_shape(tensor_of(self));
+
+	return tuple_of(shape.data, shape.len);
 }
 
 static PyObject *get_strides(PyObject *self, void *unused)

@@ -203,9 +203,12 @@ static bool plain_newaxis(struct geometry *g, const tensor *x)
  * NULL without an error for items that have to be applied one after another, and wrong ones. */
 static tensor *plain_view(tensor *x, const tensor_subscript *items, int n, int rest)
 {
-	struct geometry g = { .offset = x->offset };
+	struct geometry g;
 	bool ok = true;
 
+	/* The arrays are not initialized: most of their entries are not used. */
+	g.ndim = g.dim = 0;
+	g.offset = x->offset;
 	if (dispatch_keys(thread(), op_mask(&entry_as_strided), x->keys) !=
 		    KEY_BIT(TENSOR_KEY_CPU) || x->ext)
 		return NULL;
@@ -232,16 +235,11 @@ static tensor *plain_view(tensor *x, const tensor_subscript *items, int n, int r
 	return tensor_new_view(x, g.sizes, g.strides, g.ndim, g.offset);
 }
 
-static int subscript_init(struct subscript *s, tensor *x, const tensor_subscript *items, int n)
+/* Applies the items one after another. */
+static int subscript_init(struct subscript *s, tensor *x, const tensor_subscript *items, int n,
+			  int rest)
 {
-	int rest = left_over(x, items, n);
-
-	if (rest < 0)
-		return error_code();
 	s->tensors = false;
-	s->t = plain_view(x, items, n, rest);
-	if (likely(s->t))
-		return 0;
 	s->dim = 0;
 	for (int i = 0; i < TENSOR_MAX_DIMS; i++)
 		s->of[i] = tensor_none;
@@ -283,15 +281,14 @@ static void drop(tensor *const *owned)
 		tensor_put(owned[i]);
 }
 
-TENSOR_EXPORT tensor *tensor_index_items(tensor *x, const tensor_subscript *items, int n)
+static __attribute__((noinline)) tensor *index_stepwise(tensor *x, const tensor_subscript *items,
+							int n, int rest)
 {
 	tensor *list[TENSOR_MAX_DIMS], *owned[TENSOR_MAX_DIMS + 1] = { NULL }, *t = NULL;
 	struct subscript s;
 	int count;
 
-	if (!tensor_given(x))
-		return null_argument("index");
-	if (subscript_init(&s, x, items, n) < 0)
+	if (subscript_init(&s, x, items, n, rest) < 0)
 		return NULL;
 	if (!s.tensors && s.t == x && !advance(&s, call_alias(x))) {
 		tensor_put(x);
@@ -305,6 +302,22 @@ TENSOR_EXPORT tensor *tensor_index_items(tensor *x, const tensor_subscript *item
 	drop(owned);
 	tensor_put(s.t);
 	return scope_own(thread(), t);
+}
+
+TENSOR_EXPORT tensor *tensor_index_items(tensor *x, const tensor_subscript *items, int n)
+{
+	tensor *t;
+	int rest;
+
+	if (!tensor_given(x))
+		return null_argument("index");
+	rest = left_over(x, items, n);
+	if (rest < 0)
+		return NULL;
+	t = plain_view(x, items, n, rest);
+	if (likely(t))
+		return scope_own(thread(), t);
+	return index_stepwise(x, items, n, rest);
 }
 
 /* value without the leading dimensions of size 1 that exceed the rank. Owned. */
@@ -326,11 +339,16 @@ TENSOR_EXPORT tensor *tensor_index_put_items(tensor *x, tensor *value,
 {
 	tensor *list[TENSOR_MAX_DIMS], *owned[TENSOR_MAX_DIMS + 1] = { NULL }, *from, *done = NULL;
 	struct subscript s;
-	int count;
+	int count, rest;
 
 	if (!tensor_given(x) || !tensor_given(value))
 		return null_argument("index_put");
-	if (subscript_init(&s, x, items, n) < 0)
+	rest = left_over(x, items, n);
+	if (rest < 0)
+		return NULL;
+	s.tensors = false;
+	s.t = plain_view(x, items, n, rest);
+	if (!s.t && subscript_init(&s, x, items, n, rest) < 0)
 		return NULL;
 	if (s.tensors) {
 		count = collect(&s, list, owned);

@@ -29,8 +29,9 @@ static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype, c
 {
 	int64_t strides[TENSOR_MAX_DIMS];
 
-	for (int i = 0; i < ndim; i++) {
-		if (ratio > 0 && self->strides[i] % ratio && sizes[i] > 1 && i < ndim - 1)
+	/* The last dimension has stride 1, in elements of either dtype. */
+	for (int i = 0; i < ndim - 1; i++) {
+		if (ratio > 0 && self->strides[i] % ratio && sizes[i] > 1)
 			return tensor_fail_null(
 				EINVAL, "%s: stride %lld of dimension %d is not a multiple of %lld",
 				op, (long long)self->strides[i], i, (long long)ratio);
