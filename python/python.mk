@@ -6,7 +6,7 @@
 PY_OUT   := $(B)/python/devtensor
 PY_SRC   := $(wildcard python/src/*.c)
 PY_OBJ   := $(PY_SRC:python/src/%.c=$(B)/obj/python/%.o) $(B)/obj/python/operators.o
-PY_FILES := $(wildcard python/devtensor/*.py python/devtensor/*/*.py)
+PY_FILES := $(wildcard python/devtensor/*.py python/devtensor/*/*.py python/devtensor/*/*/*.py)
 PY_EXT   := $(PY_OUT)/_C.abi3.so
 PY_INCLUDE = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
 PY_CFLAGS := -std=gnu11 $(CFLAGS) $(WARN) -Wno-missing-field-initializers -fPIC -fvisibility=hidden $(SANITIZE) -MMD -MP

@@ -144,8 +144,9 @@ tensor *tensor_from_data(const void *data, tensor_ints_arg size, tensor_options 
  *
  * Nothing is copied: the tensor, its views and operators in place use the memory itself, which must stay
  * valid until @deleter is called. That is done by the thread that releases the last reference to the memory,
- * including views and tensors saved by autograd. The program must synchronize its own writes, which are not
- * counted by tensor_version(). Strides of dimensions of size 0 or 1 are ignored.
+ * including views and tensors saved by autograd. It runs inside that function of the library and must not wait for another
+ * thread that is in one. The program must synchronize its own writes, which are not counted by tensor_version().
+ * Strides of dimensions of size 0 or 1 are ignored.
  *
  * Return: a tensor, owned like an operator's result, or NULL; then @deleter is not called. EINVAL: data
  *   that is not aligned to the dtype or NULL, a bool that is neither 0 nor 1 (where elements overlap,

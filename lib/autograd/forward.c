@@ -5,203 +5,17 @@
  * backward for the gradient t is J t, the tangent of y. So every operator whose formula can be differentiated has a
  * forward mode. Operators that consist of others are left to these.
  */
-#include "autograd/engine/engine.h"
+#include "autograd/forward_call.h"
 #include "autograd/graph/dual.h"
 #include "autograd/graph/meta.h"
 #include "autograd/graph/pack.h"
-#include "autograd/graph/saved.h"
-#include "dispatch/boxed.h"
 
 #include "family/copy.h"
-#include "family/factory.h"
 #include "family/view.h"
 
 #include <tensor/autograd.h>
 
 #include <stdlib.h>
-
-/* The dual inputs of a call, and its arguments with aliases in their place, through which it is recorded. */
-struct call {
-	const tensor_op *op;
-	tensor_value *args;
-	int nargs, n;
-	tensor **x, **alias; /* x borrowed, alias in the open scope */
-	tensor **lists;	     /* elements of the lists in args */
-	bool inference;	     /* the call is in inference mode: its results are inference tensors */
-	bool record;	     /* the graph of the call stays */
-	uint64_t since; /* the sequence number of the node that was recorded last before the call */
-};
-
-static int64_t count_tensors(const tensor_value *args, int nargs)
-{
-	int64_t n = 0;
-
-	for (int i = 0; i < nargs; i++) {
-		if (args[i].kind == TENSOR_VALUE_TENSOR)
-			n++;
-		else if (args[i].kind == TENSOR_VALUE_TENSOR_LIST)
-			n += args[i].list.len;
-	}
-	return n;
-}
-
-/* The tensor through which an input of the call is recorded; in the open scope. NULL with the error set. */
-static tensor *recorded_input(struct call *c, tensor *t)
-{
-	tensor *a;
-
-	if (!t || !tangent_of(t))
-		return t;
-	for (int i = 0; i < c->n; i++)
-		if (c->x[i] == t)
-			return c->alias[i];
-	a = needs_grad(t) ? tensor_alias(t) : scope_own(thread(), tensor_new_detached(t));
-	/* In inference mode the graph of the alias ends with the call. */
-	if (a && c->inference)
-		a->inference = false;
-	if (!a || tensor_set_requires_grad(a, true) < 0)
-		return NULL;
-	/* A graph that stays saves it with its tangent. */
-	if (c->record && dual_set(a, t->tangent) < 0)
-		return NULL;
-	c->x[c->n] = t;
-	c->alias[c->n++] = a;
-	return a;
-}
-
-static int call_init(struct call *c, const tensor_op *op, const tensor_value *args, int nargs,
-		     bool inference, bool record)
-{
-	const struct autograd_thread *autograd = autograd_thread(thread());
-	int64_t n = count_tensors(args, nargs), at = 0;
-	bool complete = true;
-
-	*c = (struct call){ .op = op, .nargs = nargs, .inference = inference, .record = record };
-	if (!autograd)
-		return -ENOMEM;
-	c->since = autograd->seq;
-	c->args = malloc((nargs + 1) * sizeof(*c->args));
-	c->x = calloc(3 * n + 1, sizeof(*c->x));
-	if (!c->args || !c->x)
-		return tensor_fail(ENOMEM, "%s: no memory for forward mode", op->schema.name);
-	c->alias = c->x + n;
-	c->lists = c->alias + n;
-	for (int i = 0; i < nargs; i++) {
-		tensor_value *v = &c->args[i];
-
-		*v = args[i];
-		if (v->kind == TENSOR_VALUE_TENSOR && v->t) {
-			v->t = recorded_input(c, v->t);
-			complete &= v->t != NULL;
-		} else if (v->kind == TENSOR_VALUE_TENSOR_LIST) {
-			for (int64_t k = 0; k < v->list.len; k++) {
-				c->lists[at + k] = recorded_input(c, args[i].list.data[k]);
-				complete &= c->lists[at + k] != NULL;
-			}
-			v->list.data = c->lists + at;
-			at += v->list.len;
-		}
-	}
-	return complete ? 0 : -thread()->error.code;
-}
-
-static void call_free(struct call *c)
-{
-	free(c->args);
-	free(c->x);
-}
-
-/* ---- tangents ---- */
-
-/* Tensors that stand for the gradients of y; in the open scope. Of ones: some formulas (logcumsumexp) are linear in the
- * gradient as a function, but are computed by way of its logarithm. */
-static int make_cotangents(tensor *const *y, tensor **u, int n)
-{
-	for (int i = 0; i < n; i++) {
-		u[i] = tensor_ones_like(y[i], (tensor_options){ 0 });
-		if (!u[i] || tensor_set_requires_grad(u[i], true) < 0)
-			return -thread()->error.code;
-	}
-	return 0;
-}
-
-/* Keeps the gradients that depend on the cotangents, with the tangents that belong to them. */
-static int select_linear(const struct call *c, tensor **g, tensor **tangents)
-{
-	int n = 0;
-
-	for (int i = 0; i < c->n; i++)
-		if (g[i] && needs_grad(g[i])) {
-			g[n] = g[i];
-			tangents[n++] = c->x[i]->tangent;
-		}
-	return n;
-}
-
-/* A backward through the graph of the call alone: the history of its inputs may be long. */
-static int backward_of_call(const struct call *c, tensor_list outputs, tensor *const *output_grads,
-			    tensor_list inputs, tensor **grads, bool record)
-{
-	const struct engine_call call = {
-		.outputs = outputs,
-		.inputs = inputs,
-		.output_grads = output_grads,
-		.grads = grads,
-		.record = record,
-		.keep = record,
-		.since = c->since,
-	};
-
-	return engine_backward(&call);
-}
-
-/*
- * The tangents of the results y[], which were recorded; in the open scope, NULL for zero. tmp has space for n cotangents
- * and twice the number of inputs.
- */
-static int compute_tangents(const struct call *c, tensor *const *y, tensor **ty, int n,
-			    tensor **tmp, bool record)
-{
-	tensor **u = tmp, **g = u + n, **tangents = g + c->n;
-	int err = make_cotangents(y, u, n), count;
-
-	if (!err)
-		err = backward_of_call(c, (tensor_list){ y, n }, u, (tensor_list){ c->alias, c->n },
-				       g, true);
-	if (err)
-		return err;
-	count = select_linear(c, g, tangents);
-	if (!count)
-		return 0;
-	return backward_of_call(c, (tensor_list){ g, count }, tangents, (tensor_list){ u, n }, ty,
-				record);
-}
-
-/* compute_tangents() for those of the results that were recorded. */
-static int tangents_of_results(const struct call *c, tensor_value *rets, int nrets, tensor **ty,
-			       bool record)
-{
-	struct tensor_thread *th = thread();
-	tensor **tmp = calloc(3 * nrets + 2 * c->n + 1, sizeof(*tmp)), **y, **t;
-	int n = 0, err = 0;
-	struct pack_hooks *before;
-
-	if (!tmp)
-		return tensor_fail(ENOMEM, "%s: no memory for forward mode", c->op->schema.name);
-	before = pack_pause(th, !record);
-	y = tmp;
-	t = y + nrets;
-	for (int i = 0; i < nrets; i++)
-		if (rets[i].kind == TENSOR_VALUE_TENSOR && rets[i].t && needs_grad(rets[i].t))
-			y[n++] = rets[i].t;
-	if (n)
-		err = compute_tangents(c, y, t, n, t + nrets, record);
-	for (int i = 0, k = 0; i < nrets && !err; i++)
-		ty[i] = k < n && rets[i].t == y[k] ? t[k++] : NULL;
-	pack_resume(th, before);
-	free(tmp);
-	return err;
-}
 
 static bool any_needs_grad(const tensor_value *args, int nargs)
 {
@@ -216,7 +30,7 @@ static bool any_needs_grad(const tensor_value *args, int nargs)
 	return false;
 }
 
-static bool any_tangent_needs_grad(const struct call *c)
+static bool any_tangent_needs_grad(const struct forward_call *c)
 {
 	for (int i = 0; i < c->n; i++)
 		if (needs_grad(c->x[i]->tangent))
@@ -224,22 +38,10 @@ static bool any_tangent_needs_grad(const struct call *c)
 	return false;
 }
 
-/* Adds the tangents of the results to the tensors that the node of the call saved of them. */
-static int save_tangents(const tensor_value *rets, int nrets, tensor **ty)
-{
-	for (int i = 0; i < nrets; i++) {
-		const struct autograd_meta *m = ty[i] ? rets[i].t->autograd_meta : NULL;
-
-		if (m && m->fn && node_save_tangent(m->fn, m->nr, ty[i]) < 0)
-			return -thread()->error.code;
-	}
-	return 0;
-}
-
 /* ---- a functional operator ---- */
 
 /* A tangent that is that of an input (clone, add) gets memory of its own: an in-place change of the result changes it. */
-static int own_tangent(const struct call *c, tensor **tangent)
+static int own_tangent(const struct forward_call *c, tensor **tangent)
 {
 	for (int i = 0; *tangent && i < c->n; i++) {
 		if (!tensor_shares_storage(*tangent, c->x[i]->tangent))
@@ -282,7 +84,7 @@ static void drop_results(tensor_value *rets, int nrets)
 }
 
 /* The operator itself; only what stays in the graph is packed. */
-static int call_recorded(struct call *c, tensor_value *rets, int nrets, bool record)
+static int call_recorded(struct forward_call *c, tensor_value *rets, int nrets, bool record)
 {
 	struct tensor_thread *th = thread();
 	struct pack_hooks *before = pack_pause(th, !record);
@@ -292,7 +94,7 @@ static int call_recorded(struct call *c, tensor_value *rets, int nrets, bool rec
 	return err;
 }
 
-static int forward_function(struct call *c, tensor_value *rets, int nrets, bool record,
+static int forward_function(struct forward_call *c, tensor_value *rets, int nrets, bool record,
 			    bool record_tangent)
 {
 	tensor **ty = calloc(nrets + 1, sizeof(*ty));
@@ -302,11 +104,11 @@ static int forward_function(struct call *c, tensor_value *rets, int nrets, bool 
 		return tensor_fail(ENOMEM, "%s: no memory for forward mode", c->op->schema.name);
 	err = call_recorded(c, rets, nrets, record);
 	if (!err) {
-		err = tangents_of_results(c, rets, nrets, ty, record_tangent);
+		err = forward_call_tangents(c, rets, nrets, ty, record_tangent);
 		for (int i = 0; i < nrets && !err; i++)
 			err = own_tangent(c, &ty[i]);
 		if (!err && record)
-			err = save_tangents(rets, nrets, ty);
+			err = forward_call_save(c, rets, nrets, ty);
 		if (!err)
 			err = finish_results(rets, nrets, ty, record, c->inference);
 		if (err)
@@ -386,25 +188,40 @@ static int take_value(tensor *self, tensor *computed, tensor *tangent, bool reco
 	return err;
 }
 
+/* The tensor that the operator changes in place of self; in the open scope. NULL with the error set. */
+static tensor *copy_self(struct forward_call *c, tensor *self, bool record, bool record_tangent)
+{
+	tensor *copy = tensor_clone(c->args[0].t), *tangent = tangent_of(self);
+
+	/* A recorded tangent saves that of self, which takes another value. */
+	c->self_tangent = tangent && record_tangent ? tensor_clone(tangent) : tangent;
+	if (!copy || (tangent && !c->self_tangent) ||
+	    (record && tangent && dual_set(copy, tangent) < 0))
+		return NULL;
+	c->self = self;
+	c->copied = needs_grad(copy) ? meta_of(copy)->fn : NULL;
+	return copy;
+}
+
 /* The operator changes a copy of self, whose value self takes afterwards. */
-static int forward_inplace(struct call *c, const tensor_value *args, tensor_value *rets, int nrets,
-			   bool record, bool record_tangent)
+static int forward_inplace(struct forward_call *c, const tensor_value *args, tensor_value *rets,
+			   int nrets, bool record, bool record_tangent)
 {
 	struct tensor_thread *th = thread();
-	tensor *self = args[0].t, *copy = tensor_clone(c->args[0].t), *ty = NULL;
+	tensor *self = args[0].t, *copy = copy_self(c, self, record, record_tangent), *ty = NULL;
 	tensor_value result = { .kind = TENSOR_VALUE_TENSOR };
 	int err;
 
-	if (!copy || (record && tangent_of(self) && dual_set(copy, self->tangent) < 0))
+	if (!copy)
 		return -th->error.code;
 	c->args[0].t = copy;
 	err = call_recorded(c, rets, nrets, record);
 	if (err)
 		return err;
 	result.t = copy;
-	err = tangents_of_results(c, &result, 1, &ty, record_tangent);
+	err = forward_call_tangents(c, &result, 1, &ty, record_tangent);
 	if (!err && record)
-		err = save_tangents(&result, 1, &ty);
+		err = forward_call_save(c, &result, 1, &ty);
 	if (err)
 		return err;
 	th->modes.grad_enabled = record_tangent;
@@ -421,7 +238,7 @@ static int forward_recorded(const tensor_op *op, const tensor_value *args, int n
 			    tensor_value *rets, int nrets, bool enabled)
 {
 	struct tensor_thread *th = thread();
-	struct call c;
+	struct forward_call c;
 	bool record = enabled && any_needs_grad(args, nargs), inference = th->modes.inference;
 	bool record_tangent;
 	int err;
@@ -429,14 +246,14 @@ static int forward_recorded(const tensor_op *op, const tensor_value *args, int n
 	th->modes.grad_enabled = true;
 	th->modes.inference = false;
 	th->modes.exclude &= ~AUTOGRAD_BIT;
-	err = call_init(&c, op, args, nargs, inference, record);
+	err = forward_call_init(&c, op, args, nargs, inference, record);
 	record_tangent = enabled && (record || any_tangent_needs_grad(&c));
 	if (!err && op->variant == VARIANT_INPLACE)
 		err = forward_inplace(&c, args, rets, nrets, record, record_tangent);
 	else if (!err)
 		err = forward_function(&c, rets, nrets, record, record_tangent);
 	th->modes.inference = inference;
-	call_free(&c);
+	forward_call_free(&c);
 	return err;
 }
 

@@ -212,6 +212,19 @@ int add_channel(PyObject *module);
 PyObject *tensor_from_object(PyObject *o, int dtype);
 PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
 
+/* ---- optim.c, training.c, nn.c ---- */
+
+/* The optimizer of an object, borrowed; NULL with an exception while a thread uses it. */
+tensor_optim *optimizer_of(PyObject *o);
+/* The options in the library changed: the next step sets those of the groups. */
+void optimizer_changed(PyObject *o);
+/* The names and tensors of a dict, kept in the arena. */
+int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named, Py_ssize_t *n);
+
+int add_optim(PyObject *module);
+int add_training(PyObject *module);
+int add_nn(PyObject *module);
+
 /* ---- frombuffer.c ---- */
 
 /* A tensor on the memory of a buffer, which stays exported until the memory is released. */

@@ -36,13 +36,6 @@ static int add_functions(PyObject *module)
 	return PyModule_AddStringConstant(module, "__version__", "0.1.0");
 }
 
-static int add_interchange(PyObject *module)
-{
-	if (add_buffers(module) < 0 || add_dlpack(module) < 0 || add_arrow(module) < 0)
-		return -1;
-	return add_files(module);
-}
-
 /* The types are shared by all interpreters of the process: the module is made once. */
 static struct PyModuleDef definition = {
 	PyModuleDef_HEAD_INIT,
@@ -53,16 +46,28 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__C(void);
 
+/* In this order: functions refer to the types. */
+static int (*const parts[])(PyObject *module) = {
+	add_constants,
+	add_generator,
+	add_tensor,
+	add_channel,
+	add_optim,
+	add_training,
+	add_nn,
+	add_buffers,
+	add_dlpack,
+	add_arrow,
+	add_files,
+	add_functions,
+};
+
 PyMODINIT_FUNC PyInit__C(void)
 {
 	PyObject *module = PyModule_Create(&definition);
 
-	if (!module)
-		return NULL;
-	if (add_constants(module) < 0 || add_generator(module) < 0 || add_tensor(module) < 0 ||
-	    add_channel(module) < 0 || add_functions(module) < 0)
-		Py_CLEAR(module);
-	if (module && add_interchange(module) < 0)
-		Py_CLEAR(module);
+	for (size_t i = 0; module && i < COUNT(parts); i++)
+		if (parts[i](module) < 0)
+			Py_CLEAR(module);
 	return module;
 }

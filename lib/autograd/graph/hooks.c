@@ -171,6 +171,7 @@ void hooks_free(struct node_hooks *list)
 	free_output(list, &list->output);
 	for (uint32_t i = 0; i < list->nmore; i++)
 		free_output(list, &list->more[i]);
+	hooks_drop_tangents(list);
 	list_put(list);
 }
 
@@ -224,6 +225,18 @@ struct tensor_hook **hooks_snapshot(struct node_hooks *list, enum hook_kind kind
 	}
 	hooks[n] = NULL;
 	return hooks;
+}
+
+int hooks_keep_tangents(tensor_node *n, struct node_attachment *tangents)
+{
+	struct node_hooks *list = list_of(n);
+
+	if (!list) {
+		tangents->free(tangents);
+		return -ENOMEM;
+	}
+	list->tangents = tangents;
+	return 0;
 }
 
 /* ---- retained gradients ---- */

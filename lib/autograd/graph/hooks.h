@@ -40,6 +40,11 @@ struct tensor_hook {
 	bool listed;
 };
 
+/* The first member of what a file above this one keeps for a node. */
+struct node_attachment {
+	void (*free)(struct node_attachment *a);
+};
+
 /* In order of registration. */
 struct hook_list {
 	struct tensor_hook *first, *last;
@@ -64,6 +69,8 @@ struct node_hooks {
 	struct output_hooks
 		*more; /* of the nmore further ones, NULL until one is registered; owned */
 	uint32_t nmore;
+	struct node_attachment
+		*tangents;	/* owned; NULL unless the node saved a result with a tangent */
 	struct call_place made; /* of the call, if the node was made in anomaly mode */
 };
 
@@ -75,6 +82,15 @@ void hooks_free(struct node_hooks *list);
 void hook_put(struct tensor_hook *h);
 /* Stores the place of the program's current call, in anomaly mode. Without memory it does nothing. */
 void hooks_note_place(tensor_node *n);
+
+/* The tangents, which are consumed, stay until the node releases its saved tensors. 0, or -errno. */
+int hooks_keep_tangents(tensor_node *n, struct node_attachment *tangents);
+static inline void hooks_drop_tangents(struct node_hooks *list)
+{
+	if (list->tangents)
+		list->tangents->free(list->tangents);
+	list->tangents = NULL;
+}
 
 /* Keeps the gradient of output nr of n in m. 0, or -errno. */
 int hooks_retain(tensor_node *n, uint32_t nr, struct autograd_meta *m);

@@ -8,6 +8,7 @@
 #include "autograd/graph/saved.h"
 
 #include "autograd/graph/dual.h"
+#include "autograd/graph/hooks.h"
 #include "autograd/graph/meta.h"
 
 #include "family/copy.h"
@@ -45,33 +46,53 @@ static int set_tangent_detached(struct saved *s, tensor *tangent)
 
 int node_save_tangent(tensor_node *n, unsigned k, tensor *tangent)
 {
+	bool detached = false;
+
 	for (unsigned i = 0; i < n->nsaved; i++) {
 		struct saved *s = &n->saved[i];
 
-		if (s->source == SAVED_OUTPUT((int)k) && s->t && !s->is_dual &&
-		    set_tangent_detached(s, tangent) < 0)
+		if (s->source != SAVED_OUTPUT((int)k) || !s->t || s->is_dual)
+			continue;
+		if (set_tangent_detached(s, tangent) < 0)
 			return -1;
+		detached |= s->detached_tangent;
 	}
-	return 0;
+	return detached;
+}
+
+tensor *(*saved_tangent_again)(tensor_node *n, unsigned k);
+
+/* The tangent of a saved result with its history. The thread owns the lock of a node that it runs, and with it what the node keeps. */
+static tensor *tangent_again(tensor_node *n, const struct saved *s)
+{
+	const struct node_hooks *hooks = n->hooks;
+
+	if (s->source <= SAVED_OUTPUT(0) && hooks && hooks->tangents &&
+	    is_running(thread()->autograd, n))
+		return saved_tangent_again(n, (unsigned)(SAVED_OUTPUT(0) - s->source));
+	return tensor_fail_null(
+		EOPNOTSUPP,
+		"backward of %s: a backward that propagates tangents cannot be recorded here, "
+		"because the history of the tangent of a saved tensor was not kept",
+		n->type->op);
 }
 
 /* The tensor `saved` of a slot, or one on the same memory with or without a tangent; borrowed from the node or in the
  * open scope. NULL with the error set. */
-static tensor *with_tangent(const tensor_node *n, const struct saved *s, tensor *saved)
+static tensor *with_tangent(tensor_node *n, const struct saved *s, tensor *saved)
 {
 	struct tensor_thread *th = thread();
 	tensor *tangent = s->is_packed ? s->packed->tangent : s->t->tangent, *t;
 
 	if (!th->modes.dual_gradients)
 		return s->is_packed ? saved : scope_own(th, tensor_new_detached(saved));
-	if (s->detached_tangent && th->modes.grad_enabled)
-		return tensor_fail_null(
-			EOPNOTSUPP,
-			"backward of %s: a backward that propagates tangents cannot be recorded here, "
-			"because the history of the tangent of a saved tensor was not kept",
-			n->type->op);
-	if (!s->is_packed)
+	if (s->detached_tangent && th->modes.grad_enabled) {
+		tangent = tangent_again(n, s);
+		if (!tangent)
+			return NULL;
+	} else if (!s->is_packed) {
 		return saved;
+	}
 	t = scope_own(th, tensor_new_detached(saved));
 	return t && dual_set(t, tangent) == 0 ? t : NULL;
 }
@@ -121,14 +142,23 @@ int node_save(tensor_node *n, int slot, tensor *t, int source)
 	return saved_set(&n->saved[slot], t, source);
 }
 
-/* The call changes the tangent as well. */
+/* The call changes the tangent as well; its history up to here does not lead to the node. */
 static int save_tangent_copy(struct saved *s, tensor *tangent)
 {
 	tensor *copy = call_clone(tangent, TENSOR_PRESERVE_FORMAT);
-	int err = copy ? set_tangent_detached(s, copy) : -1;
+	tensor *plain = copy ? tensor_new_detached(copy) : NULL;
+	int err = plain ? 0 : -1;
 
+	if (plain && needs_grad(tangent)) {
+		const struct autograd_meta *m = meta_of(tangent);
+
+		if (!meta_new_output(plain, meta_node(m), m->fn ? m->nr : 0))
+			err = -1;
+	}
+	if (!err)
+		err = set_tangent(s, plain);
+	tensor_put(plain);
 	tensor_put(copy);
-	s->detached_tangent = needs_grad(tangent);
 	return err;
 }
 
@@ -270,6 +300,8 @@ void node_release(tensor_node *n)
 		n->saved[i].is_packed = n->saved[i].is_dual = false;
 		saved_drop(&s);
 	}
+	if (n->hooks)
+		hooks_drop_tangents(n->hooks);
 	if (n->type->release)
 		n->type->release(n);
 	n->released = true;

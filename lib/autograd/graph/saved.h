@@ -12,8 +12,14 @@ int saved_set(struct saved *s, tensor *t, int source);
 int node_save(tensor_node *n, int slot, tensor *t, int source);
 /* Saves a copy of the values of t, for an argument that the call overwrites. */
 int node_save_copy(tensor_node *n, int slot, tensor *t, int source);
-/* Adds the tangent of output k to the tensors that were saved of it. 0, or -1 with the error set. */
+/*
+ * Adds the tangent of output k to the tensors that were saved of it, without its history, which leads to the node. Returns 1
+ * if there was one, 0, or -1 with the error set.
+ */
 int node_save_tangent(tensor_node *n, unsigned k, tensor *tangent);
+/* Computes the tangent of output k of a node that the thread runs again, from those of the inputs; with its history, in the open
+ * scope. NULL with the error set. Set at load. */
+extern tensor *(*saved_tangent_again)(tensor_node *n, unsigned k);
 /*
  * The saved tensor, owned by the node or the open scope; with its history if a graph is being
  * recorded, and its tangent in a backward that propagates tangents. NULL with the error set if it was released or changed in place; tensor_none for an

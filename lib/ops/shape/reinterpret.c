@@ -22,8 +22,7 @@ static tensor *view_of_dtype(tensor *self, enum tensor_dtype dtype, const int64_
 	return t;
 }
 
-/* Divide strides and offset by `ratio` or, if it is negative, multiply them by -ratio. The last
- * dimension is contiguous before and after. */
+/* Multiply strides and offset by `ratio` or, if it is negative, divide them by -ratio. */
 static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype, const int64_t *sizes,
 			int ndim, int64_t ratio)
 {

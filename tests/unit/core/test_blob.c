@@ -148,6 +148,35 @@ static void memory_lives_while_autograd_has_saved_it(void **state)
 	tensor_release(w);
 }
 
+static void call_library(void *data, void *ctx)
+{
+	ok(tensor_ones(TENSOR_SHAPE(3), F32)); /* owned by the scope that ends */
+	tensor_scope {
+		ok(tensor_sum(ok(tensor_ones(TENSOR_SHAPE(3), F32))));
+	}
+	tensor_release(ctx);
+}
+
+static void deleter_may_call_the_library(void **state)
+{
+	struct tensor_live_counts before, after;
+	float data[6] = { 0 };
+	struct owner o = { 0 };
+
+	tensor_live_counts(&before);
+	tensor_scope {
+		tensor *other = tensor_retain(blob(data, &o));
+
+		for (int i = 0; i < 20; i++)
+			ok(tensor_from_blob(data, TENSOR_SHAPE(6), NO_STRIDES, F32, call_library,
+					    i ? NULL : other));
+	}
+	assert_int_equal(o.calls, 1);
+	tensor_live_counts(&after);
+	assert_int_equal(after.tensors, before.tensors);
+	assert_int_equal(after.storages, before.storages);
+}
+
 /* ---- threads ---- */
 
 static void *release_in_thread(void *t)
@@ -350,6 +379,7 @@ int main(void)
 		cmocka_unit_test(blob_has_every_dtype),
 		cmocka_unit_test(memory_lives_until_its_last_view),
 		cmocka_unit_test(memory_lives_while_autograd_has_saved_it),
+		cmocka_unit_test(deleter_may_call_the_library),
 		cmocka_unit_test(deleter_runs_in_the_thread_of_the_last_release),
 		cmocka_unit_test(deleter_runs_once_for_many_threads),
 		cmocka_unit_test(readonly_blob_is_never_written),

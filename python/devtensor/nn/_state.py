@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Loading of state dicts."""
+from devtensor import _C
+from devtensor._C import Tensor
+
+
+def as_tensor(value):
+    """A tensor of this library from one of another library; numbers and arrays are copied."""
+    if isinstance(value, Tensor):
+        return value
+    if hasattr(value, 'detach') and hasattr(value, 'numpy'):
+        value = value.detach().cpu()
+        if str(value.dtype) == 'torch.bfloat16':
+            return _C.tensor(value.float().numpy()).to(_C.bfloat16)
+        value = value.numpy()
+    return _C.tensor(value)
+
+
+def _modules_with_names(module):
+    return module.named_modules(remove_duplicate=False)
+
+
+def _targets(module):
+    """Name -> (module, name in it, tensor) of all that a state_dict has."""
+    found = {}
+    for path, part in _modules_with_names(module):
+        prefix = f'{path}.' if path else ''
+        for names in (part._parameters, part._buffers):
+            for name, value in names.items():
+                if value is not None and name not in part._not_persistent:
+                    found[prefix + name] = (part, name, value)
+    return found
+
+
+def _extra(module):
+    """Name -> module of those with a state of their own."""
+    from devtensor.nn.module import Module
+    return {f'{path}._extra_state' if path else '_extra_state': part for path, part in _modules_with_names(module)
+            if type(part).set_extra_state is not Module.set_extra_state}
+
+
+def load_into(module, state, strict, assign):
+    """Returns missing names, unexpected names and errors. Nothing is changed if the caller will raise an exception."""
+    if not hasattr(state, 'items'):
+        raise TypeError(f'load_state_dict: expected a dict, got {type(state).__name__}')
+    targets, extra = _targets(module), _extra(module)
+    missing = [name for name in [*targets, *extra] if name not in state]
+    unexpected = [name for name in state if name not in targets and name not in extra]
+    values, errors = {}, []
+    for name, (_, _, old) in targets.items():
+        if name not in state:
+            continue
+        value = as_tensor(state[name])
+        if value.shape != old.shape:
+            errors.append(f'{name!r} has the shape {tuple(value.shape)}, not {tuple(old.shape)}')
+        values[name] = value
+    if errors or (strict and (missing or unexpected)):
+        return missing, unexpected, errors
+    for name, value in values.items():
+        part, own, old = targets[name]
+        if assign:
+            _assign(part, own, old, value)
+        else:
+            old.detach().copy_(value.detach())
+    for name, part in extra.items():
+        if name in state:
+            part.set_extra_state(state[name])
+    return missing, unexpected, errors
+
+
+def _assign(part, name, old, value):
+    from devtensor.nn.parameter import Parameter
+    if isinstance(old, Parameter) and not isinstance(value, Parameter):
+        value = Parameter(value, old.requires_grad)
+    setattr(part, name, value)
