@@ -78,3 +78,14 @@ def write(path, v, storages=None, *, raw=None, prefix="archive/", byteorder=b"li
             z.writestr(f"{prefix}data/{key}", data)
         z.writestr(prefix + "version", version)
     return path
+
+
+def write_aligned(path, v, storages=None, alignment=16):
+    """As write(), with the data of the storage 0 at a multiple of the alignment, as PyTorch does it by padding."""
+    for length in range(1, alignment + 1):
+        write(path, v, storages, prefix="a" * length + "/")
+        with zipfile.ZipFile(path) as z:
+            info = z.getinfo("a" * length + "/data/0")
+            if (info.header_offset + 30 + len(info.filename)) % alignment == 0:
+                return path
+    raise AssertionError("the data could not be aligned")

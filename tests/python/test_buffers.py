@@ -158,6 +158,20 @@ def test_from_arrow_refuses_other_objects():
     assert dt.from_arrow((schema, array)).tolist() == [1, 1]
 
 
+def test_arrow_library_uses_the_memory():
+    pa = pytest.importorskip("pyarrow")
+    t = dt.arange(5, dtype=dt.float32)
+    a = pa.array(t)
+    assert a.buffers()[1].address == t.data_ptr() and a.to_pylist() == [0, 1, 2, 3, 4]
+    back = dt.from_arrow(a[2:])
+    assert back.data_ptr() == t.data_ptr() + 8 and back.tolist() == [2, 3, 4]
+    assert pa.array(dt.tensor([True, False])).to_pylist() == [True, False]
+    assert dt.from_arrow(pa.array([True, False])).tolist() == [True, False]
+    for bad in pa.array([1, None]), pa.array(["a"]), pa.array([[1]]):
+        with pytest.raises(NotImplementedError):
+            dt.from_arrow(bad)
+
+
 # ---- leaks ----
 
 def view_buffer(t):
