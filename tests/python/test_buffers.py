@@ -82,8 +82,9 @@ def test_frombuffer_uses_the_memory():
     assert dt.frombuffer(b[:16], dtype=dt.float64).shape == (2,)
 
 
-@pytest.mark.parametrize("kwargs", [dict(offset=-1), dict(offset=17), dict(count=-2), dict(count=5),
-                                    dict(count=2 ** 62), dict(offset=3), dict(offset=13, count=1), dict(offset=1, count=1)])
+@pytest.mark.parametrize("kwargs", [
+    dict(offset=-1), dict(offset=-4), dict(offset=-4, count=1), dict(offset=17), dict(offset=20), dict(count=-2),
+    dict(count=5), dict(count=2 ** 62), dict(offset=3), dict(offset=13, count=1), dict(offset=1, count=1)])
 def test_frombuffer_stays_inside_the_buffer(kwargs):
     b = bytearray(16)
     with pytest.raises(ValueError):
