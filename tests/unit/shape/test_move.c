@@ -173,11 +173,12 @@ static void view_dtype_of_memory_of_the_program_is_aligned(void **state)
 	static _Alignas(16) char memory[32];
 
 	tensor_scope {
-		tensor *x = ok(tensor_from_blob(memory + 1, TENSOR_INTS(16), TENSOR_NO_INTS, U8, NULL,
-						NULL));
+		tensor *x = ok(tensor_from_blob(memory + 1, TENSOR_INTS(16), TENSOR_NO_INTS, U8,
+						NULL, NULL));
 
 		assert_fails(tensor_view_dtype(x, F32) == NULL, EINVAL, "not aligned");
-		x = ok(tensor_from_blob(memory + 4, TENSOR_INTS(16), TENSOR_NO_INTS, U8, NULL, NULL));
+		x = ok(tensor_from_blob(memory + 4, TENSOR_INTS(16), TENSOR_NO_INTS, U8, NULL,
+					NULL));
 		assert_shape(ok(tensor_view_dtype(x, F32)), 4);
 		assert_fails(tensor_view_dtype(x, F64) == NULL, EINVAL, "not aligned");
 	}
