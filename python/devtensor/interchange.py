@@ -23,15 +23,13 @@ _TYPE_CODES = {
 
 
 def _require(name, purpose):
+    module = sys.modules.get(name)
+    if module is not None:
+        return module
     try:
         return importlib.import_module(name)
     except ImportError as e:
         raise ImportError(f"{purpose} needs the package {name}") from e
-
-
-def _numpy_if_loaded():
-    """NumPy if the program has imported it: before, no object can be one of its arrays."""
-    return sys.modules.get("numpy")
 
 
 # ---- to NumPy ----
@@ -96,17 +94,20 @@ def _array_interface(self):
 
 # ---- from NumPy ----
 
-def _wrap_array(np, a):
+def _wrap_array(a):
     """A tensor on the memory of an array. TypeError: a dtype without a counterpart. ValueError: alignment."""
-    if not a.dtype.isnative:
-        raise TypeError(f"an array in the other byte order ({a.dtype.str}) is no tensor: "
-                        "astype(a.dtype.newbyteorder('=')) converts it")
-    name = a.dtype.name
-    if name in _EXTENDED:
-        return _C._from_buffer(a.view(_EXTENDED[name])).view(_C.dtype(name))
-    if a.dtype.hasobject or a.dtype.kind not in "biufc":
-        raise TypeError(f"an array of {a.dtype} is no tensor")
-    return _C._from_buffer(a)
+    try:
+        return _C._from_buffer(a)
+    except (TypeError, ValueError, BufferError):
+        name = a.dtype.name
+        if name in _EXTENDED:
+            return _C._from_buffer(a.view(_EXTENDED[name])).view(_C.dtype(name))
+        if not a.dtype.isnative:
+            raise TypeError(f"an array in the other byte order ({a.dtype.str}) is no tensor: "
+                            "astype(a.dtype.newbyteorder('=')) converts it") from None
+        if a.dtype.kind not in "biufc":
+            raise TypeError(f"an array of {a.dtype} is no tensor") from None
+        raise
 
 
 def from_numpy(array, /):
@@ -118,20 +119,20 @@ def from_numpy(array, /):
     np = _require("numpy", "from_numpy()")
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy: expected a numpy.ndarray, got {type(array).__name__}")
-    return _wrap_array(np, array)
+    return _wrap_array(array)
 
 
 def _from_array(np, a, copy):
     """A tensor with an array's elements: on its memory where that is possible, else a copy, if copy allows it."""
     if copy is not True:
         try:
-            return _wrap_array(np, a), False
+            return _wrap_array(a), False
         except (TypeError, ValueError):
             if copy is False or a.dtype.hasobject or a.dtype.kind not in "biufcV":
                 raise
     # A copy in the machine's byte order and alignment.
     native = np.array(a, dtype=a.dtype.newbyteorder("="), copy=True)
-    return _wrap_array(np, native), True
+    return _wrap_array(native), True
 
 
 def _is_data(obj):
@@ -145,7 +146,8 @@ def _has(obj, name):
 
 def _convert(obj, copy):
     """A tensor with the elements of obj, and whether it is a copy."""
-    np = _numpy_if_loaded()
+    # Before the program has imported NumPy no object can be one of its arrays.
+    np = sys.modules.get("numpy")
     if isinstance(obj, Tensor):
         return obj, False
     if np and isinstance(obj, np.ndarray):

@@ -68,27 +68,6 @@ bool is_number(PyObject *o)
 	return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o);
 }
 
-/* numpy.bool, which has a deprecated __index__ in NumPy 1. */
-static bool is_numpy_bool(PyObject *o)
-{
-	static PyTypeObject *known; /* borrowed: NumPy's types live as long as the process */
-	PyObject *name, *module;
-
-	if (!known && Py_TYPE(o) != &PyLong_Type) {
-		name = PyType_GetName(Py_TYPE(o));
-		module = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__module__");
-		if (name && module && PyUnicode_Check(module) &&
-		    !PyUnicode_CompareWithASCIIString(module, "numpy") &&
-		    (!PyUnicode_CompareWithASCIIString(name, "bool") ||
-		     !PyUnicode_CompareWithASCIIString(name, "bool_")))
-			known = Py_TYPE(o);
-		Py_XDECREF(name);
-		Py_XDECREF(module);
-		PyErr_Clear();
-	}
-	return known && Py_TYPE(o) == known;
-}
-
 /* True for objects with __index__ that are no bool: int, and NumPy's integers. */
 static bool is_index(PyObject *o)
 {
@@ -141,35 +120,6 @@ static int scalar_of_int(PyObject *o, tensor_scalar *s)
 	return PyErr_Occurred() ? -1 : 1;
 }
 
-/* Numbers of NumPy that are no subclass of a number of Python. */
-static int scalar_of_other(PyObject *o, tensor_scalar *s)
-{
-	static PyObject *item, *ndim;
-	PyObject *dim, *v;
-	long n = -1;
-	int res;
-
-	if (!item)
-		item = PyUnicode_InternFromString("item");
-	if (!ndim)
-		ndim = PyUnicode_InternFromString("ndim");
-	if (PyType_Check(o) || !item || !ndim)
-		return 0;
-	dim = PyObject_GetAttr(o, ndim);
-	if (dim && PyLong_Check(dim))
-		n = PyLong_AsLong(dim);
-	Py_XDECREF(dim);
-	PyErr_Clear();
-	if (n != 0)
-		return 0;
-	v = PyObject_CallMethodObjArgs(o, item, NULL);
-	if (!v)
-		return -1;
-	res = is_number(v) ? convert_scalar(v, s) : 0;
-	Py_DECREF(v);
-	return res;
-}
-
 int convert_scalar(PyObject *o, tensor_scalar *s)
 {
 	if (PyFloat_Check(o)) {
@@ -190,7 +140,7 @@ int convert_scalar(PyObject *o, tensor_scalar *s)
 	}
 	if (PyUnicode_Check(o) || PyTuple_Check(o) || PyList_Check(o))
 		return 0;
-	return is_index(o) ? scalar_of_int(o, s) : scalar_of_other(o, s);
+	return is_index(o) ? scalar_of_int(o, s) : convert_numpy_scalar(o, s);
 }
 
 PyObject *wrap_scalar(tensor_scalar s)

@@ -243,11 +243,15 @@ static int set_item(PyObject *dict, const char *key, PyObject *value)
 	return res;
 }
 
-/* Arguments of __dlpack__. */
+/* Arguments of __dlpack__. The usual ones are made once. */
 static PyObject *export_arguments(bool to_host, int copy)
 {
-	PyObject *dict = PyDict_New();
+	static PyObject *usual;
+	PyObject *dict;
 
+	if (usual && !to_host && copy < 0)
+		return Py_NewRef(usual);
+	dict = PyDict_New();
 	if (!dict)
 		return NULL;
 	if (set_item(dict, "max_version",
@@ -255,6 +259,8 @@ static PyObject *export_arguments(bool to_host, int copy)
 	    (to_host && set_item(dict, "dl_device", Py_BuildValue("(ii)", kDLCPU, 0)) < 0) ||
 	    (copy >= 0 && set_item(dict, "copy", PyBool_FromLong(copy)) < 0))
 		Py_CLEAR(dict);
+	if (dict && !to_host && copy < 0)
+		usual = Py_NewRef(dict);
 	return dict;
 }
 

@@ -176,6 +176,13 @@ int read_item(const tensor *t, tensor_scalar *s);
 bool is_number(PyObject *o);
 PyObject *wrap_scalar(tensor_scalar s);
 
+/* ---- numpy.c ---- */
+
+/* True for numpy.bool, which has a deprecated __index__ in NumPy 1. */
+bool is_numpy_bool(PyObject *o);
+/* As convert_scalar(): numbers of NumPy that are no subclass of a number of Python. */
+int convert_numpy_scalar(PyObject *o, tensor_scalar *s);
+
 /* ---- call.c ---- */
 
 struct py_overload {

@@ -82,8 +82,9 @@ def test_frombuffer_uses_the_memory():
     assert dt.frombuffer(b[:16], dtype=dt.float64).shape == (2,)
 
 
-@pytest.mark.parametrize("kwargs", [dict(offset=-1), dict(offset=17), dict(count=-2), dict(count=5),
-                                    dict(count=2 ** 62), dict(offset=3), dict(offset=13, count=1), dict(offset=1, count=1)])
+@pytest.mark.parametrize("kwargs", [
+    dict(offset=-1), dict(offset=-4), dict(offset=-4, count=1), dict(offset=17), dict(offset=20), dict(count=-2),
+    dict(count=5), dict(count=2 ** 62), dict(offset=3), dict(offset=13, count=1), dict(offset=1, count=1)])
 def test_frombuffer_stays_inside_the_buffer(kwargs):
     b = bytearray(16)
     with pytest.raises(ValueError):
@@ -156,6 +157,20 @@ def test_from_arrow_refuses_other_objects():
         with pytest.raises(TypeError):
             dt.from_arrow(bad)
     assert dt.from_arrow((schema, array)).tolist() == [1, 1]
+
+
+def test_arrow_library_uses_the_memory():
+    pa = pytest.importorskip("pyarrow")
+    t = dt.arange(5, dtype=dt.float32)
+    a = pa.array(t)
+    assert a.buffers()[1].address == t.data_ptr() and a.to_pylist() == [0, 1, 2, 3, 4]
+    back = dt.from_arrow(a[2:])
+    assert back.data_ptr() == t.data_ptr() + 8 and back.tolist() == [2, 3, 4]
+    assert pa.array(dt.tensor([True, False])).to_pylist() == [True, False]
+    assert dt.from_arrow(pa.array([True, False])).tolist() == [True, False]
+    for bad in pa.array([1, None]), pa.array(["a"]), pa.array([[1]]):
+        with pytest.raises(NotImplementedError):
+            dt.from_arrow(bad)
 
 
 # ---- leaks ----

@@ -36,7 +36,9 @@ static tensor *rescaled(const char *op, tensor *self, enum tensor_dtype dtype, c
 				op, (long long)self->strides[i], i, (long long)ratio);
 		strides[i] = ratio > 0 ? self->strides[i] / ratio : self->strides[i] * -ratio;
 	}
-	if (ratio > 0 && self->offset % ratio)
+	/* The storage itself may begin at any address: memory of the program. */
+	if (ratio > 0 && (self->offset % ratio ||
+			  (self->numel && (uintptr_t)self->data % dtype_sizes[dtype_real(dtype)])))
 		return tensor_fail_null(EINVAL,
 					"%s: the first element is not aligned to one of "
 					"dtype %s",

@@ -171,6 +171,22 @@ static void view_dtype_joins_elements_of_the_last_dimension(void **state)
 	}
 }
 
+static void view_dtype_of_memory_of_the_program_is_aligned(void **state)
+{
+	static _Alignas(16) char memory[32];
+
+	tensor_scope {
+		tensor *x = ok(tensor_from_blob(memory + 1, TENSOR_INTS(16), TENSOR_NO_INTS, U8,
+						NULL, NULL));
+
+		assert_fails(tensor_view_dtype(x, F32) == NULL, EINVAL, "not aligned");
+		x = ok(tensor_from_blob(memory + 4, TENSOR_INTS(16), TENSOR_NO_INTS, U8, NULL,
+					NULL));
+		assert_shape(ok(tensor_view_dtype(x, F32)), 4);
+		assert_fails(tensor_view_dtype(x, F64) == NULL, EINVAL, "not aligned");
+	}
+}
+
 static void ranges_include_both_limits(void **state)
 {
 	tensor_scope {
@@ -306,6 +322,7 @@ int main(void)
 		cmocka_unit_test(splits_are_views_that_cover_the_tensor),
 		cmocka_unit_test(view_dtype_reinterprets_bytes),
 		cmocka_unit_test(view_dtype_joins_elements_of_the_last_dimension),
+		cmocka_unit_test(view_dtype_of_memory_of_the_program_is_aligned),
 		cmocka_unit_test(ranges_include_both_limits),
 		cmocka_unit_test(transposed_copies_are_exact_at_the_edges),
 		FORMULA_TEST_LIST,
