@@ -137,6 +137,8 @@ int as_layout(PyObject *o, int *layout);
 int as_memory_format(PyObject *o, int *format);
 int as_device(PyObject *o, tensor_device *device);
 const char *dtype_public_name(int dtype);
+/* Adds an immutable type to the module, "devtensor.NAME". */
+PyTypeObject *add_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots);
 
 /* ---- generator.c ---- */
 
@@ -169,6 +171,7 @@ int convert(struct arena *a, enum tensor_arg_type type, PyObject *o, tensor_valu
 /* As convert(): numbers of Python and of NumPy, and tensors with one element. */
 int convert_scalar(PyObject *o, tensor_scalar *s);
 int convert_int(PyObject *o, int64_t *i);
+int convert_float(PyObject *o, double *f);
 int convert_ints(struct arena *a, PyObject *o, tensor_ints *ints);
 /* The single element, exactly. 0, or negative with the library's error set. */
 int read_item(const tensor *t, tensor_scalar *s);
@@ -237,6 +240,8 @@ int add_constants(PyObject *module);
 int add_generator(PyObject *module);
 int add_tensor(PyObject *module);
 int add_channel(PyObject *module);
+int add_shared(PyObject *module);
+int add_devices(PyObject *module);
 
 /* ---- autograd.c, node.c, hooks.c, function.c, transform.c ---- */
 

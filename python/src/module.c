@@ -60,9 +60,11 @@ PyMODINIT_FUNC PyInit__C(void);
 /* In this order: functions refer to the types. */
 static int (*const parts[])(PyObject *module) = {
 	add_constants,
+	add_devices,
 	add_generator,
 	add_tensor,
 	add_channel,
+	add_shared,
 	add_gc,
 	add_autograd,
 	add_node,

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Libraries that support the array API standard recognise the tensors: one real function of each, where it is installed."""
+import pytest
+
+import devtensor as dt
+import devtensor.array_api as xp
+
+
+def test_array_api_compat_finds_the_namespace():
+    compat = pytest.importorskip('array_api_compat')
+    x = dt.ones(3)
+    assert compat.is_array_api_obj(x) and compat.array_namespace(x, xp.ones(2)) is xp
+    assert compat.size(x) == 3 and compat.device(x) == 'cpu'
+
+
+def test_scipy_computes_with_arrays(monkeypatch):
+    monkeypatch.setenv('SCIPY_ARRAY_API', '1')
+    scipy = pytest.importorskip('scipy', '1.15')
+    if not scipy._lib._array_api.SCIPY_ARRAY_API:
+        pytest.skip('SCIPY_ARRAY_API has to be set before scipy is imported')
+    from scipy import stats
+    x = xp.asarray([1.0, 2.0, 4.0, 8.0], dtype=xp.float64)
+    result = stats.gmean(x)
+    assert isinstance(result, dt.Tensor) and abs(float(result) - 2.8284271247461903) < 1e-12
+
+
+def test_scikit_learn_computes_with_arrays():
+    sklearn = pytest.importorskip('sklearn', '1.6')
+    from sklearn.metrics import accuracy_score
+    from sklearn.preprocessing import MinMaxScaler
+    with sklearn.config_context(array_api_dispatch=True):
+        y = xp.asarray([0, 1, 2, 2])
+        assert accuracy_score(y, xp.asarray([0, 1, 1, 2])) == 0.75
+        x = xp.asarray([[0.0, 1.0], [2.0, 3.0], [4.0, 7.0]])
+        scaled = MinMaxScaler().fit_transform(x)
+        assert isinstance(scaled, dt.Tensor) and scaled[1, 0].item() == 0.5
+
+
+def test_einops_rearranges_arrays():
+    pytest.importorskip('einops')
+    from einops import array_api as einops
+    x = xp.reshape(xp.arange(24), (2, 3, 4))
+    y = einops.rearrange(x, 'a b c -> c (a b)')
+    assert isinstance(y, dt.Tensor) and y.shape == (4, 6) and y[1, 5].item() == x[1, 2, 1].item()
