@@ -102,8 +102,8 @@ def _gradients(outputs, inputs, cotangents, create, retain=None):
     pairs = [(o, c) for o, c in zip(outputs, cotangents) if o.requires_grad]
     if not pairs:
         return [_C.zeros_like(t) for t in inputs]
-    found = autograd.grad([o for o, _ in pairs], inputs, [c for _, c in pairs], retain_graph=retain, create_graph=create,
-                          allow_unused=True)
+    found = autograd.grad([o for o, _ in pairs], inputs, [c for _, c in pairs], retain_graph=retain,
+                          create_graph=create, allow_unused=True)
     return [_C.zeros_like(t) if g is None else g for t, g in zip(inputs, found)]
 
 
@@ -122,10 +122,11 @@ def grad_and_value(func, argnums=0, has_aux=False):
                 result = func(*_replace(args, argnums, indices, structure, fresh), **kwargs)
             value, aux = _split_aux(result, has_aux, 'grad')
             if not isinstance(value, Tensor):
-                raise RuntimeError(f'Expected the function given to grad to return a tensor, got {type(value).__name__}')
+                raise RuntimeError('Expected the function given to grad to return a tensor, got '
+                                   f'{type(value).__name__}')
             if value.dim() and value.numel() != 1 or not value.dtype.is_floating_point:
-                raise RuntimeError('Expected the function given to grad to return a scalar tensor of a floating dtype, got '
-                                   f'shape {value.shape}, {value.dtype}')
+                raise RuntimeError('Expected the function given to grad to return a scalar tensor of a floating '
+                                   f'dtype, got shape {value.shape}, {value.dtype}')
             create = _recorded(recording, leaves, [value], fresh)
             grads = _gradients([value], fresh, [_C.ones_like(value)], create)
         grads = _tree.unflatten(grads, structure)
@@ -197,6 +198,10 @@ def _nested_jvp(func, leaves, structure, tangents, has_aux):
         return outputs, _jvp_by_reverse(outputs, fresh, tangents), shape, aux
 
 
+def _primals(tree):
+    return _tree.tree_map(lambda t: _C._primal(t) if isinstance(t, Tensor) and _C._tangent(t) is not None else t, tree)
+
+
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     """Returns (output, tangent of output), and aux with has_aux: the product of the Jacobian of func at primals with
     tangents, a tuple of the same structure."""
@@ -223,8 +228,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     result = _tree.unflatten(outputs, shape), _tree.unflatten(found, shape)
     if not has_aux:
         return result
-    return *result, _tree.tree_map(lambda t: _C._primal(t) if isinstance(t, Tensor) and _C._tangent(t) is not None else t,
-                                   aux)
+    return *result, _primals(aux)
 
 
 # ---- vmap ----
@@ -240,8 +244,8 @@ def _batch_size(leaves, dims):
         if not isinstance(d, int) or isinstance(d, bool):
             raise ValueError(f'vmap: in_dims must have ints and None, got {d!r}')
         if not isinstance(t, Tensor):
-            raise ValueError(f'vmap: got in_dim={d} for an input of type {type(t).__name__}, which is no tensor; use None '
-                             'as its in_dim')
+            raise ValueError(f'vmap: got in_dim={d} for an input of type {type(t).__name__}, which is no tensor; '
+                             'use None as its in_dim')
         if not -t.dim() <= d < t.dim():
             raise ValueError(f'vmap: got in_dim={d} for an input with {t.dim()} dimensions')
         sizes.add(t.shape[d])
@@ -282,7 +286,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None):
     randomness: 'error', 'different' numbers for each sample, or the 'same'. chunk_size: samples that are computed at
     once. Keyword arguments are the same for all samples."""
     if randomness not in _RANDOMNESS:
-        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness!r}")
+        raise RuntimeError("Only allowed values for randomness are 'error', 'different', or 'same'. "
+                           f'Got {randomness!r}')
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
         raise ValueError(f'vmap: chunk_size should be None or greater than 0. (got {chunk_size})')
 
@@ -304,7 +309,9 @@ def vmap(func, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None):
         try:
             for first in range(0, size, step):
                 n = min(step, size - first)
-                chunk = leaves if n == size else [t if d is None else t.narrow(d, first, n) for t, d in zip(leaves, dims)]
+                chunk = leaves
+                if n < size:
+                    chunk = [t if d is None else t.narrow(d, first, n) for t, d in zip(leaves, dims)]
                 parts.append(_run_level(call, chunk, dims, out_dims, n, _RANDOMNESS[randomness]))
         finally:
             _state.tracked -= tracked
@@ -331,8 +338,8 @@ def _jacobian_of_output(output, inputs, create, chunk):
     parts = []
     for first in range(0, size if output.requires_grad else 0, chunk or size):
         n = min(chunk or size, size - first)
-        parts.append(autograd.grad((output,), inputs, (_basis(output, first, n),), retain_graph=True, create_graph=create,
-                                   allow_unused=True, is_grads_batched=True))
+        parts.append(autograd.grad((output,), inputs, (_basis(output, first, n),), retain_graph=True,
+                                   create_graph=create, allow_unused=True, is_grads_batched=True))
     result = []
     for i, t in enumerate(inputs):
         rows = [p[i] for p in parts]
@@ -344,9 +351,9 @@ def _jacobian_of_output(output, inputs, create, chunk):
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
-    """A function that returns the Jacobian of func by reverse mode: for each output the structure of the argument argnums,
-    whose tensors have the sizes of the output followed by those of the argument. chunk_size: rows that are computed at
-    once."""
+    """A function that returns the Jacobian of func by reverse mode: for each output the structure of the argument
+    argnums, whose tensors have the sizes of the output followed by those of the argument. chunk_size: rows that are
+    computed at once."""
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         recording = _C.is_grad_enabled()
@@ -407,8 +414,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness='error'):
         jacobian = _tree.unflatten(parts, shape)
         if not has_aux:
             return jacobian
-        return jacobian, _tree.tree_map(lambda t: _C._primal(t) if isinstance(t, Tensor) and _C._tangent(t) is not None
-                                        else t, aux[0])
+        return jacobian, _primals(aux[0])
     return wrapper
 
 

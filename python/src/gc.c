@@ -101,9 +101,14 @@ int traverse_node(tensor_node *n, PyObject ***owned, visitproc visit, void *arg)
 
 /* ---- the passes of the collector ---- */
 
+/* A debug build of Python also traverses an object when it is tracked. */
+static bool probing;
+
 static int probe_traverse(PyObject *self, visitproc visit, void *arg)
 {
 	Py_VISIT(Py_TYPE(self));
+	if (!probing)
+		return 0;
 	if (!count_pass)
 		count_pass = visit;
 	else if (!mark_pass && visit != count_pass)
@@ -139,8 +144,10 @@ int add_gc(PyObject *module)
 		PyObject_GC_Track(probe);
 		gc = PyImport_ImportModule("gc");
 	}
+	probing = true;
 	if (gc)
 		n = PyObject_CallMethod(gc, "collect", "i", 0);
+	probing = false;
 	if (n && (!count_pass || !mark_pass))
 		PyErr_SetString(PyExc_ImportError, "the garbage collector has no two passes");
 	Py_XDECREF(n);

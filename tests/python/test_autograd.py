@@ -419,8 +419,8 @@ def test_eight_threads_on_shared_leaves():
 
 def run_program(text):
     path = os.pathsep.join(p for p in sys.path if p)
-    return subprocess.run([sys.executable, '-X', 'faulthandler', '-c', text], timeout=120, capture_output=True, text=True,
-                          env={**os.environ, 'PYTHONPATH': path})
+    return subprocess.run([sys.executable, '-X', 'faulthandler', '-c', text], timeout=120, capture_output=True,
+                          text=True, env={**os.environ, 'PYTHONPATH': path})
 
 
 def test_fork_after_backward():

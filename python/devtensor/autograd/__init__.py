@@ -9,10 +9,10 @@ from devtensor.autograd.function import Function, FunctionCtx
 from devtensor.autograd import function, graph
 from devtensor.autograd.graph import saved_tensors_hooks
 
-__all__ = ['Function', 'FunctionCtx', 'backward', 'detect_anomaly', 'enable_grad', 'forward_ad', 'function', 'functional',
-           'grad', 'gradcheck', 'gradgradcheck', 'GradcheckError', 'graph', 'inference_mode', 'is_anomaly_enabled',
-           'is_grad_enabled', 'is_inference_mode_enabled', 'no_grad', 'saved_tensors_hooks', 'set_detect_anomaly',
-           'set_grad_enabled']
+__all__ = ['Function', 'FunctionCtx', 'backward', 'detect_anomaly', 'enable_grad', 'forward_ad', 'function',
+           'functional', 'grad', 'gradcheck', 'gradgradcheck', 'GradcheckError', 'graph', 'inference_mode',
+           'is_anomaly_enabled', 'is_grad_enabled', 'is_inference_mode_enabled', 'no_grad', 'saved_tensors_hooks',
+           'set_detect_anomaly', 'set_grad_enabled']
 
 _RETAIN, _CREATE, _BATCHED = 1, 2, 4
 

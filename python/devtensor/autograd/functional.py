@@ -57,7 +57,8 @@ def _scalar(func):
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy='reverse-mode'):
-    """The second derivatives of func(*inputs), which returns a tensor with one element: as jacobian() of its gradient."""
+    """The second derivatives of func(*inputs), which returns a tensor with one element: as jacobian() of its
+    gradient."""
     inputs, single = _as_tuple(inputs, 'inputs')
 
     def gradient(*values):

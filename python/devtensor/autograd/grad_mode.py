@@ -108,8 +108,9 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """As no_grad, and faster: tensors that are made inside stay inference tensors, which can be read, but not be changed
-    in place, require a gradient, or be saved for a backward outside; a clone can. inference_mode(False) ends it."""
+    """As no_grad, and faster: tensors that are made inside stay inference tensors, which can be read, but not be
+    changed in place, require a gradient, or be saved for a backward outside; a clone can.
+    inference_mode(False) ends it."""
 
     def __new__(cls, mode=True):
         return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
