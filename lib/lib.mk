@@ -54,7 +54,7 @@ LIB_SO  := $(B)/libtensor.so.$(SOVERSION)
 ALL     += $(LIB_SO) $(B)/libtensor.so
 
 # Without a file that it read, the generated sources are old: a file that was deleted changes no time stamp.
-GEN_READS := $(sort $(GEN_PY) $(GEN_OPS) $(GEN_DERIV) $(wildcard tests/reference/examples/*/*.txt))
+GEN_READS := $(sort $(GEN_PY) $(GEN_OPS) $(GEN_DERIV) $(wildcard tests/reference/examples/*/*.txt) python/devtensor/_C.pyi.in)
 ifneq ($(GEN_READS),$(shell cat $(GEN)/reads 2>/dev/null))
 $(shell rm -f $(GEN)/stamp)
 endif

@@ -30,10 +30,10 @@ include tests/cpp/cpp.mk
 # is compiled, too.
 NVCC_FOUND = $(or $(NVCC),$(shell command -v nvcc))
 test:
-	@packaging/install-deps build test guest format lint
-	+@tests/run-all --build "all unit$(if $(NVCC_FOUND), CUDA=1)" $(B) test-unit=unit test-sanitize=sanitize test-abi=abi \
+	@packaging/install-deps build test guest format lint python python-test
+	+@tests/run-all --build "all unit python$(if $(NVCC_FOUND), CUDA=1)" $(B) test-unit=unit test-sanitize=sanitize test-abi=abi \
 		check-layers=layers check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
-		test-golden=golden test-onnx=onnx test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
+		test-golden=golden test-onnx=onnx test-python=python test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.
 UNIT_RUN = $(patsubst %.c,$(1)/tests/%,$(notdir $(UNIT_SRC))) $(patsubst tests/cpp/%.cc,$(1)/tests/%,$(CPP_SRC)) $(1)/tests/fuzz-ops $(1)/tests/fuzz-calls $(1)/tests/reference
@@ -89,6 +89,8 @@ TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd
 	test_autograd_eight_threads test_autograd_depth test_autograd_depth_modes test_autograd_forward test_channel test_buffer \
 	test_buffer_errors test_tensor test_scope test_blob test_dlpack test_dispatch test_random test_optim test_clip test_autocast \
 	test_module_threads test_profiler test_loader test_loader_errors test_loader_workers
+
+include tests/python/python.mk
 
 .PHONY: test-tsan
 test-tsan:

@@ -33,7 +33,7 @@ def train(model, make_optimizer, epochs, path=None):
     loader = DataLoader(train_data, batch_size=32, shuffle=True, generator=dt.Generator().manual_seed(1))
     optimizer, epoch = make_optimizer(model.parameters()), 0
     if path and os.path.exists(path):
-        saved = dt.utils.load(path)
+        saved = dt.utils.load_state(path)
         model.load_state_dict(saved['model'])
         optimizer.load_state_dict(saved['optimizer'])
         loader.load_state_dict(saved['loader'])
@@ -47,7 +47,7 @@ def train(model, make_optimizer, epochs, path=None):
         epoch += 1
         print(epoch, loss.item(), accuracy(model, test_data), flush=True)
         if path:
-            dt.utils.save({'model': model.state_dict(), 'optimizer': optimizer.state_dict(), 'loader': loader.state_dict(),
+            dt.utils.save_state({'model': model.state_dict(), 'optimizer': optimizer.state_dict(), 'loader': loader.state_dict(),
                            'epoch': epoch}, path)
     return accuracy(model, test_data)
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """A GPT of characters that learns the text of the GNU General Public License, which Debian has, and continues it.
 
@@ -31,14 +30,12 @@ class GPT(nn.Module):
 
 
 def main(steps=400, path=None):
-    if not os.path.exists(TEXT):
-        sys.exit(f'there is no {TEXT}')
     text = dt.tensor([c % SYMBOLS for c in open(TEXT, 'rb').read(40000)])
     dt.manual_seed(1)
     model, step = GPT(), 0
     optimizer = dt.optim.AdamW(model.parameters(), lr=3e-3)
     if path and os.path.exists(path):
-        saved = dt.utils.load(path)
+        saved = dt.utils.load_state(path)
         model.load_state_dict(saved['model'])
         optimizer.load_state_dict(saved['optimizer'])
         step = saved['step']
@@ -52,7 +49,7 @@ def main(steps=400, path=None):
         step += 1
         print(step, loss.item())
     if path:
-        dt.utils.save({'model': model.state_dict(), 'optimizer': optimizer.state_dict(), 'step': step}, path)
+        dt.utils.save_state({'model': model.state_dict(), 'optimizer': optimizer.state_dict(), 'step': step}, path)
     with dt.no_grad():
         for i in range(80):
             text[i + LENGTH] = model(text[i:i + LENGTH][None])[0, -1].argmax()

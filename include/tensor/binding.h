@@ -3,7 +3,8 @@
 #ifndef TENSOR_BINDING_H
 #define TENSOR_BINDING_H
 
-#include <tensor/types.h>
+#include <tensor/autograd.h>
+#include <tensor/vmap.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +24,49 @@ void tensor_set_binding(tensor *t, void *object);
  * a garbage collector that has to know whether it sees all owners. 0 for NULL.
  */
 int64_t tensor_use_count(const tensor *t);
+
+/*
+ * Nodes of the graph. tensor_grad_fn() and tensor_node_edge() lend them; a reference keeps a node and the graph that it
+ * leads to, and for the AccumulateGrad node of a leaf the leaf. NULL is ignored.
+ */
+tensor_node *tensor_node_retain(tensor_node *node);
+void tensor_node_release(tensor_node *node);
+/* The leaf of an AccumulateGrad node, borrowed; NULL for another node. */
+tensor *tensor_node_leaf(const tensor_node *node);
+/*
+ * Keep ctx with the node until it is freed; destroy, which must be given, is called with it then. 0 or -errno.
+ * tensor_node_attached() returns the ctx of that destroy function, borrowed, or NULL.
+ */
+int tensor_node_attach(tensor_node *node, void *ctx, void (*destroy)(void *ctx));
+void *tensor_node_attached(tensor_node *node, void (*destroy)(void *ctx));
+
+/*
+ * For a garbage collector: calls visit for each value with a destroy function that the program gave to hooks, functions
+ * and nodes (ctx, data), and that is freed if the caller's reference to t, or to the node, is dropped: the reference
+ * is the only one to t, and no other tensor leads to the value. Until visit returns something other than 0, which is
+ * returned; -errno if there is no memory. Operators may run on other threads meanwhile.
+ */
+typedef int (*tensor_visit_fn)(void *ctx, void (*destroy)(void *ctx), void *arg);
+int tensor_visit_owned(tensor *t, tensor_visit_fn visit, void *arg);
+int tensor_node_visit_owned(tensor_node *node, tensor_visit_fn visit, void *arg);
+
+/*
+ * Add a number of the binding to the thread's error record, in which the library carries it to the thread that gets the
+ * error: tensor_last_error()->binding. The next error sets it to 0.
+ */
+void tensor_set_error_binding(uint64_t value);
+
+/*
+ * tensor_vmap() in parts, for functions whose outputs are known only after they ran. tensor_vmap_enter() begins a call
+ * of a function on `size` samples on this thread: NULL with the error set, or a level. tensor_vmap_samples() returns
+ * the samples of t, whose dimension `dim` is the batch, a new tensor; tensor_vmap_batch() the batch of an output as
+ * dimension `dim` of a new tensor. tensor_vmap_leave() ends the call, in reverse order of nested ones.
+ */
+struct tensor_vmap_level;
+struct tensor_vmap_level *tensor_vmap_enter(int64_t size, enum tensor_vmap_randomness randomness);
+tensor *tensor_vmap_samples(struct tensor_vmap_level *level, tensor *t, int64_t dim);
+tensor *tensor_vmap_batch(struct tensor_vmap_level *level, tensor *t, int64_t dim);
+void tensor_vmap_leave(struct tensor_vmap_level *level);
 
 #ifdef __cplusplus
 }

@@ -71,6 +71,15 @@ void *tensor_function_data(const tensor_function_ctx *ctx);
 bool tensor_function_needs_grad(const tensor_function_ctx *ctx, int input);
 /* In forward: save inputs, outputs and other tensors for backward; again to append. 0 or -errno. */
 int tensor_function_save(tensor_function_ctx *ctx, tensor_list_arg tensors);
+/*
+ * In forward, for a function whose number of outputs follows from the inputs: outputs[], an array of the caller that
+ * is valid until the call returns, takes the place of the one that the call was given, which may be NULL with a number
+ * of 0. forward sets its entries, and the call replaces them by its results. n may be 0: nothing is recorded then. 0
+ * or -errno.
+ */
+int tensor_function_set_outputs(tensor_function_ctx *ctx, tensor **outputs, int n);
+/* In forward: flags of this call in place of those of the function. 0 or -errno. */
+int tensor_function_set_flags(tensor_function_ctx *ctx, unsigned flags);
 /* In backward: the number of saved tensors, and the i-th, borrowed: tensor_none where that was saved. NULL
  * with the error set if it was changed in place or freed. Inputs and outputs have their history. */
 int tensor_function_saved_count(const tensor_function_ctx *ctx);

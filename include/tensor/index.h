@@ -68,7 +68,8 @@ static inline tensor_subscript tensor_subscript_of(enum tensor_subscript_kind ki
 /* An index tensor (i64, i32) or a mask (bool, u8). */
 #define TENSOR_AT(x) TENSOR_SUBSCRIPT_(TENSOR_ITEM_TENSOR, 0, 0, 0, (x))
 
-/* x[items]: a new tensor, owned like an operator's result. EINVAL for items that do not fit x. */
+/* x[items]: a new tensor, owned like an operator's result. ERANGE for a position
+ * out of range and for too many items, EINVAL for others that do not fit x. */
 tensor *tensor_index_items(tensor *x, const tensor_subscript *items, int n);
 /* x[items] = value, which broadcasts. Returns x, or NULL. */
 tensor *tensor_index_put_items(tensor *x, tensor *value, const tensor_subscript *items, int n);

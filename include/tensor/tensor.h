@@ -189,6 +189,7 @@ int tensor_print(const tensor *t, void *stream);
 struct tensor_error {
 	int code;		      /* errno value; 0: no error yet */
 	char text[TENSOR_ERROR_TEXT]; /* "mm: mat2 must have 64 rows ..., got [48, 10]" */
+	uint64_t binding; /* tensor_set_error_binding() of <tensor/binding.h>; 0: none */
 };
 
 /* The thread's last error. Valid until the next one in this thread. */

@@ -308,7 +308,12 @@ static void discard(void *packed, void *ctx)
 	/* The function may release a graph of the first run. */
 	if (is_running(thread()->autograd, c))
 		return;
-	node_lock_take(&c->lock);
+	/*
+	 * Another thread runs the function: the end of its backward drops the value. This thread must not wait, because
+	 * it may hold a lock of the program that the function needs.
+	 */
+	if (!node_lock_try(&c->lock))
+		return;
 	if (has_value(c, i)) {
 		tensor_put(c->values[i].t);
 		c->values[i].t = NULL;

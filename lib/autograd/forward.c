@@ -276,8 +276,16 @@ static int forward(const tensor_op *op, enum tensor_key key, const tensor_value 
 		   tensor_value *rets, int nrets, void *ctx)
 {
 	(void)ctx;
-	if (!tensor_op_has_kernel(op, TENSOR_KEY_AUTOGRAD) || !strcmp(op->name, "detach"))
-		return boxed_call_past(op, KEY_BIT(key), args, nargs, rets, nrets);
+	if (!tensor_op_has_kernel(op, TENSOR_KEY_AUTOGRAD) || !strcmp(op->name, "detach")) {
+		struct thread_modes *modes = &thread()->modes;
+		bool before = modes->past_forward;
+		int err;
+
+		modes->past_forward = true;
+		err = boxed_call_past(op, KEY_BIT(key), args, nargs, rets, nrets);
+		modes->past_forward = before;
+		return err;
+	}
 	if (op->variant == VARIANT_OUT)
 		return tensor_fail(EOPNOTSUPP,
 				   "%s: an out form has no forward mode; use the function",

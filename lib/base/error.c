@@ -7,6 +7,8 @@
 
 #include "base/thread.h"
 
+#include <tensor/binding.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +30,7 @@ TENSOR_EXPORT int tensor_fail(int code, const char *fmt, ...)
 	va_list args;
 
 	e->code = code;
+	e->binding = 0;
 	va_start(args, fmt);
 	vsnprintf(e->text, sizeof(e->text), fmt, args);
 	va_end(args);
@@ -140,7 +143,13 @@ TENSOR_EXPORT void tensor_clear_error(void)
 	struct tensor_error *e = &thread()->error;
 
 	e->code = 0;
+	e->binding = 0;
 	e->text[0] = '\0';
+}
+
+TENSOR_EXPORT void tensor_set_error_binding(uint64_t value)
+{
+	thread()->error.binding = value;
 }
 
 TENSOR_EXPORT int tensor_perror(const char *prefix)

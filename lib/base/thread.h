@@ -23,9 +23,10 @@ struct thread_modes {
 	bool grad_enabled, inference, anomaly; /* see grad_mode.c */
 	bool dual_gradients;		       /* the innermost backward propagates tangents */
 	uint8_t autocast_dtype;		       /* enum tensor_dtype, see tensor_autocast() */
-	uint32_t autocast_depth;	       /* of open scopes */
-	struct batch_level *batch_level;       /* of the innermost tensor_vmap() */
-	tensor_generator *generator; /* borrowed; replaces the default generator unless NULL */
+	bool past_forward;	 /* forward mode leaves this call to the operators inside of it */
+	uint32_t autocast_depth; /* of open scopes */
+	struct batch_level *batch_level; /* of the innermost tensor_vmap() */
+	tensor_generator *generator;	 /* borrowed; replaces the default generator unless NULL */
 };
 
 struct tensor_thread {

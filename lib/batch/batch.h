@@ -100,6 +100,9 @@ tensor *batch_numbers(const struct batch_call *c, const tensor *like, int n, int
 
 /* ---- results ---- */
 
+/* The physical tensor of output i of a function, with its tangent; in the open scope. NULL with the error set. */
+tensor *batch_output(const struct batch_level *level, int i, tensor *t);
+
 /* Sets result i; -errno for NULL. */
 int batch_return(struct batch_call *c, int i, tensor *t);
 /* Calls the operator with c->phys. */

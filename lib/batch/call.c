@@ -333,6 +333,26 @@ static int check_recorded(const tensor_op *op, const tensor_value *args, int nar
 		op->schema.name);
 }
 
+/* The call without this key. Calls inside of an operator that forward mode left to them have forward mode again. */
+static int call_past(const tensor_op *op, uint32_t skip, const tensor_value *args, int nargs,
+		     tensor_value *rets, int nrets)
+{
+	struct thread_modes *modes = &thread()->modes;
+	uint32_t exclude = modes->exclude;
+	bool past = modes->past_forward;
+	int err;
+
+	if (past) {
+		skip |= FORWARD_BIT;
+		modes->exclude &= ~FORWARD_BIT;
+		modes->past_forward = false;
+	}
+	err = boxed_call_past(op, skip, args, nargs, rets, nrets);
+	modes->exclude = exclude;
+	modes->past_forward = past;
+	return err;
+}
+
 static int batched_call(const tensor_op *op, enum tensor_key key, const tensor_value *args,
 			int nargs, tensor_value *rets, int nrets, void *ctx)
 {
@@ -349,7 +369,7 @@ static int batched_call(const tensor_op *op, enum tensor_key key, const tensor_v
 	if (err)
 		return err;
 	if (!level || rule == batch_rule_decompose)
-		return boxed_call_past(op, KEY_BIT(key), args, nargs, rets, nrets);
+		return call_past(op, KEY_BIT(key), args, nargs, rets, nrets);
 	if (check_recorded(op, args, nargs) < 0)
 		return batch_failed();
 	return call_rule(op, level, args, nargs, rets, nrets);

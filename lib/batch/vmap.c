@@ -3,6 +3,7 @@
 #include "batch/batch.h"
 
 #include "autograd/graph/callback.h"
+#include "autograd/graph/dual.h"
 #include "core/scope.h"
 
 #include "family/cat.h"
@@ -127,12 +128,23 @@ static tensor *physical_output(const struct batch_level *level, int i, tensor *t
 	return tensor_expand(t, (tensor_ints){ sizes, t->ndim + 1 });
 }
 
+tensor *batch_output(const struct batch_level *level, int i, tensor *t)
+{
+	tensor *p = physical_output(level, i, t), *tangent = p ? tangent_of(t) : NULL;
+
+	/* A tangent that the samples got inside is not one of the physical tensor. */
+	if (!tangent || tangent_of(p))
+		return p;
+	tangent = physical_output(level, i, tangent);
+	return tangent ? tensor_make_dual(p, tangent) : NULL;
+}
+
 static int take_outputs(const struct batch_level *level, tensor **outputs, int n)
 {
 	int i = 0;
 
 	for (; i < n; i++) {
-		tensor *t = physical_output(level, i, outputs[i]);
+		tensor *t = batch_output(level, i, outputs[i]);
 
 		if (!t)
 			break;

@@ -18,6 +18,5 @@ TENSOR_EXPORT void tensor_set_binding(tensor *t, void *object)
 TENSOR_EXPORT int64_t tensor_use_count(const tensor *t)
 {
 	/* The lower half counts references, those of views included. */
-	return tensor_given(t) ?
-		       (uint32_t)atomic_load_explicit(&t->refs, memory_order_relaxed) : 0;
+	return tensor_given(t) ? (uint32_t)atomic_load_explicit(&t->refs, memory_order_relaxed) : 0;
 }

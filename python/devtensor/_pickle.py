@@ -43,9 +43,12 @@ def _compact(tensor):
 
 
 def _with_strides(memory, shape, strides):
-    """A tensor of its own on memory, which has one dimension."""
+    """A tensor of its own on memory, which has one dimension. ValueError if it is too small."""
     if strides is None:
         return memory.reshape(shape)
+    # The storage may be larger than the memory, and has old data there.
+    if 0 not in shape and sum((size - 1) * stride for size, stride in zip(shape, strides)) >= memory.numel():
+        raise ValueError(f'pickle of a tensor: {memory.numel()} elements for the shape {shape} with strides {strides}')
     return memory.as_strided(shape, strides).detach()
 
 
@@ -78,7 +81,7 @@ def _unpack_strided(buffer, dtype, shape, strides):
     if memory.dtype is not _C.uint8 or memory.ndim != 1 or not memory.is_contiguous():
         memory = _C._from_buffer(memoryview(buffer).cast('B'))
     # bytes are shared by all who have them.
-    if isinstance(buffer, bytes) or memory.data_ptr() % dtype.itemsize:
+    if isinstance(buffer, bytes) or memory.data_ptr() % min(dtype.itemsize, 8):
         memory = memory.clone()
     if dtype is _C.bool and memory.numel() and int(memory.max()) > 1:
         raise ValueError('pickle of a tensor: a bool is neither 0 nor 1')

@@ -265,7 +265,8 @@ def _cells(tensor):
     values = _leaves(data, 2)
     values = [v for v in values if v is not None]
     form = (_ComplexFormat(values) if tensor.dtype.is_complex else _Format(values, tensor.dtype.is_floating_point))
-    texts = [['⋮'] * len(columns) if row is None else ['⋯' if v is None else form(v).strip() for v in row] for row in data]
+    texts = [['⋮'] * len(columns) if row is None else ['⋯' if v is None else form(v).strip() for v in row]
+             for row in data]
     header = ['⋯' if c is None else str(c) for c in columns]
     names = ['⋮' if r is None else str(r) for r in rows]
     return header, names if tensor.ndim == 2 else [''] * len(names), texts

@@ -114,7 +114,10 @@ def _copy_of(self):
 
 
 def _deepcopy_of(self, memo):
-    """A copy of the memory, of the gradient and of the attributes. RuntimeError for the result of a recorded operator."""
+    """A copy of the memory, of the gradient and of the attributes.
+
+    RuntimeError for the result of a recorded operator.
+    """
     if id(self) in memo:
         return memo[id(self)]
     if self.requires_grad and not self.is_leaf:

@@ -17,9 +17,9 @@ struct exported {
 static const char *format_of(enum tensor_dtype dtype)
 {
 	static const char *const formats[TENSOR_DTYPE_COUNT] = {
-		[TENSOR_BOOL] = "?", [TENSOR_U8] = "B",   [TENSOR_I8] = "b",   [TENSOR_I16] = "h",
-		[TENSOR_U16] = "H",  [TENSOR_I32] = "i",  [TENSOR_U32] = "I",  [TENSOR_I64] = "l",
-		[TENSOR_U64] = "L",  [TENSOR_F16] = "e",  [TENSOR_F32] = "f",  [TENSOR_F64] = "d",
+		[TENSOR_BOOL] = "?", [TENSOR_U8] = "B",	   [TENSOR_I8] = "b",  [TENSOR_I16] = "h",
+		[TENSOR_U16] = "H",  [TENSOR_I32] = "i",   [TENSOR_U32] = "I", [TENSOR_I64] = "l",
+		[TENSOR_U64] = "L",  [TENSOR_F16] = "e",   [TENSOR_F32] = "f", [TENSOR_F64] = "d",
 		[TENSOR_C64] = "Zf", [TENSOR_C128] = "Zd",
 	};
 

@@ -42,8 +42,7 @@ static int prepare_overload(struct py_overload *o)
 {
 	o->op = tensor_op_find(o->op_name);
 	o->schema = o->op ? tensor_op_schema(o->op) : NULL;
-	if (!o->op || o->schema->nargs > MOST_ARGS ||
-	    o->schema->nreturns > MOST_RETURNS) {
+	if (!o->op || o->schema->nargs > MOST_ARGS || o->schema->nreturns > MOST_RETURNS) {
 		PyErr_Format(PyExc_ImportError, "libtensor has no usable operator %s", o->op_name);
 		return -1;
 	}
@@ -188,7 +187,12 @@ static int bind(struct bound *b, const struct call *c)
 	res = bind_positional(b, c);
 	if (res > 0 && c->kwnames)
 		res = bind_keywords(b, c);
-	for (int i = 0; i < s->nargs && res > 0; i++) {
+	/* Trailing arguments that are not given are left out of the call. */
+	for (b->n = s->nargs; b->n > 0 && !b->objects[b->n - 1]; b->n--)
+		;
+	if (res > 0 && b->o->required >> b->n)
+		return 0;
+	for (int i = 0; i < b->n && res > 0; i++) {
 		b->values[i].kind = TENSOR_VALUE_NONE;
 		b->values[i].reserved = 0;
 		if (!b->objects[i])
@@ -208,7 +212,7 @@ static int64_t work(const struct bound *b)
 {
 	int64_t n = 0;
 
-	for (int i = 0; i < b->o->schema->nargs; i++) {
+	for (int i = 0; i < b->n; i++) {
 		const tensor_value *v = &b->values[i];
 
 		if (v->kind == TENSOR_VALUE_TENSOR && v->t)
@@ -241,7 +245,7 @@ static PyTypeObject *subclass_of(const struct bound *b)
 
 static int call_op(const struct bound *b, tensor_value *rets, int nrets)
 {
-	int n = b->o->schema->nargs, err;
+	int n = b->n, err;
 	PyThreadState *state;
 
 	if (work(b) < RELEASE_ABOVE)
@@ -257,7 +261,7 @@ static int first_room(const struct bound *b)
 {
 	int64_t n = 16;
 
-	for (int i = 0; i < b->o->schema->nargs; i++) {
+	for (int i = 0; i < b->n; i++) {
 		const tensor_value *v = &b->values[i];
 
 		if (v->kind == TENSOR_VALUE_TENSOR_LIST)
@@ -308,7 +312,7 @@ static PyObject *call_bound(struct py_overload *o, struct bound *b)
 
 static PyObject *describe_args(const struct call *c)
 {
-	PyObject *text = PyUnicode_FromString(""), *next;
+	PyObject *text = PyUnicode_FromString(""), *next = NULL;
 	Py_ssize_t n = c->nargs + (c->kwnames ? PyTuple_Size(c->kwnames) : 0);
 
 	for (Py_ssize_t i = 0; text && i < n; i++) {

@@ -22,8 +22,9 @@ struct bound {
 	PyObject *objects[MOST_ARGS]; /* borrowed; NULL: not given */
 	tensor_value values[MOST_ARGS];
 	struct arena arena;
+	int n; /* arguments up to the last given one */
 	Py_ssize_t many_from; /* from here on the arguments are one list; -1: none are */
-	bool requires_grad; /* of a factory, after the call */
+	bool requires_grad;   /* of a factory, after the call */
 	/* The subclass of Tensor that the results have, NULL for Tensor. Borrowed from an argument. */
 	PyTypeObject *subclass;
 };
@@ -33,6 +34,7 @@ struct bound {
 /* The results of a call as a function returns them. */
 PyObject *wrap_returns(struct py_overload *o, const struct bound *b, const tensor_value *rets);
 /* Wraps n results to a tuple or a struct sequence. All are released or wrapped, also after a failure. */
-PyObject *wrap_values(const struct bound *b, PyTypeObject *type, const tensor_value *rets, Py_ssize_t n);
+PyObject *wrap_values(const struct bound *b, PyTypeObject *type, const tensor_value *rets,
+		      Py_ssize_t n);
 
 #endif

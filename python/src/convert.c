@@ -183,11 +183,15 @@ int convert_int(PyObject *o, int64_t *i)
 {
 	PyObject *n;
 
+	if (likely(PyLong_CheckExact(o))) {
+		*i = PyLong_AsLongLong(o);
+		return unlikely(*i == -1) && PyErr_Occurred() ? -1 : 1;
+	}
 	if (is_tensor(o) && is_int_tensor(o))
 		return tensor_item_int(tensor_of(o), i) < 0 ? raise_error_int() : 1;
 	if (!is_index(o) || is_tensor(o))
 		return 0;
-	n = PyLong_CheckExact(o) ? Py_NewRef(o) : PyNumber_Index(o);
+	n = PyNumber_Index(o);
 	if (!n)
 		return -1;
 	*i = PyLong_AsLongLong(n);

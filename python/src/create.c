@@ -163,6 +163,11 @@ static bool in_range(tensor_scalar s, int dtype)
 
 static int check_range(const struct numbers *a, int dtype)
 {
+	if (a->kind == TENSOR_SCALAR_COMPLEX && dtype != TENSOR_C64 && dtype != TENSOR_C128) {
+		PyErr_Format(PyExc_TypeError, "complex numbers cannot be elements of %s",
+			     dtype_public_name(dtype));
+		return -1;
+	}
 	for (int64_t i = 0; i < a->n; i++)
 		if (!in_range(a->data[i], dtype)) {
 			PyErr_Format(PyExc_OverflowError, "element %lld is out of range for %s",
@@ -325,5 +330,7 @@ PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs)
 		raise_error();
 		Py_CLEAR(res);
 	}
+	if (res)
+		track(res);
 	return res;
 }

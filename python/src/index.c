@@ -197,6 +197,24 @@ PyObject *tensor_getitem(PyObject *self, PyObject *key)
 	return res;
 }
 
+/* A key that fits leaves a value that does not, or a tensor that cannot be changed. */
+static void raise_assignment_error(PyObject *self, const struct subscripts *s)
+{
+	struct tensor_error e = *tensor_last_error();
+	tensor *t;
+
+	if (e.code == EINVAL && !PyErr_Occurred()) {
+		t = tensor_index_items(tensor_of(self), s->items, s->n);
+		if (!t) {
+			raise_index_error();
+			return;
+		}
+		tensor_release(tensor_keep(t));
+		tensor_set_error(e.code, "%s", e.text);
+	}
+	raise_error();
+}
+
 int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
 {
 	struct subscripts s;
@@ -216,10 +234,9 @@ int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
 		return -1;
 	}
 	t = tensor_index_put_items(tensor_of(self), tensor_of(v), s.items, s.n);
+	if (!t)
+		raise_assignment_error(self, &s);
 	Py_DECREF(v);
 	subscripts_free(&s);
-	if (t)
-		return 0;
-	raise_index_error();
-	return -1;
+	return t ? 0 : -1;
 }

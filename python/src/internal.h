@@ -37,9 +37,15 @@ static inline void set_ref(PyObject **at, PyObject *o)
 /* Raises the exception for the library's error record. Always returns NULL, or -1. */
 PyObject *raise_error(void);
 int raise_error_int(void);
-/* Sets the library's error record from the Python exception, which stays set. Returns -errno: for
- * functions that the library calls. */
+/* Moves the Python exception to the library's error record, from which raise_error() raises it, on whichever thread
+ * the error arrives. Returns -errno: for functions that the library calls. */
 int error_from_python(const char *what);
+/* As raise_error() for backward and what belongs to it: RuntimeError where an argument has no graph, as PyTorch. */
+PyObject *raise_graph_error(void);
+/* Takes the lock in a function that the library calls. False with the library's error set if Python has ended. */
+bool enter_python(PyGILState_STATE *state);
+/* Drops a reference to an object that the library held: a destroy function, which any thread may call. */
+void release_object(void *o);
 
 /* ---- tensor.c ---- */
 
@@ -48,6 +54,10 @@ typedef struct {
 	tensor *t; /* owned; NULL only while the object is made */
 	PyObject *weakrefs;
 	bool tracked; /* by the garbage collector, because a graph can lead back to the object */
+	PyObject **owned; /* see gc.c */
+	/* The last shape, of at most 4 dimensions, and the sizes for which it was made; owned, or NULL. */
+	PyObject *shape;
+	int64_t shape_ndim, shape_sizes[4];
 } PyTensor;
 
 extern PyTypeObject *tensor_type;
@@ -86,6 +96,21 @@ static inline PyObject *wrap_like(PyObject *self, tensor *t)
 
 /* A tuple of a sequence's tensors; TypeError for other elements. */
 PyObject *tensor_tuple(PyObject *list, const char *what);
+
+/* Lets the garbage collector track the object if its tensor requires a gradient. */
+void track(PyObject *o);
+
+/* ---- gc.c ---- */
+
+/*
+ * Visits the objects that the graph of t, or of the node, holds and that nothing else leads to. *owned has those of the
+ * first pass of a collection for the second one; it is freed with free() when its owner is freed.
+ */
+int traverse_tensor(tensor *t, PyObject ***owned, visitproc visit, void *arg);
+int traverse_node(tensor_node *n, PyObject ***owned, visitproc visit, void *arg);
+/* Destroy function of metadata of a node. */
+void release_metadata(void *o);
+int add_gc(PyObject *module);
 
 /* ---- constants.c ---- */
 
@@ -213,6 +238,24 @@ int add_generator(PyObject *module);
 int add_tensor(PyObject *module);
 int add_channel(PyObject *module);
 
+/* ---- autograd.c, node.c, hooks.c, function.c, transform.c ---- */
+
+/* The object for a node, None for NULL; adds a reference to the node. */
+PyObject *wrap_node(tensor_node *n);
+tensor_node *node_of(PyObject *o);
+PyObject *node_register_hook(PyObject *self, PyObject *fn);
+PyObject *node_register_prehook(PyObject *self, PyObject *fn);
+/* A tuple with an object for each tensor, None for NULL. */
+PyObject *wrap_list(tensor *const *list, Py_ssize_t n);
+/* A tensor of a Python function as its result in the open scope. */
+tensor *give_to_scope(PyObject *o);
+int add_methods(PyTypeObject *type, PyMethodDef *methods);
+int add_autograd(PyObject *module);
+int add_node(PyObject *module);
+int add_hooks(PyObject *module);
+int add_function(PyObject *module);
+int add_transform(PyObject *module);
+
 /* ---- create.c ---- */
 
 /* A tensor from numbers, sequences, or the memory of a buffer. TENSOR_DTYPE_NONE: that of the data. */
@@ -225,17 +268,19 @@ PyObject *module_tensor(PyObject *module, PyObject *args, PyObject *kwargs);
 tensor_optim *optimizer_of(PyObject *o);
 /* The options in the library changed: the next step sets those of the groups. */
 void optimizer_changed(PyObject *o);
-/* The names and tensors of a dict, kept in the arena. */
-int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named, Py_ssize_t *n);
+/* The tensors of an iterable, kept in the arena. */
+int tensors_of(struct arena *arena, PyObject *o, const char *what, tensor_list *list);
 
 int add_optim(PyObject *module);
 int add_training(PyObject *module);
 int add_nn(PyObject *module);
 
-/* ---- frombuffer.c ---- */
+/* ---- buffers.c ---- */
 
 /* A tensor on the memory of a buffer, which stays exported until the memory is released. */
 PyObject *tensor_from_buffer(PyObject *o);
+int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags);
+void tensor_releasebuffer(PyObject *self, Py_buffer *view);
 int add_buffers(PyObject *module);
 
 /* ---- dlpack.c ---- */

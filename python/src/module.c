@@ -17,6 +17,15 @@ static PyObject *module_promote_types(PyObject *module, PyObject *args)
 	return x ? wrap_dtype(x) : raise_error();
 }
 
+/* The object for a tensor of the C library, for programs that call both. The caller keeps its
+ * reference, and vouches for the address. */
+static PyObject *module_from_cdata(PyObject *module, PyObject *arg)
+{
+	tensor *t = PyLong_AsVoidPtr(arg);
+
+	return !t && PyErr_Occurred() ? NULL : wrap_borrowed(t);
+}
+
 static PyMethodDef own_functions[] = {
 	{ "promote_types", module_promote_types, METH_VARARGS,
 	  "promote_types(type1, type2, /)\n--\n\n"
@@ -25,6 +34,8 @@ static PyMethodDef own_functions[] = {
 	  "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
 	  "A tensor with a copy of the data: a number, nested sequences of numbers, an object with "
 	  "the buffer protocol, or a tensor." },
+	{ "_from_cdata", module_from_cdata, METH_O,
+	  "_from_cdata(address, /)\n--\n\nThe object for a tensor of the C library at this address." },
 	{ NULL },
 };
 
@@ -52,6 +63,12 @@ static int (*const parts[])(PyObject *module) = {
 	add_generator,
 	add_tensor,
 	add_channel,
+	add_gc,
+	add_autograd,
+	add_node,
+	add_hooks,
+	add_function,
+	add_transform,
 	add_optim,
 	add_training,
 	add_nn,

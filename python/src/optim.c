@@ -9,9 +9,8 @@
 #include <stddef.h>
 
 typedef struct {
-	PyObject_HEAD
-	tensor_optim *o;	    /* NULL before the first group */
-	tensor_optim_options *last; /* the options of each group in the library */
+	PyObject_HEAD tensor_optim *o; /* NULL before the first group */
+	tensor_optim_options *last;    /* the options of each group in the library */
 	int method, ngroups;
 	int64_t work; /* elements of all parameters */
 	bool busy;    /* in a step that released the lock */
@@ -91,12 +90,14 @@ static int read_number(PyObject *v, const char *key, double *at)
 
 	if (res < 0)
 		return -1;
-	if (res && s.kind == TENSOR_SCALAR_FLOAT)
+	if (res && s.kind == TENSOR_SCALAR_FLOAT) {
 		*at = s.d;
-	else if (res && s.kind == TENSOR_SCALAR_INT)
+	} else if (res && s.kind == TENSOR_SCALAR_INT) {
 		*at = (double)s.i;
-	else
-		return PyErr_Format(PyExc_TypeError, "%s is a number, got %R", key, Py_TYPE(v)), -1;
+	} else {
+		PyErr_Format(PyExc_TypeError, "%s is a number, got %R", key, Py_TYPE(v));
+		return -1;
+	}
 	/* -1 stands for 0 in the struct; dampening alone may be negative. */
 	if (*at < 0 && strcmp(key, "dampening") != 0) {
 		PyErr_Format(PyExc_ValueError, "%s is negative: %R", key, v);
@@ -167,8 +168,7 @@ static int read_options(PyOptim *self, PyObject *group, tensor_optim_options *op
 
 static int remember(PyOptim *self, const tensor_optim_options *options)
 {
-	tensor_optim_options *last =
-		PyMem_Realloc(self->last, (self->ngroups + 1) * sizeof(*last));
+	tensor_optim_options *last = PyMem_Realloc(self->last, (self->ngroups + 1) * sizeof(*last));
 
 	if (!last) {
 		PyErr_NoMemory();
@@ -179,11 +179,26 @@ static int remember(PyOptim *self, const tensor_optim_options *options)
 	return 0;
 }
 
+/* Makes the group in the library, whose number is that of the last one that was remembered. */
+static int add_group(PyOptim *self, tensor_list params, tensor_optim_options options)
+{
+	if (remember(self, &options) < 0)
+		return -1;
+	if (self->o && tensor_optim_add_group(self->o, params, options) < 0)
+		return raise_error_int();
+	if (!self->o && !(self->o = tensor_optim_new(params, options)))
+		return raise_error_int();
+	for (int64_t i = 0; i < params.len; i++)
+		self->work += tensor_numel(params.data[i]);
+	self->ngroups++;
+	return 0;
+}
+
 static PyObject *optim_add_group(PyObject *o, PyObject *group)
 {
 	PyOptim *self = optim_of(o);
 	tensor_optim_options options;
-	PyObject *params, *tuple;
+	PyObject *params;
 	struct arena arena;
 	tensor_list list;
 	int err = -1;
@@ -196,27 +211,10 @@ static PyObject *optim_add_group(PyObject *o, PyObject *group)
 	if (!params)
 		return PyErr_Occurred() ? NULL :
 					  PyErr_Format(PyExc_KeyError, "a group has no 'params'");
-	tuple = tensor_tuple(params, "params");
-	if (!tuple)
-		return NULL;
 	arena_init(&arena);
-	list.len = PyTuple_Size(tuple);
-	list.data = arena_alloc(&arena, (size_t)(list.len + 1) * sizeof(*list.data));
-	for (int64_t i = 0; list.data && i < list.len; i++)
-		((tensor **)list.data)[i] = tensor_of(PyTuple_GetItem(tuple, i));
-	if (list.data && remember(self, &options) == 0) {
-		if (self->o)
-			err = tensor_optim_add_group(self->o, list, options);
-		else
-			err = (self->o = tensor_optim_new(list, options)) ? 0 : -1;
-		if (err < 0)
-			raise_error();
-	}
-	for (int64_t i = 0; err >= 0 && i < list.len; i++)
-		self->work += tensor_numel(list.data[i]);
-	self->ngroups += err >= 0;
+	if (tensors_of(&arena, params, "params", &list) == 0)
+		err = add_group(self, list, options);
 	arena_free(&arena);
-	Py_DECREF(tuple);
 	return err < 0 ? NULL : Py_NewRef(Py_None);
 }
 
@@ -226,7 +224,8 @@ static int check_params(PyOptim *self, int g, PyObject *params)
 	Py_ssize_t n = PyList_Check(params) ? PyList_Size(params) : -1;
 
 	if (n != tensor_optim_group_size(self->o, g)) {
-		PyErr_SetString(PyExc_ValueError, "'params' of a group changed: use add_param_group()");
+		PyErr_SetString(PyExc_ValueError,
+				"'params' of a group changed: use add_param_group()");
 		return -1;
 	}
 	for (Py_ssize_t i = 0; i < n; i++) {
@@ -234,10 +233,11 @@ static int check_params(PyOptim *self, int g, PyObject *params)
 
 		if (p && is_tensor(p) && tensor_of(p) == tensor_optim_param(self->o, g, i))
 			continue;
-		PyErr_Format(PyExc_RuntimeError,
-			     "parameter %zd of group %d got other memory after the optimizer was made: "
-			     "convert a module before",
-			     i, g);
+		PyErr_Format(
+			PyExc_RuntimeError,
+			"parameter %zd of group %d got other memory after the optimizer was made: "
+			"convert a module before",
+			i, g);
 		return -1;
 	}
 	return 0;
@@ -251,8 +251,10 @@ static int sync_group(PyOptim *self, int g, PyObject *group)
 	if (read_options(self, group, &options) < 0)
 		return -1;
 	params = PyDict_GetItemWithError(group, params_name);
+	if (!params && !PyErr_Occurred())
+		PyErr_SetString(PyExc_KeyError, "params");
 	if (!params || check_params(self, g, params) < 0)
-		return PyErr_Occurred() ? -1 : (PyErr_SetString(PyExc_KeyError, "params"), -1);
+		return -1;
 	if (!memcmp(&options, &self->last[g], sizeof(options)))
 		return 0;
 	if (tensor_optim_set_options(self->o, g, options) < 0)
@@ -274,9 +276,13 @@ static PyObject *optim_sync(PyObject *o, PyObject *groups)
 	for (int g = 0; g < self->ngroups; g++) {
 		/* Numbers of other types run code of the program, which may change the list. */
 		PyObject *group = PyList_GetItem(groups, g);
-		int err = group ? (Py_INCREF(group), sync_group(self, g, group)) : -1;
+		int err;
 
-		Py_XDECREF(group);
+		if (!group)
+			return NULL;
+		Py_INCREF(group);
+		err = sync_group(self, g, group);
+		Py_DECREF(group);
 		if (err < 0)
 			return NULL;
 	}
@@ -332,8 +338,9 @@ static PyObject *optim_lr(PyObject *o, PyObject *unused)
 
 /* ---- state ---- */
 
-static const char *const state_keys[] = { "step", "momentum_buffer", "exp_avg", "exp_avg_sq",
-					  "max_exp_avg_sq", "sum", "square_avg", "grad_avg" };
+static const char *const state_keys[] = { "step",	"momentum_buffer", "exp_avg",
+					  "exp_avg_sq", "max_exp_avg_sq",  "sum",
+					  "square_avg", "grad_avg" };
 
 static PyObject *optim_state(PyObject *o, PyObject *args)
 {
@@ -360,7 +367,8 @@ static PyObject *optim_state(PyObject *o, PyObject *args)
 
 /* A dict of names and tensors as the library has it; the strings and tensors belong to the dict's
  * items, which the arena keeps. */
-int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named, Py_ssize_t *n)
+static int named_tensors(struct arena *arena, PyObject *dict, struct tensor_named **named,
+			 Py_ssize_t *n)
 {
 	PyObject *items;
 	int ok = 1;

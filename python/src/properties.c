@@ -2,9 +2,24 @@
 /* Properties of tensors. */
 #include "internal.h"
 
+/* One call for the tuple, instead of one for each element. */
+static PyObject *pair_of(int64_t first, int64_t second)
+{
+	PyObject *a = PyLong_FromLongLong(first), *b = PyLong_FromLongLong(second);
+	PyObject *tuple = a && b ? PyTuple_Pack(2, a, b) : NULL;
+
+	Py_XDECREF(a);
+	Py_XDECREF(b);
+	return tuple;
+}
+
 static PyObject *tuple_of(const int64_t *values, Py_ssize_t n)
 {
-	PyObject *tuple = PyTuple_New(n);
+	PyObject *tuple;
+
+	if (n == 2)
+		return pair_of(values[0], values[1]);
+	tuple = PyTuple_New(n);
 
 	for (Py_ssize_t i = 0; tuple && i < n; i++) {
 		PyObject *v = PyLong_FromLongLong(values[i]);
@@ -17,11 +32,32 @@ static PyObject *tuple_of(const int64_t *values, Py_ssize_t n)
 	return tuple;
 }
 
+/* The shape that the object has kept. resize_() and out= change that of the tensor. */
+static bool shape_is_kept(const PyTensor *o, tensor_ints shape)
+{
+	if (!o->shape || o->shape_ndim != shape.len)
+		return false;
+	for (int64_t i = 0; i < shape.len; i++)
+		if (o->shape_sizes[i] != shape.data[i])
+			return false;
+	return true;
+}
+
 static PyObject *get_shape(PyObject *self, void *unused)
 {
-	tensor_ints shape = tensor_shape(tensor_of(self));
+	PyTensor *o = (PyTensor *)self;
+	tensor_ints shape = tensor_shape(o->t);
+	PyObject *tuple;
 
-	return tuple_of(shape.data, shape.len);
+	if (likely(shape_is_kept(o, shape)))
+		return Py_NewRef(o->shape);
+	tuple = tuple_of(shape.data, shape.len);
+	if (!tuple || shape.len > (int64_t)COUNT(o->shape_sizes))
+		return tuple;
+	o->shape_ndim = shape.len;
+	memcpy(o->shape_sizes, shape.data, shape.len * sizeof(*shape.data));
+	set_ref(&o->shape, Py_NewRef(tuple));
+	return tuple;
 }
 
 static PyObject *get_strides(PyObject *self, void *unused)
@@ -68,18 +104,13 @@ static PyObject *get_requires_grad(PyObject *self, void *unused)
 
 static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
 {
-	PyTensor *o = (PyTensor *)self;
-
 	if (!value || !PyBool_Check(value)) {
 		PyErr_SetString(PyExc_TypeError, "requires_grad must be True or False");
 		return -1;
 	}
-	if (tensor_set_requires_grad(o->t, value == Py_True) < 0)
+	if (tensor_set_requires_grad(tensor_of(self), value == Py_True) < 0)
 		return raise_error_int();
-	if (value == Py_True && !o->tracked) {
-		o->tracked = true;
-		PyObject_GC_Track(self);
-	}
+	track(self);
 	return 0;
 }
 
@@ -123,6 +154,11 @@ static PyObject *get_is_quantized(PyObject *self, void *unused)
 static PyObject *get_data(PyObject *self, void *unused)
 {
 	return wrap_like(self, tensor_detach(tensor_of(self)));
+}
+
+static PyObject *get_cdata(PyObject *self, void *unused)
+{
+	return PyLong_FromVoidPtr(tensor_of(self));
 }
 
 static PyObject *get_T(PyObject *self, void *unused)
@@ -171,6 +207,8 @@ PyGetSetDef tensor_getset[] = {
 	{ "retains_grad", get_retains_grad, NULL, "True after retain_grad()." },
 	{ "is_quantized", get_is_quantized, NULL, "True for a quantized tensor." },
 	{ "_version", get_version, NULL, "The number of in-place changes of the memory." },
+	{ "_cdata", get_cdata, NULL, "The address of the tensor of the C library, which lives as long "
+				     "as the object." },
 	{ "data", get_data, NULL, "A tensor on the same memory without history, as detach()." },
 	{ "T", get_T, NULL, "The dimensions in reverse order." },
 	{ "mT", get_mT, NULL, "The last two dimensions exchanged." },

@@ -32,7 +32,9 @@ static PyTensor *alloc_exact(void)
 	}
 	o->t = NULL;
 	o->weakrefs = NULL;
+	o->shape = NULL;
 	o->tracked = false;
+	o->owned = NULL;
 	return o;
 }
 
@@ -48,6 +50,14 @@ static PyTensor *alloc_subclass(PyTypeObject *type)
 	return o;
 }
 
+/* The object of t, borrowed. One that is being freed has no references, but may still run code of the program. */
+static PyObject *bound_object(const tensor *t)
+{
+	PyObject *o = tensor_binding(t);
+
+	return unlikely(o) && Py_REFCNT(o) > 0 ? o : NULL;
+}
+
 /* Takes the reference to t, also on failure. */
 static PyObject *new_object(PyTypeObject *type, tensor *t)
 {
@@ -59,11 +69,18 @@ static PyObject *new_object(PyTypeObject *type, tensor *t)
 	}
 	o->t = t;
 	tensor_set_binding(t, o);
-	if (unlikely(!o->tracked && tensor_requires_grad(t))) {
+	track((PyObject *)o);
+	return (PyObject *)o;
+}
+
+void track(PyObject *self)
+{
+	PyTensor *o = (PyTensor *)self;
+
+	if (unlikely(!o->tracked && tensor_requires_grad(o->t))) {
 		o->tracked = true;
 		PyObject_GC_Track(o);
 	}
-	return (PyObject *)o;
 }
 
 PyObject *wrap_result(tensor *t)
@@ -73,10 +90,11 @@ PyObject *wrap_result(tensor *t)
 	if (unlikely(!t))
 		return raise_error();
 	t = tensor_keep(t);
-	o = tensor_binding(t);
+	o = bound_object(t);
 	if (unlikely(o)) {
 		Py_INCREF(o);
 		tensor_release(t);
+		track(o);
 		return o;
 	}
 	return new_object(tensor_type, t);
@@ -88,7 +106,7 @@ PyObject *wrap_borrowed(tensor *t)
 
 	if (!t || t == tensor_none)
 		Py_RETURN_NONE;
-	o = tensor_binding(t);
+	o = bound_object(t);
 	if (o)
 		return Py_NewRef(o);
 	return new_object(tensor_type, tensor_retain(t));
@@ -101,7 +119,7 @@ PyObject *wrap_as(PyTypeObject *type, tensor *t)
 	if (!t)
 		return raise_error();
 	t = tensor_keep(t);
-	o = tensor_binding(t);
+	o = bound_object(t);
 	if (!o)
 		return new_object(type, t);
 	tensor_release(t);
@@ -139,11 +157,17 @@ static void tensor_dealloc(PyObject *self)
 	/* Python tracks each object of a subclass before it calls this function. */
 	if (o->tracked || type != tensor_type)
 		PyObject_GC_UnTrack(self);
+	/* An operator that returned t meanwhile has made another object. */
+	if (likely(t && tensor_binding(t) == o))
+		tensor_set_binding(t, NULL);
 	if (unlikely(o->weakrefs))
 		PyObject_ClearWeakRefs(self);
-	/* From here on an operator that returns t makes another object. */
+	if (unlikely(o->owned)) {
+		free(o->owned);
+		o->owned = NULL;
+	}
+	Py_XDECREF(o->shape);
 	if (likely(t)) {
-		tensor_set_binding(t, NULL);
 		o->t = NULL;
 		/* The last reference may call destroy functions of Python hooks and functions. */
 		tensor_release(t);
@@ -159,12 +183,30 @@ static void tensor_dealloc(PyObject *self)
 
 static int tensor_traverse(PyObject *self, visitproc visit, void *arg)
 {
+	PyTensor *o = (PyTensor *)self;
+
 	Py_VISIT(Py_TYPE(self));
-	return 0;
+	return traverse_tensor(o->t, &o->owned, visit, arg);
 }
 
+/* The object stands for a tensor without elements from here on, because other garbage may still use it. */
 static int tensor_clear(PyObject *self)
 {
+	static tensor *cleared;
+	PyTensor *o = (PyTensor *)self;
+	tensor *t = o->t;
+
+	if (!cleared) {
+		cleared = tensor_empty(TENSOR_SHAPE(0), TENSOR_OPTIONS(.dtype = TENSOR_F32));
+		if (!cleared)
+			return 0;
+		cleared = tensor_keep(cleared);
+	}
+	if (!t || t == cleared)
+		return 0;
+	tensor_set_binding(t, NULL);
+	o->t = tensor_retain(cleared);
+	tensor_release(t);
 	return 0;
 }
 

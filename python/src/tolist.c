@@ -88,13 +88,15 @@ static int replace(tensor **t, tensor *next)
  */
 static tensor *readable(tensor *t)
 {
-	bool own = tensor_layout(t) != TENSOR_STRIDED || tensor_keys(t) & 1u << TENSOR_KEY_QUANTIZED_CPU;
+	bool own = tensor_layout(t) != TENSOR_STRIDED ||
+		   tensor_keys(t) & 1u << TENSOR_KEY_QUANTIZED_CPU;
 	/* Other layouts cannot be detached, and are converted anyway. */
 	tensor *r = own ? tensor_retain(t) : tensor_keep(tensor_detach(t));
 
 	if (!r)
 		return NULL;
-	if (tensor_keys(r) & 1u << TENSOR_KEY_QUANTIZED_CPU && replace(&r, tensor_dequantize(r)) < 0)
+	if (tensor_keys(r) & 1u << TENSOR_KEY_QUANTIZED_CPU &&
+	    replace(&r, tensor_dequantize(r)) < 0)
 		return NULL;
 	if (tensor_layout(r) != TENSOR_STRIDED && replace(&r, tensor_to_dense(r)) < 0)
 		return NULL;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Functions below devtensor.nn, optim and amp: schedules, clipping of gradients, averages, mixed precision, and files
- * of named tensors.
+ * Functions below devtensor.nn, optim and amp: schedules, clipping of gradients, averages, mixed precision.
  */
 #include "internal.h"
 
@@ -31,9 +30,11 @@ static double zero_given(double v)
 
 static PyObject *schedule_lr(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-	static char *keywords[] = { "kind", "lr", "step", "steps", "milestones", "gamma",
-				    "start_factor", "end_factor", "min_lr", "pct_start",
-				    "div_factor", "final_div_factor", "linear", "three_phase", NULL };
+	static char *keywords[] = { "kind",	    "lr",	   "step",
+				    "steps",	    "milestones",  "gamma",
+				    "start_factor", "end_factor",  "min_lr",
+				    "pct_start",    "div_factor",  "final_div_factor",
+				    "linear",	    "three_phase", NULL };
 	double lr, gamma = 0.1, start = 1. / 3, end = 1, pct = 0.3, div = 25, final = 1e4, rate;
 	PyObject *milestones = NULL;
 	tensor_schedule s = { 0 };
@@ -43,8 +44,8 @@ static PyObject *schedule_lr(PyObject *module, PyObject *args, PyObject *kwargs)
 	const char *name;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sdL|$LOdddddddpp", keywords, &name, &lr,
-					 &step, &steps, &milestones, &gamma, &start, &end, &s.min_lr,
-					 &pct, &div, &final, &linear, &three_phase))
+					 &step, &steps, &milestones, &gamma, &start, &end,
+					 &s.min_lr, &pct, &div, &final, &linear, &three_phase))
 		return NULL;
 	kind = schedule_kind(name);
 	if (kind < 0)
@@ -107,8 +108,7 @@ static PyObject *plateau_step(PyObject *module, PyObject *args)
 
 /* ---- gradients ---- */
 
-/* The tensors of an iterable, in the arena. 0, or -1 with an exception. */
-static int list_of(struct arena *arena, PyObject *o, const char *what, tensor_list *list)
+int tensors_of(struct arena *arena, PyObject *o, const char *what, tensor_list *list)
 {
 	PyObject *tuple = tensor_tuple(o, what);
 	tensor **data;
@@ -134,12 +134,10 @@ static PyObject *clip_grad_norm(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "Oddp", &params, &max_norm, &norm_type, &error_if_nonfinite))
 		return NULL;
 	arena_init(&arena);
-	if (list_of(&arena, params, "clip_grad_norm_", &list) == 0) {
-		Py_BEGIN_ALLOW_THREADS
-			err = tensor_clip_grad_norm_(list, max_norm, norm_type, error_if_nonfinite,
-						     &norm);
-		Py_END_ALLOW_THREADS
-		res = err < 0 ? raise_error() : PyFloat_FromDouble(norm);
+	if (tensors_of(&arena, params, "clip_grad_norm_", &list) == 0) {
+		Py_BEGIN_ALLOW_THREADS err = tensor_clip_grad_norm_(list, max_norm, norm_type,
+								    error_if_nonfinite, &norm);
+		Py_END_ALLOW_THREADS res = err < 0 ? raise_error() : PyFloat_FromDouble(norm);
 	}
 	arena_free(&arena);
 	return res;
@@ -155,7 +153,7 @@ static PyObject *clip_grad_value(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "Od", &params, &limit))
 		return NULL;
 	arena_init(&arena);
-	if (list_of(&arena, params, "clip_grad_value_", &list) == 0)
+	if (tensors_of(&arena, params, "clip_grad_value_", &list) == 0)
 		res = tensor_clip_grad_value_(list, limit) < 0 ? raise_error() : Py_NewRef(Py_None);
 	arena_free(&arena);
 	return res;
@@ -164,8 +162,7 @@ static PyObject *clip_grad_value(PyObject *module, PyObject *args)
 /* ---- averages ---- */
 
 typedef struct {
-	PyObject_HEAD
-	tensor_ema *e;
+	PyObject_HEAD tensor_ema *e;
 } PyEma;
 
 static PyObject *ema_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -180,7 +177,7 @@ static PyObject *ema_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	if (!PyArg_ParseTuple(args, "Od", &params, &decay))
 		return NULL;
 	arena_init(&arena);
-	if (list_of(&arena, params, "an average", &list) == 0) {
+	if (tensors_of(&arena, params, "an average", &list) == 0) {
 		e = tensor_ema_new(list, decay);
 		self = e ? PyObject_New(PyEma, type) : (PyEma *)raise_error();
 		if (self)
@@ -274,8 +271,7 @@ static PyObject *autocast_dtype(PyObject *module, PyObject *unused)
 }
 
 typedef struct {
-	PyObject_HEAD
-	tensor_grad_scaler s;
+	PyObject_HEAD tensor_grad_scaler s;
 } PyScaler;
 
 static tensor_grad_scaler *scaler_of(PyObject *o)
@@ -299,8 +295,10 @@ static PyObject *scaler_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 				    "0 < backoff_factor < 1 and growth_interval >= 1");
 	self = PyObject_New(PyScaler, type);
 	if (self)
-		self->s = (tensor_grad_scaler){ .scale = scale, .growth = growth,
-						.backoff = backoff, .interval = interval,
+		self->s = (tensor_grad_scaler){ .scale = scale,
+						.growth = growth,
+						.backoff = backoff,
+						.interval = interval,
 						.finite_steps = finite_steps };
 	return (PyObject *)self;
 }
@@ -356,7 +354,8 @@ static PyObject *scaler_state(PyObject *o, PyObject *unused)
 static PyMethodDef scaler_methods[] = {
 	{ "scale", scaler_scale, METH_O, "loss * scale" },
 	{ "unscale", scaler_unscale, METH_O, "Divide the gradients of an optimizer by the scale." },
-	{ "step", scaler_step, METH_O, "Step unless a gradient is not finite; True if it stepped." },
+	{ "step", scaler_step, METH_O,
+	  "Step unless a gradient is not finite; True if it stepped." },
 	{ "update", scaler_update, METH_NOARGS, "Set the scale for the next step." },
 	{ "state", scaler_state, METH_NOARGS, "The scale and the number of finite steps." },
 	{ NULL },

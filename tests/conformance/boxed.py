@@ -414,3 +414,14 @@ class Library:
         self.check(self.so.tensor_backward_ex(Ints(C.addressof(o), len(outputs)), g,
                                               Ints(C.addressof(i), len(inputs)), res, 0))
         return [Tensor(self, p) if p else None for p in res[:len(inputs)]]
+
+
+def library(path):
+    """The library, with the calls that CONFORMANCE_THROUGH names: boxed (the default) or extension, the Python package."""
+    through = os.environ.get('CONFORMANCE_THROUGH', 'boxed')
+    if through == 'extension':
+        import extension
+        return extension.Library(path)
+    if through != 'boxed':
+        raise SystemExit(f'CONFORMANCE_THROUGH={through}: boxed or extension')
+    return Library(path)

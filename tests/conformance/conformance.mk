@@ -2,13 +2,15 @@
 #
 # Comparison with PyTorch's operator table: make conformance [OP="add mul"] [DTYPE=f32,i64] [ARGS=-v].
 # The reports are in build/conformance (report.txt, table.tsv, report.json); known differences
-# are in explained.py, any other fails. ARGS=--continue resumes an interrupted run;
+# are in explained.py, any other fails. THROUGH=extension calls the Python package. ARGS=--continue resumes an interrupted run;
 # `make bench-peers` installs PyTorch.
 
 .PHONY: conformance conformance-sanitize
 
-conformance: $(LIB_SO) $(B)/libtensor.so
-	$(Q)tests/conformance/run --lib $(LIB_SO) --out $(B)/conformance $(if $(DTYPE),--dtype $(DTYPE)) \
+# THROUGH=extension: calls of the Python package in place of boxed calls with ctypes.
+THROUGH ?= boxed
+conformance: $(LIB_SO) $(B)/libtensor.so $(if $(filter extension,$(THROUGH)),python)
+	$(Q)CONFORMANCE_THROUGH=$(THROUGH) PYTHONPATH=$(abspath $(B))/python tests/conformance/run --lib $(LIB_SO) --out $(B)/conformance $(if $(DTYPE),--dtype $(DTYPE)) \
 		$(ARGS) $(OP)
 
 # The page of a whole run, on a tree that is committed.

@@ -282,7 +282,7 @@ def main():
     for d in args.dtypes:
         if d not in boxed.DTYPES:
             p.error(f'{d} is no dtype')
-    lib = boxed.Library(args.lib)
+    lib = boxed.library(args.lib)
     lib.so.tensor_set_num_threads(args.threads)
     infos = operator_table()
     if args.operators:

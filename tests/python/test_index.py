@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """x[key] and x[key] = value beside NumPy."""
 import random
+import sys
 import warnings
 
 import numpy as np
@@ -86,7 +87,9 @@ def random_key(rng, shape):
 
 
 def is_advanced(item):
-    return isinstance(item, (list, bool, np.bool_)) or (isinstance(item, np.ndarray) and (item.ndim or item.dtype == bool))
+    if isinstance(item, np.ndarray):
+        return item.ndim > 0 or item.dtype == bool
+    return isinstance(item, (list, bool, np.bool_))
 
 
 def is_position(item):
@@ -110,7 +113,9 @@ def reference(array, key):
 
 
 def is_scalar_bool(item):
-    return isinstance(item, (bool, np.bool_)) or (isinstance(item, np.ndarray) and item.ndim == 0 and item.dtype == bool)
+    if isinstance(item, np.ndarray):
+        return item.ndim == 0 and item.dtype == bool
+    return isinstance(item, (bool, np.bool_))
 
 
 def taken(item):
@@ -207,3 +212,102 @@ def test_random_keys_assign_where_numpy_assigns():
         assert x.tolist() == want.tolist(), (array.shape, key, value)
         assigned += positions.size > 0
     assert assigned > 3000
+
+
+def test_indexing_in_place_changes_the_elements():
+    x = dt.zeros(4, 3)
+    x[1] += 2
+    x[:, 0] -= 1
+    x[[0, 3]] *= 5
+    x[x < 0] = 9
+    assert x.tolist() == [[9, 0, 0], [1, 2, 2], [9, 0, 0], [9, 0, 0]]
+    x[...] = 1
+    x[2:] = dt.tensor([1., 2., 3.])
+    x[0] = [4, 5, 6]
+    x[1, 1] = dt.tensor(7, dtype=dt.int64)
+    assert x.tolist() == [[4, 5, 6], [1, 7, 1], [1, 2, 3], [1, 2, 3]]
+
+
+def test_deletion_is_refused():
+    x = dt.zeros(3)
+    with pytest.raises(TypeError):
+        del x[0]
+
+
+def test_numbers_beyond_64_bits_are_out_of_range():
+    x = dt.arange(5)
+    for key in (2**63, -2**63, 2**64, -2**70, 10**40):
+        for index in (key, (key,), (None, key)):
+            with pytest.raises(IndexError):
+                x[index]
+            with pytest.raises(IndexError):
+                x[index] = 1
+    assert x[-2**80:2**80].tolist() == x.tolist() and x[::2**90].tolist() == [0] and x[2**70:].shape == (0,)
+    assert x[::-2**70].tolist() == [4] and x[2**63 - 1::-2**63].tolist() == [4] and x[-2**63:].tolist() == x.tolist()
+
+
+@pytest.mark.parametrize('key', ['a', 1.5, (0, 'a'), {}, [1.5], 1j, np.array([1.5]), np.float64(1), object(), [0, 'a'],
+                                 b'a', slice('a', 2), slice(1.5), (None,) * 70, [[0, 1], [2]], {0}], ids=str)
+def test_wrong_keys_are_refused(key):
+    x, before = dt.zeros(3, 3), sys.getrefcount(key)
+    for call in (lambda: x[key], lambda: x.__setitem__(key, 1)):
+        with pytest.raises((IndexError, TypeError, ValueError)):
+            call()
+    assert sys.getrefcount(key) == before
+
+
+def test_steps_of_zero_are_refused():
+    with pytest.raises(ValueError):
+        dt.zeros(3)[::0]
+
+
+def test_values_that_do_not_fit_are_refused():
+    x = dt.zeros(3, 3)
+    for value in ([1, 2], dt.zeros(2), np.zeros((4, 3)), 'a', None, [[1], [2, 3]], 1j):
+        with pytest.raises((ValueError, TypeError, RuntimeError, IndexError)):
+            x[1:] = value
+    with pytest.raises(OverflowError):
+        dt.zeros(2, dtype=dt.uint8)[0] = 256
+    assert x.tolist() == dt.zeros(3, 3).tolist()
+
+
+class Index:
+    """Has __index__."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __index__(self):
+        return self.function()
+
+
+def test_objects_with_index_are_positions_and_their_errors_go_through():
+    x = dt.arange(12).reshape(3, 4)
+    assert x[Index(lambda: 1)].tolist() == [4, 5, 6, 7] and x[Index(lambda: 1), Index(lambda: -1)] == 7
+    assert x[Index(lambda: 1):].shape == (2, 4)
+
+    def fail():
+        raise KeyError('mine')
+    for key in (Index(fail), (0, Index(fail)), slice(Index(fail), None), [Index(fail)]):
+        with pytest.raises(KeyError):
+            x[key]
+
+
+def test_a_list_that_changes_while_it_is_read_is_safe():
+    x, key = dt.arange(5), [0, 1, 2, 3]
+    key[1] = Index(lambda: key.clear() or 1)
+    try:
+        assert x[key].shape[0] <= 4
+    except (IndexError, TypeError, ValueError):
+        pass
+
+
+def test_views_of_views_share_memory_and_record_gradients():
+    x = dt.zeros(4, 4, 4)
+    y = x[1:, None, ::2][0, ..., 1][:, 1]
+    y += 3
+    assert x.sum() == 3 and x[1, ::2, 1].tolist() == [0, 3]
+    w = dt.ones(4, 4, requires_grad=True)
+    assert w[1:3, None].requires_grad and w[0][0].requires_grad and w[[0, 1]].requires_grad
+    with pytest.raises((ValueError, RuntimeError)):
+        w[0] = 1

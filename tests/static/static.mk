@@ -54,4 +54,4 @@ lint: compile_commands.json
 
 test-lint: $(GEN)/stamp
 	@packaging/install-deps lint
-	@tests/vm/tally lint tests/static/lint $(B) spelling_is_correct cppcheck_is_clean
+	@tests/vm/tally lint tests/static/lint $(B) spelling_is_correct cppcheck_is_clean python_is_clean

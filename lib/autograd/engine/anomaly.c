@@ -8,6 +8,8 @@
 #include "family/reduce.h"
 #include "family/unary.h"
 
+#include <tensor/binding.h>
+
 #include <stdio.h>
 
 /* 1 if t has a NaN, 0 if not, or -errno. */
@@ -63,4 +65,5 @@ void anomaly_explain(const tensor_node *n)
 
 	tensor_fail(e.code, "%s; in the backward of %s: %s", e.text, n->type->op,
 		    place_text(n, text, sizeof(text)));
+	tensor_set_error_binding(e.binding);
 }

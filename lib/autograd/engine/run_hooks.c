@@ -30,7 +30,7 @@ static int for_hooks(const tensor_node *n, enum hook_kind kind, uint32_t nr,
 					   n->type->name);
 		}
 		scope_leave(&scope);
-		hook_put(*h);
+		hook_unuse(*h);
 	}
 	if (hooks != few)
 		free(hooks);

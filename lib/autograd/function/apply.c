@@ -13,162 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_TENSORS INT16_MAX /* inputs, outputs, saved tensors */
-
-static int list_add(struct tensors *list, tensor *t)
-{
-	if (list->n == list->cap) {
-		int cap = list->cap ? 2 * list->cap : 8;
-		tensor **p = realloc(list->t, cap * sizeof(*p));
-
-		if (!p)
-			return tensor_fail(ENOMEM, "function: no memory");
-		list->t = p;
-		list->cap = cap;
-	}
-	list->t[list->n++] = t;
-	return 0;
-}
-
-static bool list_has(const struct tensors *list, const tensor *t)
-{
-	for (int i = 0; i < list->n; i++)
-		if (list->t[i] == t)
-			return true;
-	return false;
-}
-
-static int64_t index_in(tensor_list list, const tensor *t)
-{
-	for (int64_t i = 0; i < list.len; i++)
-		if (list.data[i] == t)
-			return i;
-	return -1;
-}
-
-/* ---- what forward and backward ask for ---- */
-
-TENSOR_EXPORT void *tensor_function_data(const tensor_function_ctx *ctx)
-{
-	return ctx ? ctx->data : NULL;
-}
-
-TENSOR_EXPORT bool tensor_function_needs_grad(const tensor_function_ctx *ctx, int input)
-{
-	if (!ctx || input < 0)
-		return false;
-	if (!ctx->building)
-		return ctx->need >> (input < 63 ? input : 63) & 1;
-	return ctx->building->recorded && input < ctx->building->inputs.len &&
-	       needs_grad(ctx->building->inputs.data[input]);
-}
-
-TENSOR_EXPORT int tensor_function_argument_count(const tensor_function_ctx *ctx)
-{
-	return ctx ? ctx->nargs : 0;
-}
-
-TENSOR_EXPORT const tensor_value *tensor_function_argument(const tensor_function_ctx *ctx, int i)
-{
-	if (ctx && i >= 0 && i < ctx->nargs)
-		return &ctx->args[i];
-	tensor_fail(EINVAL, "function_argument: the call has %d arguments, there is no %d",
-		    tensor_function_argument_count(ctx), i);
-	return NULL;
-}
-
-static struct building *in_forward(const tensor_function_ctx *ctx, const char *function)
-{
-	if (ctx && ctx->building)
-		return ctx->building;
-	tensor_fail(EINVAL, "%s: only forward may call it", function);
-	return NULL;
-}
-
-TENSOR_EXPORT int tensor_function_save(tensor_function_ctx *ctx, tensor_list tensors)
-{
-	struct building *b = in_forward(ctx, "function_save");
-
-	if (!b)
-		return -EINVAL;
-	if (tensors.len < 0 || tensors.len > MOST_TENSORS - b->saved.n)
-		return tensor_fail(EINVAL, "function_save: %lld tensors", (long long)tensors.len);
-	for (int64_t i = 0; i < tensors.len; i++) {
-		if (!tensor_given(tensors.data[i]))
-			return null_argument_code("function_save");
-		if (list_add(&b->saved, tensors.data[i]) < 0)
-			return -ENOMEM;
-		tensor_get(tensors.data[i]);
-	}
-	return 0;
-}
-
-TENSOR_EXPORT int tensor_function_mark_dirty(tensor_function_ctx *ctx, tensor *input)
-{
-	struct building *b = in_forward(ctx, "function_mark_dirty");
-	int64_t i;
-
-	if (!b)
-		return -EINVAL;
-	i = input ? index_in(b->inputs, input) : -1;
-	if (i < 0 || input == tensor_none)
-		return tensor_fail(EINVAL, "function_mark_dirty: the tensor is no input of %s",
-				   ctx->f->name);
-	if (b->recorded && i > 0 && input->base && input->differentiable_view)
-		return tensor_fail(
-			EOPNOTSUPP,
-			"function_mark_dirty: a view that %s changes in place must be its "
-			"first input, it is input %lld",
-			ctx->f->name, (long long)i);
-	if (inplace_check_named(ctx->f->name, input, b->recorded) < 0)
-		return -thread()->error.code;
-	return list_has(&b->dirty, input) ? 0 : list_add(&b->dirty, input);
-}
-
-TENSOR_EXPORT int tensor_function_mark_non_differentiable(tensor_function_ctx *ctx, tensor *output)
-{
-	struct building *b = in_forward(ctx, "function_mark_non_differentiable");
-
-	if (!b)
-		return -EINVAL;
-	if (!tensor_given(output))
-		return null_argument_code("function_mark_non_differentiable");
-	return list_add(&b->constant, output);
-}
-
-TENSOR_EXPORT int tensor_function_saved_count(const tensor_function_ctx *ctx)
-{
-	if (!ctx)
-		return 0;
-	return ctx->building ? ctx->building->saved.n : ctx->node->nsaved;
-}
-
-TENSOR_EXPORT tensor *tensor_function_saved(tensor_function_ctx *ctx, int i)
-{
-	tensor_node *n;
-	tensor *t;
-
-	if (!ctx || ctx->building)
-		return tensor_fail_null(EINVAL, "function_saved: only backward may call it");
-	n = ctx->node;
-	if (i < 0 || i >= n->nsaved)
-		return tensor_fail_null(EINVAL,
-					"function_saved: %s saved %d tensors, there is no %d",
-					ctx->f->name, n->nsaved, i);
-	node_lock_take(&n->lock);
-	t = node_unpack(n, i);
-	/* Another backward may release the node's. */
-	if (t && !n->saved[i].is_packed && t == n->saved[i].t)
-		t = scope_own(thread(), tensor_get(t));
-	node_lock_drop(&n->lock);
-	return t;
-}
-
 /* ---- the node ---- */
 
 static bool is_result(const struct building *b, const tensor *t)
 {
-	return differentiable(t) && !list_has(&b->constant, t);
+	return differentiable(t) && !tensors_have(&b->constant, t);
 }
 
 static size_t ints_of(tensor *const *outputs, int n)
@@ -201,6 +50,7 @@ static struct function_node *make_node(const struct tensor_function_ctx *ctx,
 	n->data = ctx->data;
 	n->destroy = NULL;
 	n->args = NULL;
+	n->flags = ctx->flags;
 	node_list_edges(&n->node, 0, b->inputs);
 	for (int i = 0; i < noutputs; i++)
 		if (!is_result(b, outputs[i]))
@@ -230,14 +80,14 @@ static int save_all(struct function_node *n, const struct building *b, tensor_li
 /* Makes t output nr of n. */
 static int connect_output(struct function_node *n, const struct building *b, tensor *t, int nr)
 {
-	if (list_has(&b->dirty, t) && nr == 0) {
+	if (tensors_have(&b->dirty, t) && nr == 0) {
 		node_get(&n->node);
 		return inplace_result(&n->node, t);
 	}
 	if (history_set(t, &n->node, nr) < 0)
 		return -1;
 	/* A later in-place change through a view that forward made is refused. */
-	if (t->differentiable_view && !list_has(&b->dirty, t)) {
+	if (t->differentiable_view && !tensors_have(&b->dirty, t)) {
 		t->autograd_meta->no_grad_view = true;
 		t->autograd_meta->view_version = tensor_version(t);
 	}
@@ -293,7 +143,7 @@ static int check_outputs(const struct tensor_function_ctx *ctx, tensor *const *o
 			return tensor_fail(EINVAL,
 					   "%s: forward must return an input that it marked dirty",
 					   ctx->f->name);
-		if (list_has(&b->constant, b->dirty.t[i]))
+		if (tensors_have(&b->constant, b->dirty.t[i]))
 			return tensor_fail(EINVAL,
 					   "%s: output %lld is marked dirty and non-differentiable",
 					   ctx->f->name, (long long)nr);
@@ -319,7 +169,7 @@ static tensor *own_output(const char *name, const struct building *b, tensor *t)
 			EINVAL,
 			"%s: forward must return a tensor that was not made in inference mode; use a clone",
 			name);
-	if (!list_has(&b->dirty, t) && (needs_grad(t) || index_in(b->inputs, t) >= 0))
+	if (!tensors_have(&b->dirty, t) && (needs_grad(t) || index_in(b->inputs, t) >= 0))
 		return tensor_new_detached(t);
 	return tensor_get(t);
 }
@@ -339,43 +189,46 @@ static int own_outputs(const char *name, const struct building *b, tensor **outp
 	return 0;
 }
 
-static int run_forward(struct tensor_function_ctx *ctx, tensor **outputs, int noutputs)
+static int run_forward(struct tensor_function_ctx *ctx)
 {
-	const struct building *b = ctx->building;
+	struct building *b = ctx->building;
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	struct callback before = callback_begin();
 	int err;
 
 	th->modes.grad_enabled = false;
-	err = ctx->f->forward(ctx, b->inputs.data, (int)b->inputs.len, outputs, noutputs);
+	err = ctx->f->forward(ctx, b->inputs.data, (int)b->inputs.len, b->outputs, b->noutputs);
 	err = callback_end(&before, err, "%s: forward failed", ctx->f->name);
+	if (!err && !b->outputs)
+		err = tensor_fail(EINVAL, "function_apply: %s with no place for outputs",
+				  ctx->f->name);
 	if (!err)
-		err = check_outputs(ctx, outputs, noutputs) ?:
-			      own_outputs(ctx->f->name, b, outputs, noutputs);
-	for (int i = 0; err && i < noutputs; i++)
-		outputs[i] = NULL;
+		err = check_outputs(ctx, b->outputs, b->noutputs) ?:
+			      own_outputs(ctx->f->name, b, b->outputs, b->noutputs);
+	for (int i = 0; err && i < b->noutputs; i++)
+		b->outputs[i] = NULL;
 	scope_leave(&scope);
 	return err;
 }
 
-static int run_call(struct tensor_function_ctx *ctx, tensor **outputs, int noutputs)
+static int run_call(struct tensor_function_ctx *ctx)
 {
 	struct building *b = ctx->building;
-	int err = run_forward(ctx, outputs, noutputs);
+	int err = run_forward(ctx);
 
-	if (!err && b->recorded)
-		err = record_call(ctx, outputs, noutputs);
-	for (int i = 0; err && i < noutputs; i++) {
-		tensor_put(outputs[i]);
-		outputs[i] = NULL;
+	if (!err && b->recorded && b->noutputs)
+		err = record_call(ctx, b->outputs, b->noutputs);
+	for (int i = 0; err && i < b->noutputs; i++) {
+		tensor_put(b->outputs[i]);
+		b->outputs[i] = NULL;
 	}
 	for (int i = 0; i < b->saved.n; i++)
 		tensor_put(b->saved.t[i]);
 	free(b->saved.t);
 	free(b->dirty.t);
 	free(b->constant.t);
-	return err ?: scope_own_list(outputs, noutputs);
+	return err ?: scope_own_list(b->outputs, b->noutputs);
 }
 
 static int check_call(const struct tensor_function *f, tensor_list inputs, tensor **outputs,
@@ -391,11 +244,10 @@ static int check_call(const struct tensor_function *f, tensor_list inputs, tenso
 			"function_apply: the name %s has a quotation mark, a backslash or a "
 			"control character, or is not UTF-8",
 			QUOTED(f->name));
-	if (f->flags & ~(TENSOR_FUNCTION_ONCE_DIFFERENTIABLE | TENSOR_FUNCTION_UNDEFINED_GRADS))
-		return tensor_fail(EINVAL, "function_apply: %s has unknown flags %#x", f->name,
-				   f->flags);
-	if (inputs.len < 0 || inputs.len > MOST_TENSORS || noutputs < 1 ||
-	    noutputs > MOST_TENSORS || !outputs)
+	if (function_check_flags(f, f->flags) < 0)
+		return -EINVAL;
+	if (inputs.len < 0 || inputs.len > MOST_TENSORS || noutputs < 0 ||
+	    noutputs > MOST_TENSORS || !noutputs != !outputs)
 		return tensor_fail(EINVAL, "function_apply: %s with %lld inputs and %d outputs",
 				   f->name, (long long)inputs.len, noutputs);
 	for (int64_t i = 0; i < inputs.len; i++)
@@ -426,7 +278,7 @@ static int check_samples(const struct tensor_function *f, tensor_list inputs)
 static int function_call(struct tensor_function_ctx *ctx, tensor_list inputs, tensor **outputs,
 			 int noutputs)
 {
-	struct building building = { .inputs = inputs };
+	struct building building = { .inputs = inputs, .outputs = outputs, .noutputs = noutputs };
 	int err = check_call(ctx->f, inputs, outputs, noutputs) ?: check_samples(ctx->f, inputs),
 	    stale = 0;
 
@@ -434,8 +286,9 @@ static int function_call(struct tensor_function_ctx *ctx, tensor_list inputs, te
 		outputs[i] = NULL;
 	if (!err) {
 		ctx->building = &building;
+		ctx->flags = ctx->f->flags;
 		building.recorded = track_list(thread(), inputs, &stale);
-		err = stale ? -thread()->error.code : run_call(ctx, outputs, noutputs);
+		err = stale ? -thread()->error.code : run_call(ctx);
 		ctx->building = NULL;
 	}
 	if (ctx->destroy)

@@ -19,6 +19,8 @@ struct building {
 	tensor_list inputs;
 	struct tensors saved; /* owned */
 	struct tensors dirty, constant;
+	tensor **outputs; /* of the call, or those of tensor_function_set_outputs() */
+	int noutputs;
 	bool recorded; /* the call gets a node */
 	bool failed;   /* the error record has the reason */
 };
@@ -35,6 +37,7 @@ struct tensor_function_ctx {
 	void (*destroy)(void *data);
 	const tensor_value *args; /* NULL for tensor_function_apply() */
 	int nargs;
+	unsigned flags;		   /* TENSOR_FUNCTION_* */
 	struct building *building; /* in forward */
 	tensor_node *node;	   /* in backward */
 	uint64_t need;		   /* in backward: see node_type.apply */
@@ -47,8 +50,27 @@ struct function_node {
 	void *data;
 	void (*destroy)(void *data);
 	struct function_args *args; /* owned; NULL for tensor_function_apply() */
+	unsigned flags;		    /* TENSOR_FUNCTION_* */
 	char name[56];
 };
+
+#define MOST_TENSORS INT16_MAX /* inputs, outputs, saved tensors */
+
+/* -ENOMEM with the error set. */
+int tensors_add(struct tensors *list, tensor *t);
+bool tensors_have(const struct tensors *list, const tensor *t);
+
+/* The index of t in the list, -1 if it is not in it. */
+static inline int64_t index_in(tensor_list list, const tensor *t)
+{
+	for (int64_t i = 0; i < list.len; i++)
+		if (list.data[i] == t)
+			return i;
+	return -1;
+}
+
+/* 0, or -EINVAL for flags that are none. */
+int function_check_flags(const struct tensor_function *f, unsigned flags);
 
 /* The functions of a function_node as a node. */
 int function_node_apply(tensor_node *node, tensor *const *grads, tensor **out, uint64_t need);

@@ -94,8 +94,7 @@ static int call_backward(struct function_node *n, tensor *const *grads, tensor *
 					   .node = &n->node,
 					   .need = need };
 	struct tensor_thread *th = thread();
-	bool once = n->f->flags & TENSOR_FUNCTION_ONCE_DIFFERENTIABLE,
-	     record = th->modes.grad_enabled;
+	bool once = n->flags & TENSOR_FUNCTION_ONCE_DIFFERENTIABLE, record = th->modes.grad_enabled;
 	struct callback before;
 	int err;
 
@@ -122,7 +121,7 @@ int function_node_apply(tensor_node *node, tensor *const *grads, tensor **out, u
 	tensor **filled;
 	int err;
 
-	if (n->f->flags & TENSOR_FUNCTION_UNDEFINED_GRADS)
+	if (n->flags & TENSOR_FUNCTION_UNDEFINED_GRADS)
 		return call_backward(n, grads, out, need);
 	filled = malloc(node->noutputs * sizeof(*filled));
 	if (!filled)

@@ -5,6 +5,7 @@
 #include "autograd/graph/callback.h"
 #include "autograd/graph/output.h"
 #include "autograd/graph/view.h"
+#include "core/batched.h"
 #include "core/referrers.h"
 #include "core/scope.h"
 #include "iter/iter.h"
@@ -23,6 +24,7 @@ struct forward_guard forward_guard_enter(bool grad_enabled)
 	struct forward_guard g = { th->modes.exclude, th->modes.grad_enabled };
 
 	th->modes.exclude |= FORWARD_BIT;
+	th->modes.past_forward = false;
 	th->modes.grad_enabled = grad_enabled;
 	return g;
 }
@@ -60,7 +62,10 @@ int dual_set(tensor *t, tensor *tangent)
 {
 	struct forward_guard g = forward_guard_enter(thread()->modes.grad_enabled);
 
-	if (t->ext || tangent->ext || same_geometry(t, tangent))
+	/* Views of a contiguous tensor must be possible for its tangent. */
+	if (is_batched(tangent) && t->contiguous && !tangent->contiguous)
+		tangent = call_clone(tangent, TENSOR_CONTIGUOUS_FORMAT);
+	else if (t->ext || tangent->ext || same_geometry(t, tangent))
 		tensor_get(tangent);
 	else
 		tangent = laid_out(t, tangent);

@@ -15,14 +15,21 @@ static void list_put(struct node_hooks *list)
 	free(list);
 }
 
-void hook_put(struct tensor_hook *h)
+static void hook_put(struct tensor_hook *h)
 {
 	if (!ref_put(&h->refs))
 		return;
-	if (h->destroy)
-		h->destroy(h->ctx);
 	list_put(h->list);
 	free(h);
+}
+
+void hook_unuse(struct tensor_hook *h)
+{
+	if (!ref_put(&h->users))
+		return;
+	if (h->destroy)
+		h->destroy(h->ctx);
+	hook_put(h);
 }
 
 /* The list of n, which is made if it has none. NULL with the error set. */
@@ -96,6 +103,7 @@ int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_funct
 	if (!h)
 		return tensor_fail(ENOMEM, "autograd: no memory for a hook");
 	*h = (struct tensor_hook){ .refs = handle ? 2 : 1,
+				   .users = 1,
 				   .kind = kind,
 				   .nr = nr,
 				   .fn = fn,
@@ -133,7 +141,7 @@ static void take_out(struct tensor_hook *h)
 	}
 	node_lock_drop(&list->lock);
 	if (listed)
-		hook_put(h);
+		hook_unuse(h);
 }
 
 static void free_hooks(struct node_hooks *list, struct hook_list *at)
@@ -149,7 +157,7 @@ static void free_hooks(struct node_hooks *list, struct hook_list *at)
 	for (; h; h = next) {
 		next = h->next;
 		atomic_store(&h->removed, true);
-		hook_put(h);
+		hook_unuse(h);
 	}
 }
 
@@ -215,7 +223,7 @@ struct tensor_hook **hooks_snapshot(struct node_hooks *list, enum hook_kind kind
 		hooks = malloc((n + 1) * sizeof(*hooks));
 	n = 0;
 	for (h = hooks ? first : NULL; h; h = h->next) {
-		ref_get(&h->refs);
+		ref_get(&h->users);
 		hooks[n++] = h;
 	}
 	node_lock_drop(&list->lock);

@@ -15,6 +15,7 @@ enum hook_kind {
 	HOOK_BEFORE,		   /* before the node, on the gradients of all outputs */
 	HOOK_AFTER,		   /* after the node, on the gradients of all inputs */
 	HOOK_ACCUMULATED,	   /* after a leaf's gradient was accumulated */
+	HOOK_ATTACHED,		   /* never called: a value that is kept with the node */
 	HOOK_KINDS,		   /* of those of the whole node */
 	HOOK_GRADIENT = HOOK_KINDS /* on the gradient of output nr, before the node */
 };
@@ -28,7 +29,8 @@ union hook_function {
 };
 
 struct tensor_hook {
-	atomic_int refs;
+	atomic_int refs;  /* the handle, and one of all users */
+	atomic_int users; /* the list, and calls that run: destroy is called after the last of them */
 	enum hook_kind kind;
 	uint32_t nr; /* of a HOOK_GRADIENT */
 	atomic_bool removed;
@@ -79,7 +81,8 @@ int hooks_add(tensor_node *n, enum hook_kind kind, uint32_t nr, union hook_funct
 	      void (*destroy)(void *), struct tensor_hook **handle);
 /* Drops the node's reference; hooks are removed. */
 void hooks_free(struct node_hooks *list);
-void hook_put(struct tensor_hook *h);
+/* Drops the reference of a user. */
+void hook_unuse(struct tensor_hook *h);
 /* Stores the place of the program's current call, in anomaly mode. Without memory it does nothing. */
 void hooks_note_place(tensor_node *n);
 

@@ -41,6 +41,18 @@ static inline void node_lock_take(node_lock *l)
 		node_lock_wait(l);
 }
 
+/* False if another thread, or this one, has the lock. */
+static inline bool node_lock_try(node_lock *l)
+{
+	uint32_t free = atomic_load_explicit(l, memory_order_relaxed);
+
+	/* A value of another epoch is that of a thread which does not exist in this process. */
+	if (free && (free ^ node_lock_epoch) < NODE_LOCK_EPOCH)
+		return false;
+	return atomic_compare_exchange_strong_explicit(l, &free, node_lock_epoch | NODE_LOCK_TAKEN,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
 static inline void node_lock_drop(node_lock *l)
 {
 	if (atomic_exchange_explicit(l, 0, memory_order_release) & NODE_LOCK_SLEEP)

@@ -210,7 +210,8 @@ static tensor *plain_view(tensor *x, const tensor_subscript *items, int n, int r
 	g.ndim = g.dim = 0;
 	g.offset = x->offset;
 	if (dispatch_keys(thread(), op_mask(&entry_as_strided), x->keys) !=
-		    KEY_BIT(TENSOR_KEY_CPU) || x->ext)
+		    KEY_BIT(TENSOR_KEY_CPU) ||
+	    x->ext)
 		return NULL;
 	for (int i = 0; ok && i < n; i++) {
 		switch (items[i].kind) {

@@ -20,6 +20,7 @@ import cpp
 import derivatives
 import examples
 import python
+import python_stubs
 import schema
 import sources
 import tables
@@ -58,6 +59,7 @@ def main():
     write(f'{out}/examples.c', examples.source(ops, examples_dir))
     write(f'{out}/ops_registry.c', tables.registry(ops))
     write(f'{out}/python/operators.c', python.source(ops))
+    write(f'{out}/python/_C.pyi', python_stubs.stubs(ops))
     write(f'{out}/batch_rules.h', batch.header(ops))
     write(f'{out}/batch_rules.c', batch.source(ops))
     for family in sorted({op.family for op in ops}):

@@ -2,6 +2,7 @@
 """Writes the functions and methods of the Python package (build/gen/python/operators.c): for each name of an operator the
 table of its overloads, a function of the module, a method of Tensor where an overload has a tensor self, and a docstring."""
 import json
+import keyword
 import textwrap
 
 NOTE = '/* Generated from lib/schema/ops/. */\n'
@@ -52,7 +53,13 @@ def signature(op, method):
         if defaults and not optional and not a.keyword:
             return ''
         defaults |= optional and not a.keyword
-        parts.append(f'{a.name}={literal(a)}' if optional else a.name)
+        name = 'input' if a.name == 'self' else a.name
+        if keyword.iskeyword(name):
+            parts += [f'{name}_', '/']
+        else:
+            parts.append(f'{name}={literal(a)}' if optional else name)
+    if any(a.type.startswith('Layout') for a in op.args):
+        parts.append('requires_grad=False')
     return f'({", ".join(parts)})'
 
 

@@ -141,4 +141,4 @@ def matmul_into(self, other, /):
 
 
 matmul_with.__name__, matmul_into.__name__ = '__matmul__', '__imatmul__'
-Array.__matmul__, Array.__imatmul__ = matmul_with, matmul_into
+Array.__matmul__, Array.__imatmul__ = matmul_with, matmul_into  # type: ignore[attr-defined]

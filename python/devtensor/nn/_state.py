@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Loading of state dicts."""
-from devtensor import _C
+from devtensor import interchange
 from devtensor._C import Tensor
 
 
 def as_tensor(value):
-    """A tensor of this library from one of another library; numbers and arrays are copied."""
+    """A tensor of this library on the memory of one of another library; numbers are copied."""
     if isinstance(value, Tensor):
         return value
-    if hasattr(value, 'detach') and hasattr(value, 'numpy'):
-        value = value.detach().cpu()
-        if str(value.dtype) == 'torch.bfloat16':
-            return _C.tensor(value.float().numpy()).to(_C.bfloat16)
-        value = value.numpy()
-    return _C.tensor(value)
+    return interchange.as_tensor(value.detach() if hasattr(value, 'detach') else value)
 
 
 def _modules_with_names(module):

@@ -210,5 +210,12 @@ for _n in (1, 2, 3):
             'dims': _n, 'mode': _mode, '__module__': __name__, '__doc__': f'pad() of the last {_n} dimensions, {_mode}.'})
 globals().update(_PADS)
 
-__all__ = sorted(name for name, value in list(globals().items())
-                 if isinstance(value, type) and issubclass(value, Module) and not name.startswith('_') and value is not Module)
+__all__ = ['AdaptiveAvgPool1d', 'AdaptiveAvgPool2d', 'AdaptiveAvgPool3d', 'AdaptiveMaxPool1d', 'AdaptiveMaxPool2d',
+           'AdaptiveMaxPool3d', 'AvgPool1d', 'AvgPool2d', 'AvgPool3d', 'CELU', 'CircularPad1d', 'CircularPad2d',
+           'CircularPad3d', 'ConstantPad1d', 'ConstantPad2d', 'ConstantPad3d', 'Dropout', 'Dropout1d', 'Dropout2d',
+           'Dropout3d', 'ELU', 'GELU', 'GLU', 'Hardshrink', 'Hardsigmoid', 'Hardswish', 'Hardtanh', 'LPPool1d',
+           'LPPool2d', 'LeakyReLU', 'LogSigmoid', 'LogSoftmax', 'MaxPool1d', 'MaxPool2d', 'MaxPool3d', 'Mish', 'PReLU',
+           'ReLU', 'ReLU6', 'ReflectionPad1d', 'ReflectionPad2d', 'ReflectionPad3d', 'ReplicationPad1d',
+           'ReplicationPad2d', 'ReplicationPad3d', 'SELU', 'SiLU', 'Sigmoid', 'Softmax', 'Softmax2d', 'Softmin',
+           'Softplus', 'Softshrink', 'Softsign', 'Tanh', 'Tanhshrink', 'Threshold', 'ZeroPad1d', 'ZeroPad2d',
+           'ZeroPad3d']

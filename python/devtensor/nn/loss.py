@@ -59,4 +59,7 @@ TripletMarginLoss = _loss('TripletMarginLoss', F.triplet_margin_loss,
                           {'margin': 1.0, 'p': 2.0, 'eps': 1e-6, 'swap': False, **_REDUCTION}, 3)
 CTCLoss = _loss('CTCLoss', F.ctc_loss, {'blank': 0, **_REDUCTION, 'zero_infinity': False}, 4)
 
-__all__ = sorted(name for name in globals() if name.endswith('Loss'))
+__all__ = ['BCELoss', 'BCEWithLogitsLoss', 'CTCLoss', 'CosineEmbeddingLoss', 'CrossEntropyLoss', 'GaussianNLLLoss',
+           'HingeEmbeddingLoss', 'HuberLoss', 'KLDivLoss', 'L1Loss', 'MSELoss', 'MarginRankingLoss',
+           'MultiLabelSoftMarginLoss', 'NLLLoss', 'PoissonNLLLoss', 'SmoothL1Loss', 'SoftMarginLoss',
+           'TripletMarginLoss']

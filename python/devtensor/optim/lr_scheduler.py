@@ -213,6 +213,8 @@ class OneCycleLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, step, base_lr):
+        # A loop calls step() after its last step, too: the rate stays then.
+        step -= step == self.total_steps
         return _C._schedule_lr('one_cycle', base_lr, step, steps=self.total_steps, pct_start=self.pct_start,
                                div_factor=self.div_factor, final_div_factor=self.final_div_factor,
                                linear=self.anneal_strategy == 'linear', three_phase=self.three_phase)
@@ -222,7 +224,8 @@ class OneCycleLR(LRScheduler):
 
     def _momentum(self):
         """Between the ends of the phase that the step is in."""
-        first, last, step = self.pct_start * self.total_steps - 1, self.total_steps - 1, self.last_epoch
+        first, last = self.pct_start * self.total_steps - 1, self.total_steps - 1
+        step = min(self.last_epoch, last)
         ends = [0, first, 2 * first, last] if self.three_phase else [0, first, last]
         values = [self.max_momentum, self.base_momentum, self.max_momentum, self.max_momentum]
         phase = next((i for i, end in enumerate(ends[1:]) if step <= end), len(ends) - 2)

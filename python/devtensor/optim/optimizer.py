@@ -165,12 +165,15 @@ class Optimizer:
             for key, value in values.items():
                 if value is not None and self._has_key(key):
                     tensors[f'{g}.{i}.{key}'] = self._state_tensor(key, value, self.param_groups[g]['params'][i])
-        before = [dict(group) for group in self.param_groups]
-        self._c.sync(new)
+        # Options decide which tensors there are: without momentum, those of momentum are dropped.
+        before = {f'{g}.{i}.{key}': t for g, group in enumerate(self.param_groups) for i in range(len(group['params']))
+                  for key, t in self._c.state(g, i).items()}
         try:
+            self._c.sync(new)
             self._c.load_state(tensors)
         except BaseException:
-            self._c.sync(before)
+            self._c.sync(self.param_groups)
+            self._c.load_state(before)
             raise
         for ours, theirs in zip(self.param_groups, new):
             ours.update(theirs)

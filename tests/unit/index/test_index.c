@@ -263,7 +263,7 @@ static void empty_indices_take_and_add_nothing(void **state)
 		assert_values(tensor_scatter_add(a, 0, none, a), 0, 0, 1, 2, 3, 4, 5);
 		assert_fails(tensor_index_select(flat, 0, ok(tensor_zeros(TENSOR_INTS(1), I64))) ==
 				     NULL,
-			     EINVAL, "size 0");
+			     ERANGE, "size 0");
 	}
 }
 
@@ -278,7 +278,7 @@ static void index_out_of_range_is_named_and_writes_nothing(void **state)
 		int64_t *p = tensor_mutable_data(many);
 
 		assert_fails(
-			tensor_index_select(a, 0, high) == NULL, EINVAL,
+			tensor_index_select(a, 0, high) == NULL, ERANGE,
 			"index_select: index 3 at position [1] is out of range for dimension 0 of "
 			"size 3");
 		assert_fails(tensor_gather(a, 1, low) == NULL, ERANGE,
@@ -302,7 +302,7 @@ static void invalid_arguments_are_refused(void **state)
 		tensor *a = iota(0, TENSOR_INTS(3, 2)), *i = ok(tensor_zeros(TENSOR_INTS(2), I64));
 		tensor *m = ok(tensor_zeros(TENSOR_INTS(2, 3), I64));
 
-		assert_fails(tensor_index_select(a, 2, i) == NULL, EINVAL,
+		assert_fails(tensor_index_select(a, 2, i) == NULL, ERANGE,
 			     "dimension out of range");
 		assert_fails(tensor_index_select(a, 0, m) == NULL, EINVAL, "one dimension");
 		assert_fails(tensor_index_select(a, 0, a) == NULL, EINVAL, "one dimension");

@@ -159,7 +159,7 @@ static void masks_without_elements_select_nothing(void **state)
 			     EINVAL, "mask");
 		assert_fails(tensor_index(x,
 					  TENSOR_AT(ok(tensor_empty(TENSOR_INTS(0, 3, 0), bools)))),
-			     EINVAL, "indices");
+			     ERANGE, "indices");
 	}
 }
 
@@ -214,7 +214,7 @@ static void invalid_arguments_are_refused(void **state)
 		assert_fails(tensor_index(x, TENSOR_ALL, TENSOR_AT(LONGS(-4))) == NULL, ERANGE,
 			     "index -4");
 		assert_fails(tensor_index(x, TENSOR_AT(f)) == NULL, EINVAL, "got f32");
-		assert_fails(tensor_index(x, TENSOR_ALL, TENSOR_ALL, TENSOR_I(0)) == NULL, EINVAL,
+		assert_fails(tensor_index(x, TENSOR_ALL, TENSOR_ALL, TENSOR_I(0)) == NULL, ERANGE,
 			     "too many indices");
 		assert_fails(tensor_index(x, TENSOR_ELLIPSIS, TENSOR_ELLIPSIS) == NULL, EINVAL,
 			     "one ellipsis");

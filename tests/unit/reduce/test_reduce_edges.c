@@ -123,10 +123,10 @@ static void invalid_dimensions_are_refused(void **state)
 	tensor_scope {
 		tensor *t = iota(0, TENSOR_INTS(2, 3));
 
-		assert_fails(tensor_sum_dim(t, TENSOR_INTS(2), false), EINVAL, "-2 to 1, got 2");
+		assert_fails(tensor_sum_dim(t, TENSOR_INTS(2), false), ERANGE, "-2 to 1, got 2");
 		assert_fails(tensor_sum_dim(t, TENSOR_INTS(1, -1), false), EINVAL, "twice");
-		assert_fails(tensor_mean_dim(t, TENSOR_INTS(-3), false), EINVAL, "got -3");
-		assert_fails(tensor_argmax(t, 5, false), EINVAL, "argmax");
+		assert_fails(tensor_mean_dim(t, TENSOR_INTS(-3), false), ERANGE, "got -3");
+		assert_fails(tensor_argmax(t, 5, false), ERANGE, "argmax");
 		assert_values(tensor_sum_dim(t, TENSOR_SCALAR_SHAPE, false), 0, 15);
 		assert_shape(ok(tensor_sum_dim(t, TENSOR_NO_INTS, true)), 1, 1);
 		assert_fails(tensor_max(ok(tensor_empty(TENSOR_INTS(2),

@@ -140,6 +140,9 @@ static void view_dtype_reinterprets_bytes(void **state)
 			      0x3f800000, 0x3f800000);
 		assert_shape(ok(tensor_view_dtype(x, TENSOR_U8)), 2, 8);
 		assert_shape(ok(tensor_view_dtype(x, TENSOR_F64)), 2, 1);
+		c = ok(tensor_view_dtype(x, TENSOR_U8));
+		assert_values(ok(tensor_view_dtype(c, TENSOR_I32)), 0, 0x3f800000, 0x3f800000,
+			      0x3f800000, 0x3f800000);
 		assert_fails(tensor_view_dtype(tensor_t(x), TENSOR_F64) == NULL, EINVAL,
 			     "stride 1");
 		c = ok(tensor_view_as_complex(iota(1, TENSOR_INTS(2, 2))));

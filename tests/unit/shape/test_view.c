@@ -36,7 +36,7 @@ static void select_slice_and_narrow_are_views(void **state)
 		assert_fails(!tensor_select(a, 2, 0), ERANGE, "expected -2 to 1, got 2");
 		assert_fails(!tensor_select(ok(tensor_select(ok(tensor_select(a, 0, 0)), 0, 0)), 0,
 					    0),
-			     EINVAL, "0-d");
+			     ERANGE, "0-d");
 		assert_fails(!tensor_slice(a, 0, 0, 3, 0), EINVAL, "step must be at least 1");
 		assert_fails(!tensor_narrow(a, 0, 2, 2), EINVAL, "exceed");
 		assert_fails(!tensor_narrow(a, 0, 0, INT64_MAX), EINVAL, "exceed");
@@ -245,8 +245,8 @@ static void geometry_changes_in_place(void **state)
 		assert_ptr_equal(tensor_squeeze_(x), x);
 		assert_ptr_equal(tensor_t_(x), x);
 		assert_shape(x, 3, 2);
-		assert_fails(tensor_transpose_(x, 0, 2), EINVAL, "range");
-		assert_fails(tensor_unsqueeze_(x, 4), EINVAL, "range");
+		assert_fails(tensor_transpose_(x, 0, 2), ERANGE, "range");
+		assert_fails(tensor_unsqueeze_(x, 4), ERANGE, "range");
 		assert_fails(tensor_t_(ok(tensor_empty(TENSOR_INTS(1, 1, 1), F32))), EINVAL,
 			     "dimensions");
 		assert_shape(x, 3, 2);

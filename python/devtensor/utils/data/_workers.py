@@ -1,17 +1,292 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Where a DataLoader gets batches from worker processes.
+"""Batches from worker processes: what a DataLoader uses with num_workers > 0.
 
-batches(loader, index_lists) is called for an epoch of a loader with num_workers > 0 and returns an iterator over its batches, in
-the order of index_lists: lists of indices, or numbers of samples for an IterableDataset. The state of the loader counts the
-batches that the iterator has returned, so an order or random numbers of workers must not depend on their number.
+A worker collates a batch into shareable memory and sends its tensors over a channel, without a copy; the structure around them
+(lists, dicts, numbers) goes over a pipe. Batch i is made by worker i % num_workers, and random numbers are seeded anew for each
+batch, so that neither the order nor the numbers depend on how many workers there are.
 """
+import hashlib
+import io
+import itertools
+import multiprocessing
+import pickle
+import random
+import signal
+import struct
+import sys
+import traceback
+from multiprocessing import connection, reduction
+
+from devtensor import _C, sharing
+
+BATCH, END, ERROR = range(3)
+_info = None
 
 
-def batches(loader, index_lists):
-    raise NotImplementedError(f'DataLoader: num_workers is {loader.num_workers}; batches are loaded by the calling process only, '
-                              'num_workers=0')
+class WorkerInfo:
+    """A worker: its number `id`, `num_workers`, the data set's copy `dataset`, and `seed` of the current batch."""
+
+    def __init__(self, id, num_workers, dataset):
+        self.id, self.num_workers, self.dataset, self.seed = id, num_workers, dataset, 0
 
 
 def worker_info():
     """None in a process that is no worker."""
-    return None
+    return _info
+
+
+# ---- messages -----------------------------------------------------------------------------------
+
+
+class _Pickler(reduction.ForkingPickler):
+    """Leaves out tensors that a channel can send; they follow in the order of their numbers."""
+
+    def __init__(self, file):
+        super().__init__(file)
+        self.tensors, self.numbers = [], {}
+
+    def persistent_id(self, obj):
+        if type(obj) is not _C.Tensor or obj.layout is not _C.strided or obj.device != 'cpu':
+            return None
+        if id(obj) not in self.numbers:
+            self.numbers[id(obj)] = len(self.tensors)
+            self.tensors.append(obj)
+        return self.numbers[id(obj)], obj.requires_grad
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file, tensors):
+        super().__init__(file)
+        self.tensors = tensors
+
+    def persistent_load(self, pid):
+        t = self.tensors[pid[0]]
+        return t.requires_grad_(True) if pid[1] and not t.requires_grad else t
+
+
+def _send(pipe, channel, kind, obj):
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(obj)
+    pipe.send_bytes(struct.pack('<BI', kind, len(pickler.tensors)) + file.getbuffer())
+    for t in pickler.tensors:
+        channel.send(t.detach())
+
+
+def _receive(pipe, channel, timeout):
+    data = pipe.recv_bytes()
+    kind, n = struct.unpack_from('<BI', data)
+    tensors = [channel.recv(timeout) for _ in range(n)]
+    return kind, _Unpickler(io.BytesIO(memoryview(data)[struct.calcsize('<BI'):]), tensors).load()
+
+
+# ---- a worker -----------------------------------------------------------------------------------
+
+
+def batch_seed(base, number):
+    """The seed of a batch: the same for any number of workers."""
+    digest = hashlib.blake2b(struct.pack('<QQ', base & (2**64 - 1), number), digest_size=8).digest()
+    return int.from_bytes(digest, 'little') >> 1
+
+
+def _seed(seed):
+    _info.seed = seed
+    _C.default_generator.manual_seed(seed)
+    random.seed(seed)
+    if 'numpy' in sys.modules:
+        sys.modules['numpy'].random.seed(seed & 0xffffffff)
+
+
+class _Failure:
+    """An exception of a worker, with its traceback as text."""
+
+    def __init__(self, exception, worker):
+        self.worker, self.text = worker, ''.join(traceback.format_exception(exception))
+        try:
+            self.type = pickle.loads(pickle.dumps(type(exception)))
+        except Exception:
+            self.type = RuntimeError
+
+    def reraise(self):
+        text = f'Caught {self.type.__name__} in worker {self.worker} of a DataLoader.\nOriginal {self.text}'
+        try:
+            exception = self.type(text)
+        except Exception:
+            exception = RuntimeError(text)
+        raise exception
+
+
+def _work(loader, number, workers, pipe, channel, base):
+    """The main function of a worker: answers each task until the pipe is closed or the parent is gone."""
+    global _info
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the workers
+    _info = WorkerInfo(number, workers, loader.dataset)
+    parent = multiprocessing.parent_process()
+    stream = None
+    try:
+        if loader.worker_init_fn is not None:
+            _seed(batch_seed(base, number))
+            loader.worker_init_fn(number)
+        failure = None
+    except Exception as e:
+        failure = _Failure(e, number)
+    while pipe in connection.wait([pipe] + ([parent.sentinel] if parent else [])):
+        try:
+            task = pipe.recv()
+        except EOFError:
+            return
+        if task is None:
+            return
+        at, indices, fresh = task
+        try:
+            if failure is None:
+                _seed(batch_seed(base, at))
+                if loader._iterable and (stream is None or fresh):
+                    stream = loader._fetch_stream(0)
+                batch = next(stream, _info) if loader._iterable else loader._fetch(indices)
+                _send(pipe, channel, END if batch is _info else BATCH, None if batch is _info else batch)
+                continue
+            answer = failure
+        except (BrokenPipeError, EOFError):
+            return
+        except Exception as e:
+            answer = _Failure(e, number)
+        _send(pipe, channel, ERROR, answer)
+
+
+# ---- the parent ---------------------------------------------------------------------------------
+
+
+class _Worker:
+    def __init__(self, context, loader, number, base):
+        self.number = number
+        self.pipe, theirs = context.Pipe()
+        self.channel, their_channel = sharing.pair()
+        self.process = context.Process(target=_work, name=f'DataLoader {number}', daemon=True,
+                                       args=(loader, number, loader.num_workers, theirs, their_channel, base))
+        self.process.start()
+        theirs.close()
+        their_channel.close()
+
+    def give(self, task):
+        try:
+            self.pipe.send(task)
+        except OSError:
+            pass  # take() reports the end of the process
+
+    def take(self, timeout):
+        """The answer to the oldest task."""
+        ready = connection.wait([self.pipe, self.process.sentinel], timeout or None)
+        if not ready:
+            raise RuntimeError(f'DataLoader: no batch from worker {self.number} within {timeout} seconds')
+        try:
+            if self.pipe in ready:
+                return _receive(self.pipe, self.channel, timeout or None)
+        except (EOFError, ConnectionResetError, TimeoutError):
+            pass
+        self.process.join(1)
+        code = self.process.exitcode
+        how = f'was killed by {signal.Signals(-code).name}' if code and code < 0 else f'ended with exit code {code}'
+        raise RuntimeError(f'DataLoader: worker {self.number} (pid {self.process.pid}) {how}')
+
+    def stop(self):
+        self.pipe.close()
+        self.channel.close()
+        self.process.join(1)
+        if self.process.is_alive():
+            self.process.terminate()
+            self.process.join()
+
+
+class _Pool:
+    """The workers of a loader, for one epoch or for all."""
+
+    def __init__(self, loader, base):
+        context = loader.multiprocessing_context
+        if context is None or isinstance(context, str):
+            context = multiprocessing.get_context(context or 'fork')
+        self.workers = []
+        # A loader that is sent to a worker has no workers.
+        pool, loader._pool = getattr(loader, '_pool', None), None
+        try:
+            for i in range(loader.num_workers):
+                self.workers.append(_Worker(context, loader, i, base))
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            loader._pool = pool
+
+    def stop(self):
+        for worker in self.workers:
+            worker.pipe.close()
+        for worker in self.workers:
+            worker.stop()
+
+
+def _epoch(loader, pool, tasks, skip):
+    """The batches of an epoch. Each worker has prefetch_factor tasks at most; a task is (number of the batch, indices, whether
+    an IterableDataset begins anew)."""
+    n, ahead, timeout = loader.num_workers, loader.prefetch_factor or 2, loader.timeout
+    numbered = iter(enumerate(tasks, 0 if loader._iterable else skip))
+    pending = [0] * n  # answers that are due
+    ended = [False] * n
+
+    def give():
+        """Gives the next task. False when there is none."""
+        nonlocal following
+        for _ in range(n):
+            worker, following = following, (following + 1) % n
+            if not ended[worker]:
+                at, indices = next(numbered, (None, None))
+                if at is None:
+                    return False
+                pool.workers[worker].give((at, indices, at < n and loader._iterable))
+                pending[worker] += 1
+                return True
+        return False
+
+    following = turn = 0
+    for _ in range(n * ahead):
+        give()
+    discard = skip if loader._iterable else 0
+    while any(pending):
+        worker, turn = turn, (turn + 1) % n
+        if not pending[worker]:
+            continue
+        kind, obj = pool.workers[worker].take(timeout)
+        pending[worker] -= 1
+        if kind == ERROR:
+            obj.reraise()
+        if kind == END:
+            ended[worker] = True
+            continue
+        give()
+        if discard:
+            discard -= 1
+        else:
+            yield obj
+
+
+def _run(loader, tasks, skip):
+    base = loader.generator.initial_seed() + loader._epoch
+    pool = getattr(loader, '_pool', None)
+    try:
+        if pool is None:
+            pool = loader._pool = _Pool(loader, base)
+        yield from _epoch(loader, pool, tasks, skip)
+        if not loader.persistent_workers:
+            pool.stop()
+            loader._pool = None
+    except BaseException:
+        # Answers that are still due would be taken for those of the next epoch.
+        loader._pool = None
+        if pool is not None:
+            pool.stop()
+        raise
+
+
+def batches(loader, index_lists):
+    """An iterator over the batches of an epoch of a loader with num_workers > 0, in the order of index_lists: lists of indices,
+    or numbers of samples for an IterableDataset."""
+    return _run(loader, itertools.chain(index_lists), loader._position)

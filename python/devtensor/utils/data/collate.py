@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from devtensor import _C
 from devtensor._C import Tensor
+from devtensor.utils.data import _workers
 
 __all__ = ['default_collate', 'default_convert']
 
@@ -14,6 +15,16 @@ def _is_array(value):
 
 def _is_text_array(value):
     return _is_array(value) and value.dtype.kind in 'SUO'
+
+
+def _stack(tensors):
+    """A worker process writes the batch into the buffer that it shares."""
+    first = tensors[0]
+    if _workers.worker_info() is None or any(t.dtype is not first.dtype or t.shape != first.shape or t.requires_grad
+                                             for t in tensors):
+        return _C.stack(tensors)
+    buffer = _C.empty((len(tensors), *first.shape), dtype=first.dtype, shareable=True)
+    return _C.stack(tensors, out=buffer)
 
 
 def _rebuild(like, values):
@@ -30,11 +41,11 @@ def default_collate(batch):
         raise ValueError('default_collate: an empty batch')
     first = batch[0]
     if isinstance(first, Tensor):
-        return _C.stack(list(batch))
+        return _stack(list(batch))
     if _is_array(first):
         if _is_text_array(first):
             raise TypeError(f'default_collate: an array of {first.dtype}')
-        return _C.stack([_C.tensor(x) for x in batch])
+        return _stack([_C.tensor(x) for x in batch])
     if isinstance(first, float):
         return _C.tensor(batch, dtype=_C.float64)
     if isinstance(first, int):

@@ -37,11 +37,11 @@ static bool suits_winograd(const struct shape *s, const struct planar *p, int64_
 	int64_t points = p->stride == 1 ? 16 : 25;
 	const struct axis *a = s->axis;
 
-	if (a[0].taps != 1 || a[0].in != 1 || a[0].out != 1 || a[0].padding)
+	if (a[0].extent != 1 || a[0].in != 1 || a[0].out != 1 || a[0].padding)
 		return false;
 	for (int d = 1; d < AXES; d++)
-		if (a[d].taps != 3 || a[d].dilation != 1 || a[d].stride != p->stride ||
-		    a[d].padding > 2)
+		if (a[d].extent != 3 || a[d].taps != 3 || a[d].dilation != 1 ||
+		    a[d].stride != p->stride || a[d].padding > 2)
 			return false;
 	return p->stride <= 2 && rows >= ENOUGH && channels >= ENOUGH &&
 	       s->batch * tiles >= (p->stride == 1 ? TILES_LEAST : TILES_APART) &&
@@ -144,7 +144,7 @@ static int cpu_convolution(tensor *out, const tensor *input, const tensor *weigh
 		return 0;
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_OUTPUT, out, input, weight, bias, p);
-	if (shape_begin(&s, out, input, weight, p, weight->numel / weight->sizes[0]) < 0)
+	if (shape_begin(&s, out, input, weight, p, 2 * (weight->numel / weight->sizes[0]), 1) < 0)
 		return -thread()->error.code;
 	err = try_winograd(&s, out, input, weight, bias, false);
 	if (err != NOT_SUITED)
@@ -155,8 +155,9 @@ static int cpu_convolution(tensor *out, const tensor *input, const tensor *weigh
 		c.groups = s.groups;
 		c.rows = s.out / s.groups;
 		c.depth = s.in / s.groups * s.taps;
-		c.weight_row = c.depth;
-		c.weight_group = c.rows * c.depth;
+		c.weight_offset = weight_offsets(&s, s.in / s.groups);
+		c.weight_row = s.in / s.groups * s.window;
+		c.weight_group = c.rows * c.weight_row;
 		c.out_row = s.out_plane;
 		c.out_group = c.rows * c.out_row;
 		c.out_image = s.out * c.out_row;
@@ -173,6 +174,8 @@ out:
 	return err;
 }
 
+#define WGRAD_PART 4 /* taps are left out if at most a quarter is used */
+
 static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor *input,
 				  const tensor *none, const struct conv_params *p)
 {
@@ -185,7 +188,8 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 		return 0;
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_WEIGHT, grad, input, out, NULL, p);
-	if (shape_begin(&s, grad, input, out, p, out->numel / out->sizes[0]) < 0)
+	/* Single elements are stored between zeros, more slowly than all of them. */
+	if (shape_begin(&s, grad, input, out, p, 2 * (out->numel / out->sizes[0]), WGRAD_PART) < 0)
 		return -thread()->error.code;
 	err = source_of_input(&s, &h, input, &c.src);
 	if (!err) {
@@ -193,6 +197,8 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 		c.groups = s.groups;
 		c.columns = s.out / s.groups;
 		c.depth = s.in / s.groups * s.taps;
+		c.out_offset = weight_offsets(&s, s.in / s.groups);
+		c.out_row = s.in / s.groups * s.window;
 		for (int d = 0; d < AXES; d++)
 			c.grid[d] = s.axis[d].out;
 		err = s.dtype == TENSOR_F32 ? CPU_NAME(conv_wgrad_f32)(&c) :
@@ -255,7 +261,7 @@ static void gradient_axis(const struct axis *a, struct conv_axis *c)
 static int sum_phase(const struct shape *s, const struct source *h, struct conv_gemm *c,
 		     const int64_t *phase)
 {
-	int64_t channels = s->out / s->groups, in = s->in / s->groups, taps = 0, at = 0, tap = 0;
+	int64_t channels = s->out / s->groups, in = s->in / s->groups, taps = 0, at = 0;
 	int64_t *offset = s->free, *weight = offset + channels * s->taps;
 	struct positions q[AXES];
 	struct conv_gemm part = *c;
@@ -268,7 +274,7 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 	}
 	for (int64_t z = 0; z < s->axis[0].taps; z++)
 		for (int64_t y = 0; y < s->axis[1].taps; y++)
-			for (int64_t x = 0; x < s->axis[2].taps; x++, tap++) {
+			for (int64_t x = 0; x < s->axis[2].taps; x++) {
 				const int64_t r[AXES] = { z, y, x };
 				int64_t from = 0;
 				bool in_phase = true;
@@ -283,12 +289,12 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 				if (!in_phase)
 					continue;
 				offset[taps] = from;
-				weight[taps++] = tap;
+				weight[taps++] = window_index(s, r);
 			}
 	for (int64_t k = channels - 1; k >= 0; k--)
 		for (int64_t i = 0; i < taps; i++) {
 			offset[k * taps + i] = offset[i] + k * h->channel;
-			weight[k * taps + i] = weight[i] + k * in * s->taps;
+			weight[k * taps + i] = weight[i] + k * in * s->window;
 		}
 	part.depth = channels * taps;
 	part.src.offset = offset;
@@ -341,7 +347,7 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_INPUT, grad, out, weight, bias, p);
 	/* in and out of the shape are those of the forward convolution. */
-	if (shape_begin(&s, grad, out, weight, p, 2 * (weight->numel / weight->sizes[1])) < 0)
+	if (shape_begin(&s, grad, out, weight, p, 2 * (weight->numel / weight->sizes[1]), 1) < 0)
 		return -thread()->error.code;
 	err = grad->numel && weight->numel ? try_winograd(&s, out, grad, weight, bias, true) :
 					     NOT_SUITED;
@@ -358,8 +364,8 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
 		c.batch = s.batch;
 		c.groups = s.groups;
 		c.rows = s.in / s.groups;
-		c.weight_row = s.taps;
-		c.weight_group = s.out / s.groups * c.rows * s.taps;
+		c.weight_row = s.window;
+		c.weight_group = s.out / s.groups * c.rows * s.window;
 		c.src.data = h.data;
 		c.src.image = h.image;
 		c.src.group = s.out / s.groups * h.channel;

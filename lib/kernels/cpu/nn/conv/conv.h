@@ -41,14 +41,17 @@ struct conv_gemm {
 };
 
 /*
- * The gradient of the weights: out[column, d] = sum over images and positions of
+ * The gradient of the weights: out[column, out_offset[d]] = sum over images and positions of
  * grad[image, column, position] source[position, d], for each group; grad and out are contiguous.
+ * Other elements of out are zero.
  */
 struct conv_wgrad {
 	int64_t batch, groups, columns, depth, grid[AXES];
 	struct conv_source src;
 	const void *grad;
 	void *out;
+	int64_t out_row;
+	const int64_t *out_offset; /* [depth], ascending; NULL: 0, 1, ... */
 };
 
 /*

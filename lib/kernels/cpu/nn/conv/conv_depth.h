@@ -159,7 +159,7 @@ static void depth_weight_chunk(int64_t begin, int64_t end, void *ctx)
 	for (int64_t i = begin; i < end; i++) {
 		const T *src = (const T *)c->src.data + i / c->columns * c->src.group;
 		const T *grad = (const T *)c->grad + i * plane;
-		T *out = (T *)c->out + i * c->depth;
+		T *out = (T *)c->out + i * c->out_row;
 
 		memset(sum, 0, c->depth * sizeof(*sum));
 		for (int64_t n = 0; n < c->batch; n++) {
@@ -174,10 +174,12 @@ static void depth_weight_chunk(int64_t begin, int64_t end, void *ctx)
 			for (; t < c->depth; t++)
 				depth_taps(c, sum + t, s, g, offset + t, 1);
 		}
+		memset(out, 0, c->out_row * sizeof(T));
 		for (int64_t t = 0; t < c->depth; t++) {
-			out[t] = 0;
+			T *to = out + (c->out_offset ? c->out_offset[t] : t);
+
 			for (int k = 0; k < LANES; k++)
-				out[t] += sum[t][k];
+				*to += sum[t][k];
 		}
 	}
 }

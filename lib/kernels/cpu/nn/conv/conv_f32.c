@@ -16,6 +16,7 @@
 
 #include "kernels/cpu/nn/conv/conv_copy.h"
 #include "kernels/cpu/nn/conv/conv_depth.h"
+#include "kernels/cpu/nn/conv/conv_tile.h"
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
 #include "kernels/cpu/nn/conv/conv_wgrad.h"
 #include "kernels/cpu/nn/conv/conv_winograd.h"

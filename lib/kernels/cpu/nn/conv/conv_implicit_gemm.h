@@ -5,18 +5,25 @@
  * a tile and DEPTH deep, is gathered into the L1 cache and used by all rows of a block. Weights are
  * packed once in a call.
  *
+ * Packing costs as much as the product with a few columns: up to FEW_COLUMNS, weights are read in
+ * place. Up to SOME_COLUMNS, threads get smaller blocks of rows, and if there are several, the
+ * matrix of columns is gathered once and stored.
+ *
  * Columns are the positions of all images. A panel whose columns are contiguous in the output is
  * computed there, any other in a block that is scattered afterwards.
  */
 #ifndef TENSOR_CONV_IMPLICIT_GEMM_H
 #define TENSOR_CONV_IMPLICIT_GEMM_H
 
-#define DEPTH	    128
-#define BLOCK_ROWS  256	       /* rows of weights in a block */
-#define PANELS	    4	       /* panels in a task */
-#define GEMM_WORK   (1 << 18)  /* the least number of multiplications in a chunk */
-#define FEW_COLUMNS (2 * WIDE) /* columns up to which weights are not packed: they are read once */
-#define PACK_WORK   16384      /* weights packed in a chunk */
+#define DEPTH	     128
+#define BLOCK_ROWS   256 /* rows of weights in a block */
+#define PANELS	     4	 /* panels in a task, 1 if there would be less than FEW_TASKS */
+#define FEW_TASKS    16
+#define GEMM_WORK    (1 << 18)	/* the least number of multiplications in a chunk */
+#define FEW_COLUMNS  (2 * WIDE) /* columns up to which weights are not packed */
+#define SOME_COLUMNS (4 * WIDE)
+#define FEW_ROWS     64	   /* rows of weights in a block up to SOME_COLUMNS */
+#define PACK_WORK    16384 /* weights packed in a chunk, and elements gathered */
 
 /* Lanes of a vector whose elements are contiguous in the source. */
 struct piece {
@@ -117,10 +124,15 @@ static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_
 struct gemm_plan {
 	const struct conv_gemm *c;
 	T *weight;	 /* packed, by group, block of rows, block of depth; NULL: read in place */
+	T *gathered;	 /* by group, block of depth, panel; NULL: each task gathers its panels */
 	int64_t pitch;	 /* between blocks of rows; a vector is written beyond each */
 	int64_t columns; /* of all images */
+	int64_t width;	 /* columns as whole vectors */
+	int64_t rows;	 /* of weights in a block */
 	int64_t blocks;	 /* of rows */
-	int64_t chunks;	 /* of PANELS panels */
+	int64_t panels;	 /* in a chunk */
+	int64_t chunks;	 /* of columns */
+	int64_t row_offset[FEW_ROWS];
 	_Atomic bool failed;
 };
 
@@ -191,8 +203,8 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 	const struct conv_gemm *c = s->c;
 
 	for (int64_t i = begin; i < end; i++) {
-		int64_t group = i / s->blocks, row = i % s->blocks * BLOCK_ROWS;
-		int64_t m = min64(c->rows - row, BLOCK_ROWS);
+		int64_t group = i / s->blocks, row = i % s->blocks * s->rows;
+		int64_t m = min64(c->rows - row, s->rows);
 		const T *w = (const T *)c->weight + group * c->weight_group + row * c->weight_row;
 		T *to = s->weight + i * s->pitch;
 
@@ -204,6 +216,42 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 				pack_rows(to, w + p, c->weight_row, 1, m, k, tile_rows[VECS]);
 		}
 	}
+}
+
+/* ---- columns ---- */
+
+/* Blocks of depth begin to end, of all groups. */
+static void gather_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct gemm_plan *s = ctx;
+	const struct conv_gemm *c = s->c;
+	int64_t blocks = (c->depth + DEPTH - 1) / DEPTH;
+	struct panel panel;
+
+	for (int64_t j = 0; j < s->columns; j += WIDE) {
+		panel_set(&panel, c, j, min64(s->columns - j, WIDE));
+		for (int64_t i = begin; i < end; i++) {
+			int64_t group = i / blocks, p = i % blocks * DEPTH;
+			int64_t k = min64(c->depth - p, DEPTH);
+
+			panel_gather(s->gathered + (group * c->depth + p) * s->width + j * k,
+				     &panel, (const T *)c->src.data + group * c->src.group,
+				     c->src.offset + p, k);
+		}
+	}
+}
+
+/* Columns of panel i, k deep from p on; `to` has the space for them. */
+static const T *panel_columns(const struct gemm_plan *s, const struct panel *panel, T *to,
+			      int64_t group, int64_t i, int64_t p, int64_t k)
+{
+	const struct conv_gemm *c = s->c;
+
+	if (s->gathered)
+		return s->gathered + (group * c->depth + p) * s->width + i * WIDE * k;
+	panel_gather(to, panel, (const T *)c->src.data + group * c->src.group, c->src.offset + p,
+		     k);
+	return to;
 }
 
 /* ---- sums ---- */
@@ -223,38 +271,46 @@ static void gemm_block(const struct gemm_plan *s, struct panel *panel, T *gather
 		       int64_t row, int64_t from, int64_t until)
 {
 	const struct conv_gemm *c = s->c;
-	int64_t m = min64(c->rows - row, BLOCK_ROWS);
-	const T *src = (const T *)c->src.data + group * c->src.group;
+	int64_t m = min64(c->rows - row, s->rows);
+	bool at_offsets = !s->weight && c->weight_offset;
 	const T *bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL;
 	T *out = (T *)c->out + group * c->out_group + row * c->out_row;
-	struct tile t = { .a = s->weight ? s->weight + (group * s->blocks + row / BLOCK_ROWS) *
-							       s->pitch :
-					   (const T *)c->weight + group * c->weight_group +
-						   row * c->weight_row,
+	struct tile t = { .a = s->weight ?
+				       s->weight + (group * s->blocks + row / s->rows) * s->pitch :
+				       (const T *)c->weight + group * c->weight_group +
+					       row * c->weight_row,
 			  .rsa = s->weight ? 1 : c->weight_row,
 			  .csa = 1,
 			  .alpha = 1,
 			  .grouped = s->weight };
 	int64_t p = 0;
 
-	for (int64_t i = from; i < until; i++)
+	for (int64_t i = from; i < until; i++) {
 		panel_set(&panel[i - from], c, i * WIDE, min64(s->columns - i * WIDE, WIDE));
+		panel[i - from].direct &= !at_offsets;
+	}
 	do {
 		t.k = min64(c->depth - p, DEPTH);
 		t.beta = p || bias ? 1 : 0;
 		for (int64_t i = from; i < until; i++) {
 			struct panel *q = &panel[i - from];
 
-			panel_gather(gathered, q, src, c->src.offset + p, t.k);
-			t.b = gathered;
+			t.b = panel_columns(s, q, gathered, group, i, p, t.k);
 			t.rsb = q->vecs * (int64_t)LANES;
 			t.c = q->direct ? out + q->out[0] : q->block;
 			t.rsc = q->direct ? c->out_row : WIDE;
 			if (bias && !p)
 				fill_bias(t.c, t.rsc, bias, m, q->n);
-			compute_tiles(&t, m, q->direct ? q->n : t.rsb, q->vecs);
+			if (at_offsets)
+				compute_offset_tiles(
+					&(struct offset_tile){ .t = t,
+							       .offset = s->row_offset,
+							       .position = c->weight_offset + p },
+					m, q->vecs);
+			else
+				compute_tiles(&t, m, q->direct ? q->n : t.rsb, q->vecs);
 		}
-		t.a += s->weight ? m * t.k : t.k;
+		t.a += s->weight ? m * t.k : at_offsets ? 0 : t.k;
 		p += t.k;
 	} while (p < c->depth);
 	for (int64_t i = from; i < until; i++)
@@ -266,60 +322,98 @@ static void gemm_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct gemm_plan *s = ctx;
 	int64_t panels = (s->columns + WIDE - 1) / WIDE;
-	int64_t depth = min64(s->c->depth, DEPTH), rows = min64(s->c->rows, BLOCK_ROWS);
-	size_t floats = (depth + PANELS * rows) * WIDE;
+	int64_t depth = min64(s->c->depth, DEPTH), rows = min64(s->c->rows, s->rows);
+	size_t floats = (depth + s->panels * rows) * WIDE;
 	struct tensor_storage *mem;
 	struct panel *panel;
 	T *block;
 
-	mem = storage_alloc(TENSOR_DEVICE_CPU, PANELS * sizeof(*panel) + floats * sizeof(T), false);
+	mem = storage_alloc(TENSOR_DEVICE_CPU, s->panels * sizeof(*panel) + floats * sizeof(T),
+			    false);
 	if (!mem) {
 		s->failed = true;
 		return;
 	}
 	block = mem->data;
 	panel = (struct panel *)(block + floats);
-	for (int i = 0; i < PANELS; i++)
+	for (int64_t i = 0; i < s->panels; i++)
 		panel[i].block = block + (depth + i * rows) * WIDE;
 	for (int64_t i = begin; i < end; i++) {
 		int64_t group = i / (s->blocks * s->chunks), rest = i % (s->blocks * s->chunks);
-		int64_t from = rest % s->chunks * PANELS;
+		int64_t from = rest % s->chunks * s->panels;
 
-		gemm_block(s, panel, block, group, rest / s->chunks * BLOCK_ROWS, from,
-			   min64(from + PANELS, panels));
+		gemm_block(s, panel, block, group, rest / s->chunks * s->rows, from,
+			   min64(from + s->panels, panels));
 	}
 	storage_put(mem);
+}
+
+static void divide_columns(struct gemm_plan *s)
+{
+	const struct conv_gemm *c = s->c;
+
+	s->width = (s->columns + LANES - 1) / LANES * LANES;
+	s->rows = min64(c->rows, s->columns <= SOME_COLUMNS ? FEW_ROWS : BLOCK_ROWS);
+	s->blocks = (c->rows + s->rows - 1) / s->rows;
+	s->pitch = s->rows * c->depth + LANES;
+	s->panels = PANELS;
+	s->chunks = (s->columns + PANELS * WIDE - 1) / (PANELS * WIDE);
+	if (c->groups * s->blocks * s->chunks < FEW_TASKS) {
+		s->panels = 1;
+		s->chunks = (s->columns + WIDE - 1) / WIDE;
+	}
+	for (int64_t i = 0; i < min64(s->rows, FEW_ROWS); i++)
+		s->row_offset[i] = i * c->weight_row;
+}
+
+/* Packs the weights and gathers the columns, each only if tasks share it. */
+static int gemm_prepare(struct gemm_plan *s, struct tensor_storage **mem)
+{
+	const struct conv_gemm *c = s->c;
+	bool gather = s->columns <= SOME_COLUMNS && s->blocks > 1, pack = s->columns > FEW_COLUMNS;
+	int64_t packed = pack ? c->groups * s->blocks * s->pitch : 0;
+	int64_t gathered = gather ? c->groups * c->depth * s->width : 0;
+	int64_t work = s->rows * c->depth + 1, blocks = (c->depth + DEPTH - 1) / DEPTH;
+
+	*mem = NULL;
+	if (!gather && !pack)
+		return 0;
+	*mem = storage_alloc(TENSOR_DEVICE_CPU, (packed + gathered) * sizeof(T), false);
+	if (!*mem)
+		return -thread()->error.code;
+	if (pack) {
+		s->weight = (*mem)->data;
+		parallel_for(0, c->groups * s->blocks, work < PACK_WORK ? PACK_WORK / work : 1,
+			     pack_chunk, s);
+	}
+	if (gather) {
+		s->gathered = (T *)(*mem)->data + packed;
+		work = DEPTH * s->width;
+		parallel_for(0, c->groups * blocks, work < PACK_WORK ? PACK_WORK / work : 1,
+			     gather_chunk, s);
+	}
+	return 0;
 }
 
 int CONV(conv_implicit_gemm)(const struct conv_gemm *given)
 {
 	struct conv_gemm c = *given;
 	struct gemm_plan s = { .c = &c };
-	struct tensor_storage *mem = NULL;
+	struct tensor_storage *mem;
 	int64_t work;
 
 	conv_fold(c.grid, c.src.step, c.out_step);
 	s.columns = c.batch * c.grid[0] * c.grid[1] * c.grid[2];
-	s.blocks = (c.rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
-	s.chunks = (s.columns + PANELS * WIDE - 1) / (PANELS * WIDE);
 	if (!s.columns || !c.rows || !c.groups)
 		return 0;
 	if (is_depthwise(c.rows, c.depth, c.groups)) {
 		depth_sum(&c);
 		return 0;
 	}
-	work = min64(c.rows, BLOCK_ROWS) * c.depth + 1;
-	if (s.columns > FEW_COLUMNS || c.weight_offset) {
-		s.pitch = min64(c.rows, BLOCK_ROWS) * c.depth + LANES;
-		mem = storage_alloc(TENSOR_DEVICE_CPU, c.groups * s.blocks * s.pitch * sizeof(T),
-				    false);
-		if (!mem)
-			return -thread()->error.code;
-		s.weight = mem->data;
-		parallel_for(0, c.groups * s.blocks, work < PACK_WORK ? PACK_WORK / work : 1,
-			     pack_chunk, &s);
-	}
-	work *= PANELS * WIDE;
+	divide_columns(&s);
+	if (gemm_prepare(&s, &mem) < 0)
+		return -thread()->error.code;
+	work = (s.rows * c.depth + 1) * min64(s.columns, s.panels * WIDE);
 	parallel_for(0, c.groups * s.blocks * s.chunks, work < GEMM_WORK ? GEMM_WORK / work : 1,
 		     gemm_chunk, &s);
 	if (mem)

@@ -12,10 +12,15 @@
 
 #include "kernels/cpu/nn/conv/conv.h"
 
-/* One spatial dimension, and the phases of its taps. */
+/*
+ * One spatial dimension, and the phases of its taps. Taps that read the border for every position
+ * are left out: for the single position of a 1 by 1 input, 3 by 3 taps with padding 1 are one tap.
+ */
 struct axis {
-	int64_t in, out, taps, stride, padding, dilation;
-	int64_t phases;
+	int64_t in, out, stride, padding, dilation;
+	int64_t extent; /* of the weight */
+	int64_t taps, phases;
+	int64_t *tap;	       /* [taps]: their indices in the weight, ascending */
 	int64_t *phase;	       /* [phases]: residues modulo stride */
 	int64_t *slot, *shift; /* [taps]: the index of its phase, and its offset in strides */
 };
@@ -24,6 +29,7 @@ struct shape {
 	int64_t batch, in, out, groups; /* channels */
 	struct axis axis[AXES];
 	int64_t taps, in_plane, out_plane;
+	int64_t window; /* weights of a pair of channels, of which `taps` are used */
 	enum tensor_dtype dtype;
 	struct tensor_storage *scratch;
 	int64_t *free; /* the unused rest of scratch */
@@ -36,17 +42,35 @@ static int64_t spatial(const tensor *t, int d)
 	return from < 2 ? 1 : t->sizes[from];
 }
 
+/* Whether tap r reads the input, not its border, for a position. */
+static bool tap_reads(const struct axis *a, int64_t r)
+{
+	int64_t at = r * a->dilation - a->padding;
+	int64_t first = at < 0 ? (-at + a->stride - 1) / a->stride : 0;
+
+	return first < a->out && at + first * a->stride < a->in;
+}
+
+/* The taps, all or only those that read the input. */
+static void axis_taps(struct axis *a, bool all)
+{
+	a->taps = 0;
+	for (int64_t r = 0; r < a->extent; r++)
+		if (all || tap_reads(a, r))
+			a->tap[a->taps++] = r;
+}
+
 static void axis_phases(struct axis *a)
 {
 	for (int64_t r = 0; r < a->taps; r++) {
-		int64_t residue = r * a->dilation % a->stride, f = 0;
+		int64_t offset = a->tap[r] * a->dilation, residue = offset % a->stride, f = 0;
 
 		while (f < a->phases && a->phase[f] != residue)
 			f++;
 		if (f == a->phases)
 			a->phase[a->phases++] = residue;
 		a->slot[r] = f;
-		a->shift[r] = r * a->dilation / a->stride;
+		a->shift[r] = offset / a->stride;
 	}
 }
 
@@ -65,9 +89,38 @@ static bool has_plan(const tensor *t)
 	return t->dtype == TENSOR_F32 || t->dtype == TENSOR_F64;
 }
 
-/* The shape of y = x * w. extra: numbers that the caller will take from the scratch. */
+/*
+ * Sets the taps and phases of all axes. Taps are left out if at most one of `part` taps is used.
+ */
+static void shape_taps(struct shape *s, int64_t part)
+{
+	bool all;
+
+	for (int d = 0; d < AXES; d++) {
+		struct axis *a = &s->axis[d];
+
+		a->tap = shape_take(s, a->extent);
+		a->phase = shape_take(s, a->extent);
+		a->slot = shape_take(s, a->extent);
+		a->shift = shape_take(s, a->extent);
+		axis_taps(a, false);
+		s->taps *= a->taps;
+	}
+	all = part * s->taps > s->window;
+	for (int d = 0; d < AXES; d++) {
+		axis_taps(&s->axis[d], all);
+		axis_phases(&s->axis[d]);
+	}
+	if (all)
+		s->taps = s->window;
+}
+
+/*
+ * The shape of y = x * w. extra: numbers that the caller will take from the scratch; part: see
+ * shape_taps().
+ */
 static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const tensor *w,
-		       const struct conv_params *p, int64_t extra)
+		       const struct conv_params *p, int64_t extra, int64_t part)
 {
 	int64_t n = extra;
 
@@ -76,6 +129,7 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 			     .out = y->sizes[1],
 			     .groups = p->groups,
 			     .taps = 1,
+			     .window = 1,
 			     .in_plane = 1,
 			     .out_plane = 1,
 			     .dtype = x->dtype };
@@ -84,26 +138,49 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 
 		*a = (struct axis){ .in = spatial(x, d),
 				    .out = spatial(y, d),
-				    .taps = spatial(w, d),
+				    .extent = spatial(w, d),
 				    .stride = p->stride[d],
 				    .padding = p->padding[d],
 				    .dilation = p->dilation[d] };
-		s->taps *= a->taps;
+		s->window *= a->extent;
 		s->in_plane *= a->in;
 		s->out_plane *= a->out;
-		n += 3 * a->taps;
+		n += 4 * a->extent;
 	}
 	s->scratch = storage_alloc(TENSOR_DEVICE_CPU, n * sizeof(*s->free), false);
 	if (!s->scratch)
 		return -thread()->error.code;
 	s->free = s->scratch->data;
-	for (int d = 0; d < AXES; d++) {
-		s->axis[d].phase = shape_take(s, s->axis[d].taps);
-		s->axis[d].slot = shape_take(s, s->axis[d].taps);
-		s->axis[d].shift = shape_take(s, s->axis[d].taps);
-		axis_phases(&s->axis[d]);
-	}
+	shape_taps(s, part);
 	return 0;
+}
+
+/* The index in the window of a tap, r[d] along each axis. */
+static int64_t window_index(const struct shape *s, const int64_t *r)
+{
+	const struct axis *a = s->axis;
+
+	return (a[0].tap[r[0]] * a[1].extent + a[1].tap[r[1]]) * a[2].extent + a[2].tap[r[2]];
+}
+
+/*
+ * The offsets of the taps of `channels` channels in the weight, for the order of source_of_input();
+ * NULL if no tap is left out. They take channels * taps numbers of the scratch.
+ */
+static const int64_t *weight_offsets(struct shape *s, int64_t channels)
+{
+	int64_t *offset, n = 0;
+
+	if (s->taps == s->window)
+		return NULL;
+	offset = shape_take(s, channels * s->taps);
+	for (int64_t c = 0; c < channels; c++)
+		for (int64_t z = 0; z < s->axis[0].taps; z++)
+			for (int64_t y = 0; y < s->axis[1].taps; y++)
+				for (int64_t x = 0; x < s->axis[2].taps; x++)
+					offset[n++] = c * s->window +
+						      window_index(s, (const int64_t[]){ z, y, x });
+	return offset;
 }
 
 /* ---- sources ---- */
@@ -187,18 +264,17 @@ static int source_of_input(struct shape *s, struct source *h, const tensor *x,
 			   struct conv_source *src)
 {
 	int64_t channels = s->in / s->groups, *offset = shape_take(s, channels * s->taps), block,
-		n = 0;
+		least[AXES], n = 0;
 
 	for (int d = 0; d < AXES; d++) {
 		const struct axis *a = &s->axis[d];
-		int64_t most = 0;
+		int64_t most = a->taps ? a->shift[a->taps - 1] : 0; /* shifts ascend */
 
-		for (int64_t r = 0; r < a->taps; r++)
-			most = a->shift[r] > most ? a->shift[r] : most;
+		least[d] = a->taps ? a->shift[0] : 0;
 		h->axis[d] = (struct conv_axis){ .size = a->in,
-						 .first = -a->padding,
+						 .first = least[d] * a->stride - a->padding,
 						 .stride = a->stride,
-						 .extent = a->out + most,
+						 .extent = a->out + most - least[d],
 						 .phases = a->phases,
 						 .phase = a->phase };
 	}
@@ -213,10 +289,11 @@ static int source_of_input(struct shape *s, struct source *h, const tensor *x,
 
 					f = f * s->axis[1].phases + s->axis[1].slot[y];
 					f = f * s->axis[2].phases + s->axis[2].slot[r];
-					offset[n++] = c * h->channel + f * block +
-						      s->axis[0].shift[z] * src->step[0] +
-						      s->axis[1].shift[y] * src->step[1] +
-						      s->axis[2].shift[r];
+					offset[n++] =
+						c * h->channel + f * block +
+						(s->axis[0].shift[z] - least[0]) * src->step[0] +
+						(s->axis[1].shift[y] - least[1]) * src->step[1] +
+						s->axis[2].shift[r] - least[2];
 				}
 	src->data = h->data;
 	src->image = h->image;

@@ -17,60 +17,6 @@
 #define SLICE_MAX   (CHUNKS * WEIGHT_ROWS * WIDE) /* elements of all slices together */
 #define ADD_GRAIN   16384
 
-struct row_tile {
-	struct tile t;
-	const int64_t *offset;	 /* [rows] */
-	const int64_t *position; /* [k] */
-};
-
-static inline __attribute__((always_inline)) void sum_positions(const struct row_tile *r,
-								const int rows, const int vecs)
-{
-	const struct tile *t = &r->t;
-	const int64_t *position = r->position;
-	const T *a[ROWS], *b = t->b;
-	int64_t rsb = t->rsb;
-	VEC sum[ROWS][VECS];
-
-#pragma GCC unroll 8
-	for (int i = 0; i < rows; i++) {
-		a[i] = t->a + r->offset[i];
-#pragma GCC unroll 3
-		for (int j = 0; j < vecs; j++)
-			sum[i][j] = (VEC){ 0 };
-	}
-	for (int64_t p = 0; p < t->k; p++, b += rsb) {
-		int64_t at = position[p];
-		VEC row[VECS];
-
-#pragma GCC unroll 3
-		for (int j = 0; j < vecs; j++)
-			row[j] = *(const VEC *)(b + j * LANES);
-#pragma GCC unroll 8
-		for (int i = 0; i < rows; i++) {
-			VEC x = a[i][at] - (VEC){ 0 };
-#pragma GCC unroll 3
-			for (int j = 0; j < vecs; j++)
-				sum[i][j] += x * row[j];
-		}
-	}
-	store_tile(t, sum, rows, vecs, true);
-}
-
-#define ROW_TILE(R, V)                                      \
-	static void row_##R##_##V(const struct row_tile *r) \
-	{                                                   \
-		sum_positions(r, R, V);                     \
-	}
-TILES_1(ROW_TILE)
-TILES_2(ROW_TILE)
-TILES_3(ROW_TILE)
-
-#define ROW_ENTRY(R, V) [V][R] = row_##R##_##V,
-static void (*const row_tiles[VECS + 1][ROWS + 1])(const struct row_tile *) = {
-	TILES_1(ROW_ENTRY) TILES_2(ROW_ENTRY) TILES_3(ROW_ENTRY)
-};
-
 struct wgrad_plan {
 	const struct conv_wgrad *c;
 	int64_t plane, positions; /* positions of an image, of all images */
@@ -107,39 +53,82 @@ static void positions_set(const struct wgrad_plan *s, int64_t *position, T *tran
 	}
 }
 
+/* out[j, i] = block[i, j], for m rows and n columns of the block. */
+static void store_transposed(T *out, int64_t pitch, const T *block, int64_t m, int64_t n)
+{
+	for (int64_t j = 0; j < n; j += LANES, out += LANES * pitch)
+		for (int64_t i = 0; i < m; i += LANES) {
+			int64_t rows = min64(m - i, LANES), columns = min64(n - j, LANES);
+			VEC row[LANES];
+
+#pragma GCC unroll 16
+			for (int x = 0; x < LANES; x++)
+				row[x] =
+					*(const VEC *)(block + (i + min64(x, rows - 1)) * WIDE + j);
+			transpose_lanes(row);
+			if (rows == LANES && columns == LANES)
+#pragma GCC unroll 16
+				for (int y = 0; y < LANES; y++)
+					*(VEC *)(out + y * pitch + i) = row[y];
+			else
+				for (int64_t y = 0; y < columns; y++)
+					STORE(out + y * pitch + i, PART(rows), row[y]);
+		}
+}
+
+/* The same at out_offset[row + i], with zeros between. The last block stores the rest of a row. */
+static void store_spread(const struct conv_wgrad *c, T *out, const T *block, int64_t row, int64_t m,
+			 int64_t n)
+{
+	const int64_t *offset = c->out_offset + row;
+
+	for (int64_t j = 0; j < n; j++, out += c->out_row) {
+		int64_t at = row ? offset[0] : 0;
+
+		/* In parts, so that the zeros are still in the L1 cache. */
+		for (int64_t i = 0; i < m;) {
+			int64_t until = min64(m, i + LANES);
+			int64_t end = row + until < c->depth ? offset[until] : c->out_row;
+
+			memset(out + at, 0, (end - at) * sizeof(T));
+			for (; i < until; i++)
+				out[offset[i]] = block[i * WIDE + j];
+			at = end;
+		}
+	}
+}
+
 static void wgrad_block(const struct wgrad_plan *s, T *block, T *transposed, int64_t slice,
 			int64_t group, int64_t panel, int64_t row)
 {
 	const struct conv_wgrad *c = s->c;
 	int64_t m = min64(c->depth - row, WEIGHT_ROWS), n = min64(c->columns - panel * WIDE, WIDE);
 	int64_t p = s->positions * slice / s->slices, end = s->positions * (slice + 1) / s->slices;
-	int vecs = (int)((n + LANES - 1) / LANES), most = tile_rows[vecs];
+	int vecs = (int)((n + LANES - 1) / LANES);
 	int64_t channel = group * c->columns + panel * WIDE, position[DEPTH];
-	struct row_tile r = { .t = { .a = (const T *)c->src.data + group * c->src.group,
-				     .b = transposed,
-				     .rsb = vecs * (int64_t)LANES,
-				     .rsc = WIDE,
-				     .alpha = 1 },
-			      .position = position };
-	T *sums = slice ? s->more + (slice - 1) * c->groups * c->columns * c->depth : c->out;
-	T *out = sums + channel * c->depth + row;
+	struct offset_tile r = { .t = { .a = (const T *)c->src.data + group * c->src.group,
+					.b = transposed,
+					.c = block,
+					.rsb = vecs * (int64_t)LANES,
+					.rsc = WIDE,
+					.alpha = 1 },
+				 .offset = c->src.offset + row,
+				 .position = position };
+	T *out = slice ? s->more + (slice - 1) * c->groups * c->columns * c->out_row : c->out;
 
 	for (int64_t k; p < end; p += k) {
 		k = min64(end - p, DEPTH);
 		positions_set(s, position, transposed, (const T *)c->grad + channel * s->plane, n,
 			      r.t.rsb, p, k);
 		r.t.k = k;
-		for (int64_t i = 0, rows; i < m; i += rows) {
-			rows = min64(m - i, most);
-			r.offset = c->src.offset + row + i;
-			r.t.c = block + i * WIDE;
-			row_tiles[vecs][rows](&r);
-		}
+		compute_offset_tiles(&r, m, vecs);
 		r.t.beta = 1;
 	}
-	for (int64_t j = 0; j < n; j++)
-		for (int64_t i = 0; i < m; i++)
-			out[j * c->depth + i] = block[i * WIDE + j];
+	out += channel * c->out_row;
+	if (c->out_offset)
+		store_spread(c, out, block, row, m, n);
+	else
+		store_transposed(out + row, c->out_row, block, m, n);
 }
 
 static void wgrad_chunk(int64_t begin, int64_t end, void *ctx)
@@ -167,7 +156,7 @@ static void add_slices(int64_t begin, int64_t end, void *ctx)
 {
 	const struct wgrad_plan *s = ctx;
 	const struct conv_wgrad *c = s->c;
-	int64_t n = c->groups * c->columns * c->depth;
+	int64_t n = c->groups * c->columns * c->out_row;
 	T *out = c->out;
 
 	for (int64_t k = 1; k < s->slices; k++) {
@@ -182,13 +171,13 @@ int CONV(conv_wgrad)(const struct conv_wgrad *given)
 	struct conv_wgrad c = *given;
 	struct wgrad_plan s = { .c = &c, .slices = 1 };
 	struct tensor_storage *mem = NULL;
-	int64_t n = c.groups * c.columns * c.depth, chunks, step[AXES];
+	int64_t n = c.groups * c.columns * c.out_row, chunks, step[AXES];
 
 	s.plane = c.grid[0] * c.grid[1] * c.grid[2];
 	s.positions = c.batch * s.plane;
 	if (!n)
 		return 0;
-	if (!s.positions) {
+	if (!s.positions || !c.depth) {
 		memset(c.out, 0, n * sizeof(T));
 		return 0;
 	}

@@ -12,20 +12,27 @@
 #ifndef TENSOR_CONV_WINOGRAD_H
 #define TENSOR_CONV_WINOGRAD_H
 
-#define MOST_POINTS 5
-#define TILE_ROWS   64 /* rows of weights in a block */
-#define APART	    16 /* padding between the products: they would use the same sets of the cache */
-#define SUMS_PITCH  (TILE_ROWS * WIDE + APART)
-#define ROUND_BYTES (9 << 20) /* of transformed weights at a time */
+#define MOST_POINTS   5
+#define TILE_ROWS     64 /* rows of weights in a block */
+#define FEW_PANELS    16 /* panels below which blocks of rows are tasks of their own */
+#define FEW_BLOCKS    8	 /* tasks below which blocks have FEW_TILE_ROWS */
+#define FEW_TILE_ROWS 32
+#define SOME_CHANNELS 16 /* channels of the source transformed by a task */
+#define APART	      16 /* padding between the products: they would use the same sets of the cache */
+#define SUMS_PITCH    (TILE_ROWS * WIDE + APART)
+#define ROUND_BYTES   (9 << 20) /* of transformed weights at a time */
 
 struct winograd {
 	const struct conv_winograd *c;
 	struct conv_gemm grid;	      /* the grid of tiles, for struct panel */
 	int points;		      /* products along an axis */
 	int64_t tiles, panels, width; /* width: tiles of a panel */
+	int64_t rows;		      /* in a block of rows */
 	int64_t from, count;	      /* blocks of rows of this round */
 	int64_t pitch;		      /* between blocks of weights */
 	T *weight;		      /* transformed, by group, block of rows, product */
+	int64_t input_size;	      /* of a transformed panel */
+	T *input; /* transformed, by group, panel; NULL: each task transforms its own */
 	_Atomic bool failed, infinite;
 };
 
@@ -138,8 +145,8 @@ static void weight_blocks(int64_t begin, int64_t end, void *ctx)
 	const struct conv_winograd *c = s->c;
 
 	for (int64_t b = begin; b < end; b++) {
-		int64_t group = b / s->count, row = (s->from + b % s->count) * TILE_ROWS;
-		int64_t m = min64(c->rows - row, TILE_ROWS), pitch = m * c->channels + APART;
+		int64_t group = b / s->count, row = (s->from + b % s->count) * s->rows;
+		int64_t m = min64(c->rows - row, s->rows), pitch = m * c->channels + APART;
 		const T *w = (const T *)c->weight + group * c->weight_group + row * c->weight_row;
 		T *to = s->weight + b * s->pitch;
 
@@ -151,14 +158,20 @@ static void weight_blocks(int64_t begin, int64_t end, void *ctx)
 
 /* ---- input ---- */
 
-/* Transforms all channels of a panel of tiles: a row of the panel for each product and channel. */
-static inline __attribute__((always_inline)) void
-input_panel(const struct winograd *s, T *to, const struct panel *p, const T *src, const int points)
+/*
+ * Transforms channels `from` to `until` of a panel of tiles: a row of the panel for each product
+ * and channel.
+ */
+static inline __attribute__((always_inline)) void input_channels(const struct winograd *s, T *to,
+								 const struct panel *p,
+								 const T *src, int64_t from,
+								 int64_t until, const int points)
 {
 	const struct conv_winograd *c = s->c;
 	int64_t width = p->vecs * (int64_t)LANES, pitch = c->channels * width + APART;
 
-	for (int64_t k = 0; k < c->channels; k++, src += c->src_channel)
+	src += from * c->src_channel;
+	for (int64_t k = from; k < until; k++, src += c->src_channel)
 		for (int v = 0; v < p->vecs; v++) {
 			VEC x[MOST_POINTS * MOST_POINTS];
 
@@ -174,6 +187,38 @@ input_panel(const struct winograd *s, T *to, const struct panel *p, const T *src
 			for (int i = 0; i < points * points; i++)
 				*(VEC *)(to + i * pitch + k * width + v * LANES) = x[i];
 		}
+}
+
+static void input_panel(const struct winograd *s, T *to, const struct panel *p, int64_t group,
+			int64_t from, int64_t until)
+{
+	const T *src = (const T *)s->c->src.data + group * s->c->src.group;
+
+	if (s->points == 4)
+		input_channels(s, to, p, src, from, until, 4);
+	else
+		input_channels(s, to, p, src, from, until, 5);
+}
+
+static void panel_of_tiles(const struct winograd *s, struct panel *p, int64_t index)
+{
+	panel_set(p, &s->grid, index * s->width, min64(s->tiles - index * s->width, s->width));
+}
+
+/* Some channels of a panel of s->input. */
+static void input_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	const struct winograd *s = ctx;
+	int64_t parts = (s->c->channels + SOME_CHANNELS - 1) / SOME_CHANNELS;
+	struct panel p;
+
+	for (int64_t i = begin; i < end; i++) {
+		int64_t panel = i / parts, from = i % parts * SOME_CHANNELS;
+
+		panel_of_tiles(s, &p, panel % s->panels);
+		input_panel(s, s->input + panel * s->input_size, &p, panel / s->panels, from,
+			    min64(s->c->channels, from + SOME_CHANNELS));
+	}
 }
 
 /* ---- results ---- */
@@ -272,62 +317,70 @@ static void output_block(struct winograd *s, const T *sums, int vecs, int64_t gr
 
 /* ---- panels ---- */
 
-static void tile_panel(struct winograd *s, T *input, T *sums, int64_t group, int64_t index)
+/* A block of rows of a panel whose input is transformed. */
+static void tile_block(struct winograd *s, const T *input, T *sums, const struct panel *p,
+		       const struct tile_run *run, int runs, int64_t group, int64_t block)
 {
 	const struct conv_winograd *c = s->c;
-	const T *src = (const T *)c->src.data + group * c->src.group;
-	int64_t first = index * s->width, products = s->points * s->points;
+	int64_t row = (s->from + block) * s->rows, m = min64(c->rows - row, s->rows);
+	struct tile t = { .a = s->weight + (group * s->count + block) * s->pitch,
+			  .b = input,
+			  .c = sums,
+			  .rsa = 1,
+			  .rsb = p->vecs * (int64_t)LANES,
+			  .rsc = WIDE,
+			  .alpha = 1,
+			  .grouped = true };
+
+	/* Partial sums of DEPTH channels have smaller rounding errors. */
+	for (int64_t i = 0; i < s->points * s->points; i++, t.c += SUMS_PITCH) {
+		for (int64_t at = 0; at < c->channels; at += t.k) {
+			t.k = min64(c->channels - at, DEPTH);
+			t.beta = at ? 1 : 0;
+			compute_tiles(&t, m, t.rsb, p->vecs);
+			t.a += m * t.k;
+			t.b += t.k * t.rsb;
+		}
+		t.a += APART;
+		t.b += APART;
+	}
+	output_block(s, sums, p->vecs, group, row, m, run, runs);
+}
+
+/* Task i: all blocks of rows of a panel, or one block if the input is transformed already. */
+static void tile_task(struct winograd *s, T *sums, int64_t i)
+{
+	int64_t tasks = s->input ? s->count : 1, panel = i / tasks, group = panel / s->panels;
+	T *input = s->input ? s->input + panel * s->input_size :
+			      sums + s->points * s->points * SUMS_PITCH;
 	struct tile_run run[WIDE];
 	struct panel p;
 	int runs;
 
-	panel_set(&p, &s->grid, first, min64(s->tiles - first, s->width));
-	runs = tile_runs(s, &p, first, run);
-	if (s->points == 4)
-		input_panel(s, input, &p, src, 4);
-	else
-		input_panel(s, input, &p, src, 5);
-	for (int64_t b = 0; b < s->count; b++) {
-		int64_t row = (s->from + b) * TILE_ROWS, m = min64(c->rows - row, TILE_ROWS);
-		struct tile t = { .a = s->weight + (group * s->count + b) * s->pitch,
-				  .b = input,
-				  .c = sums,
-				  .rsa = 1,
-				  .rsb = p.vecs * (int64_t)LANES,
-				  .rsc = WIDE,
-				  .alpha = 1,
-				  .grouped = true };
-
-		/* Partial sums of DEPTH channels have smaller rounding errors. */
-		for (int64_t i = 0; i < products; i++, t.c += SUMS_PITCH) {
-			for (int64_t at = 0; at < c->channels; at += t.k) {
-				t.k = min64(c->channels - at, DEPTH);
-				t.beta = at ? 1 : 0;
-				compute_tiles(&t, m, t.rsb, p.vecs);
-				t.a += m * t.k;
-				t.b += t.k * t.rsb;
-			}
-			t.a += APART;
-			t.b += APART;
-		}
-		output_block(s, sums, p.vecs, group, row, m, run, runs);
+	panel_of_tiles(s, &p, panel % s->panels);
+	runs = tile_runs(s, &p, panel % s->panels * s->width, run);
+	if (s->input) {
+		tile_block(s, input, sums, &p, run, runs, group, i % tasks);
+		return;
 	}
+	input_panel(s, input, &p, group, 0, s->c->channels);
+	for (int64_t b = 0; b < s->count; b++)
+		tile_block(s, input, sums, &p, run, runs, group, b);
 }
 
 static void tile_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct winograd *s = ctx;
-	int64_t products = s->points * s->points,
-		input = products * (s->c->channels * s->width + APART);
+	int64_t n = s->points * s->points * SUMS_PITCH + (s->input ? 0 : s->input_size);
 	struct tensor_storage *mem;
 
-	mem = storage_alloc(TENSOR_DEVICE_CPU, (input + products * SUMS_PITCH) * sizeof(T), false);
+	mem = storage_alloc(TENSOR_DEVICE_CPU, n * sizeof(T), false);
 	if (!mem) {
 		s->failed = true;
 		return;
 	}
 	for (int64_t i = begin; i < end; i++)
-		tile_panel(s, mem->data, (T *)mem->data + input, i / s->panels, i % s->panels);
+		tile_task(s, mem->data, i);
 	storage_put(mem);
 }
 
@@ -343,33 +396,57 @@ static int64_t round_blocks(const struct winograd *s, int64_t blocks)
 	return (blocks + rounds - 1) / rounds;
 }
 
+/* The panels of tiles, as wide as possible and of equal widths. */
+static void divide_tiles(struct winograd *s)
+{
+	const struct conv_winograd *c = s->c;
+	int64_t most;
+
+	s->grid = (struct conv_gemm){ .grid = { 1, c->tiles[0], c->tiles[1] },
+				      .src = c->src,
+				      .out_image = c->out_image,
+				      .out_step = { 0, 2 * c->size[1], 2 } };
+	s->tiles = c->batch * c->tiles[0] * c->tiles[1];
+	s->panels = (s->tiles + WIDE - 1) / WIDE;
+	most = (s->tiles + s->panels - 1) / s->panels;
+	s->width = (most + LANES - 1) / LANES * LANES;
+	s->panels = (s->tiles + s->width - 1) / s->width;
+	s->input_size = s->points * s->points * (c->channels * s->width + APART);
+}
+
 /* Returns 1 if a result is not finite. */
 int CONV(conv_winograd)(const struct conv_winograd *c)
 {
 	struct winograd s = { .c = c, .points = c->stride == 1 ? 4 : 5 };
 	struct tensor_storage *mem;
-	int64_t most, blocks;
+	int64_t most, blocks, weights, inputs;
+	bool few;
 
-	s.grid = (struct conv_gemm){ .grid = { 1, c->tiles[0], c->tiles[1] },
-				     .src = c->src,
-				     .out_image = c->out_image,
-				     .out_step = { 0, 2 * c->size[1], 2 } };
-	s.tiles = c->batch * c->tiles[0] * c->tiles[1];
-	s.panels = (s.tiles + WIDE - 1) / WIDE;
-	most = (s.tiles + s.panels - 1) / s.panels;
-	s.width = (most + LANES - 1) / LANES * LANES;
-	s.panels = (s.tiles + s.width - 1) / s.width;
+	divide_tiles(&s);
+	few = c->groups * s.panels < FEW_PANELS;
 	blocks = (c->rows + TILE_ROWS - 1) / TILE_ROWS;
-	s.pitch = s.points * s.points * (c->channels * min64(c->rows, TILE_ROWS) + APART);
+	s.rows = c->groups * s.panels * blocks < FEW_BLOCKS ? FEW_TILE_ROWS : TILE_ROWS;
+	s.rows = min64(c->rows, s.rows);
+	blocks = (c->rows + s.rows - 1) / s.rows;
+	s.pitch = s.points * s.points * (c->channels * s.rows + APART);
 	most = round_blocks(&s, blocks);
-	mem = storage_alloc(TENSOR_DEVICE_CPU, c->groups * most * s.pitch * sizeof(T), false);
+	weights = c->groups * most * s.pitch;
+	inputs = few && blocks > 1 ? c->groups * s.panels * s.input_size : 0;
+	mem = storage_alloc(TENSOR_DEVICE_CPU, (weights + inputs) * sizeof(T), false);
 	if (!mem)
 		return -thread()->error.code;
 	s.weight = mem->data;
+	if (inputs) {
+		s.input = s.weight + weights;
+		parallel_for(0,
+			     c->groups * s.panels *
+				     ((c->channels + SOME_CHANNELS - 1) / SOME_CHANNELS),
+			     1, input_chunk, &s);
+	}
 	for (; s.from < blocks && !s.failed; s.from += most) {
 		s.count = min64(blocks - s.from, most);
 		parallel_for(0, c->groups * s.count, 1, weight_blocks, &s);
-		parallel_for(0, c->groups * s.panels, 1, tile_chunk, &s);
+		parallel_for(0, c->groups * s.panels * (inputs ? s.count : 1), 1, tile_chunk, &s);
 	}
 	storage_put(mem);
 	if (s.failed)

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The garbage collector and graphs. A tensor or node reports the Python objects that its graph holds (hooks, contexts of
+ * functions, metadata) if nothing else leads to them (tensor_visit_owned()).
+ *
+ * A collection traverses each object twice: it counts the references that it finds, and then marks what is reachable.
+ * Both have to see the same references, but an operator that runs on another thread without the lock may add an owner
+ * between them, and the collector would free an object that is in use. So the first pass keeps what it found for the
+ * second one.
+ */
+#include "internal.h"
+
+/* The visit functions of the two passes, found by a collection at import. */
+static visitproc count_pass, mark_pass;
+
+void release_metadata(void *o)
+{
+	release_object(o);
+}
+
+static bool is_object(void (*destroy)(void *))
+{
+	return destroy == release_object || destroy == release_metadata;
+}
+
+/* ---- what a graph owns ---- */
+
+struct collected {
+	PyObject **list; /* NULL at the end; NULL without an object */
+	size_t n, cap;
+};
+
+static int collect(void *ctx, void (*destroy)(void *), void *arg)
+{
+	struct collected *c = arg;
+
+	if (!is_object(destroy))
+		return 0;
+	if (c->n + 2 > c->cap) {
+		size_t cap = c->cap ? 2 * c->cap : 8;
+		PyObject **list = realloc(c->list, cap * sizeof(*list));
+
+		if (!list)
+			return -1;
+		c->list = list;
+		c->cap = cap;
+	}
+	c->list[c->n++] = ctx;
+	c->list[c->n] = NULL;
+	return 0;
+}
+
+/* An object that is missing in the list counts as used by others. */
+static PyObject **owned_by(tensor *t, tensor_node *n)
+{
+	struct tensor_error before = *tensor_last_error();
+	struct collected c = { NULL };
+	int err = t ? tensor_visit_owned(t, collect, &c) : tensor_node_visit_owned(n, collect, &c);
+
+	if (err) {
+		tensor_set_error(before.code, "%s", before.text);
+		tensor_set_error_binding(before.binding);
+	}
+	return c.list;
+}
+
+static int visit_list(PyObject *const *list, visitproc visit, void *arg)
+{
+	for (; list && *list; list++)
+		Py_VISIT(*list);
+	return 0;
+}
+
+static int traverse(tensor *t, tensor_node *n, PyObject ***owned, visitproc visit, void *arg)
+{
+	PyObject **list;
+	int res;
+
+	if (visit == mark_pass)
+		return visit_list(*owned, visit, arg);
+	if (visit == count_pass) {
+		free(*owned);
+		*owned = owned_by(t, n);
+		return visit_list(*owned, visit, arg);
+	}
+	list = owned_by(t, n);
+	res = visit_list(list, visit, arg);
+	free(list);
+	return res;
+}
+
+int traverse_tensor(tensor *t, PyObject ***owned, visitproc visit, void *arg)
+{
+	return t ? traverse(t, NULL, owned, visit, arg) : 0;
+}
+
+int traverse_node(tensor_node *n, PyObject ***owned, visitproc visit, void *arg)
+{
+	return n ? traverse(NULL, n, owned, visit, arg) : 0;
+}
+
+/* ---- the passes of the collector ---- */
+
+static int probe_traverse(PyObject *self, visitproc visit, void *arg)
+{
+	Py_VISIT(Py_TYPE(self));
+	if (!count_pass)
+		count_pass = visit;
+	else if (!mark_pass && visit != count_pass)
+		mark_pass = visit;
+	return 0;
+}
+
+static void probe_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+
+	PyObject_GC_UnTrack(self);
+	PyObject_GC_Del(self);
+	Py_DECREF(type);
+}
+
+static PyType_Slot probe_slots[] = {
+	{ Py_tp_traverse, probe_traverse },
+	{ Py_tp_dealloc, probe_dealloc },
+	{ 0, NULL },
+};
+
+static PyType_Spec probe_spec = { "devtensor._Probe", sizeof(PyObject), 0,
+				  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, probe_slots };
+
+int add_gc(PyObject *module)
+{
+	PyObject *type = PyType_FromSpec(&probe_spec), *probe = NULL, *gc = NULL, *n = NULL;
+
+	if (type)
+		probe = PyObject_GC_New(PyObject, (PyTypeObject *)type);
+	if (probe) {
+		PyObject_GC_Track(probe);
+		gc = PyImport_ImportModule("gc");
+	}
+	if (gc)
+		n = PyObject_CallMethod(gc, "collect", "i", 0);
+	if (n && (!count_pass || !mark_pass))
+		PyErr_SetString(PyExc_ImportError, "the garbage collector has no two passes");
+	Py_XDECREF(n);
+	Py_XDECREF(gc);
+	Py_XDECREF(probe);
+	Py_XDECREF(type);
+	return PyErr_Occurred() ? -1 : 0;
+}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Data loaders with worker processes."""
+import os
+import random
+import signal
+import time
+
+import pytest
+
+import devtensor as dt
+from devtensor.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+CONTEXTS = ['fork', 'spawn', 'forkserver']
+
+
+class Squares(Dataset):
+    def __init__(self, n=23, wait=0):
+        self.n, self.wait = n, wait
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        time.sleep(self.wait * (i % 3))
+        return {'x': dt.full((100,), i * i), 'i': i, 'name': str(i), 'pair': (dt.ones(2), float(i))}
+
+
+class Noise(Dataset):
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, i):
+        return dt.rand(3), random.random()
+
+
+class Failing(Squares):
+    def __getitem__(self, i):
+        if i == 5:
+            raise KeyError('five')
+        return i
+
+
+class Dying(Squares):
+    def __getitem__(self, i):
+        if i == 9:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return i
+
+
+class Sleeping(Squares):
+    def __getitem__(self, i):
+        time.sleep(30)
+
+
+class Sharded(IterableDataset):
+    def __iter__(self):
+        info = get_worker_info()
+        return iter(range(info.id if info else 0, 20, info.num_workers if info else 1))
+
+
+def fails(worker):
+    raise ValueError(f'no start of {worker}')
+
+
+def rows(loader):
+    return [(b['i'].tolist(), b['x'].sum().item(), b['name'], b['pair'][1].tolist()) for b in loader]
+
+
+@pytest.mark.parametrize('context', CONTEXTS)
+def test_batches_are_those_without_workers_in_order(context):
+    data = Squares(wait=0.002)
+    want = rows(DataLoader(data, batch_size=4))
+    assert rows(DataLoader(data, batch_size=4, num_workers=3, multiprocessing_context=context)) == want
+
+
+def test_batches_are_in_shared_buffers():
+    for batch in DataLoader(Squares(), batch_size=4, num_workers=2):
+        assert dt._C._buffer_info(batch['x']) is not None
+        batch['x'].add_(1)  # writable
+
+
+def test_random_numbers_do_not_depend_on_the_number_of_workers():
+    def numbers(workers):
+        loader = DataLoader(Noise(), batch_size=2, num_workers=workers, generator=dt.Generator().manual_seed(5))
+        return [(x.tolist(), r.tolist()) for x, r in loader]
+    assert numbers(1) == numbers(2) == numbers(3)
+    flat = [v for x, _ in numbers(2) for row in x for v in row]
+    assert len(set(flat)) == len(flat)
+
+
+@pytest.mark.parametrize('persistent', [False, True])
+def test_epochs_follow_each_other_and_leave_nothing(persistent):
+    loader = DataLoader(Squares(), batch_size=4, num_workers=2, persistent_workers=persistent, shuffle=True,
+                        generator=dt.Generator().manual_seed(1))
+    before = len(os.listdir('/proc/self/fd'))
+    for _ in range(3):
+        assert sorted(i for b in loader for i in b['i'].tolist()) == list(range(23))
+    if not persistent:
+        assert len(os.listdir('/proc/self/fd')) <= before + 2
+    it = iter(loader)
+    next(it)
+    del it  # an epoch that is not finished
+    assert len(rows(loader)) == 6
+
+
+def test_a_loader_continues_after_a_saved_state():
+    def make():
+        return DataLoader(Squares(), batch_size=4, num_workers=2, shuffle=True, generator=dt.Generator().manual_seed(3))
+    whole = rows(make())
+    first = make()
+    it = iter(first)
+    begin = [next(it) for _ in range(2)]
+    second = make()
+    second.load_state_dict(first.state_dict())
+    assert [b['i'].tolist() for b in begin] + [r[0] for r in rows(second)] == [r[0] for r in whole]
+
+
+def test_an_iterable_data_set_is_divided_by_its_workers():
+    loader = DataLoader(Sharded(), batch_size=3, num_workers=3, persistent_workers=True)
+    for _ in range(2):
+        assert sorted(i for b in loader for i in b.tolist()) == list(range(20))
+
+
+def test_an_exception_of_a_worker_is_raised_with_its_traceback():
+    loader = DataLoader(Failing(), batch_size=2, num_workers=2)
+    with pytest.raises(KeyError, match='worker 0'):
+        list(loader)
+    with pytest.raises(ValueError, match='no start of'):
+        list(DataLoader(Squares(), num_workers=2, worker_init_fn=fails))
+
+
+def test_a_killed_worker_is_reported():
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match='killed by SIGKILL'):
+        list(DataLoader(Dying(), batch_size=2, num_workers=2))
+    assert time.monotonic() - start < 20
+
+
+def test_a_wait_ends_at_its_timeout():
+    with pytest.raises(RuntimeError, match='within 0.2 seconds'):
+        list(DataLoader(Sleeping(), num_workers=1, timeout=0.2))
