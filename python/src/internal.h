@@ -290,8 +290,6 @@ int add_buffers(PyObject *module);
 
 /* ---- dlpack.c ---- */
 
-/* Adds methods to a type that exists already. */
-int add_methods(PyTypeObject *type, PyMethodDef *defs);
 int add_dlpack(PyObject *module);
 
 /* ---- arrow.c, files.c ---- */

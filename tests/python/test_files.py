@@ -95,7 +95,8 @@ def test_max_bytes_refuses_larger_tensors(tmp_path):
     for limit in 23, 1:
         with pytest.raises(ValueError):
             dt.load_npy(path, max_bytes=limit)
-    for bad, error in (0, ValueError), (-1, (OverflowError, ValueError)), (2 ** 64, OverflowError), ("1", TypeError), (1.5, TypeError):
+    for bad, error in (0, ValueError), (-1, (OverflowError, ValueError)), (2 ** 64, OverflowError), \
+            ("1", TypeError), (1.5, TypeError):
         with pytest.raises(error):
             dt.load_npy(path, max_bytes=bad)
 
@@ -121,7 +122,8 @@ def test_archives_are_mappings(tmp_path, kind):
     save, load, open_ = FORMATS[kind]
     save(tmp_path / "f", {"a": sample(), "b": sample("int32")})
     with open_(tmp_path / "f") as archive:
-        assert len(archive) == 2 and set(archive) == {"a", "b"} and "a" in archive and "c" not in archive and 3 not in archive
+        assert len(archive) == 2 and set(archive) == {"a", "b"}
+        assert "a" in archive and "c" not in archive and 3 not in archive
         a = archive["a"]
         assert archive["a"] is not a and archive.get("c", 5) == 5
         assert {name: t.dtype for name, t in archive.items()} == {"a": dt.float32, "b": dt.int32}
@@ -176,7 +178,8 @@ def test_npz_is_read_and_written_as_numpy_does(tmp_path):
         with np.load(tmp_path / "a.npz") as z:
             assert {k: z[k].tolist() for k in z} == {k: t.tolist() for k, t in tensors.items()}
         with zipfile.ZipFile(tmp_path / "a.npz") as z:
-            assert {i.compress_type for i in z.infolist()} == {zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED}
+            method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+            assert {i.compress_type for i in z.infolist()} == {method}
     np.savez_compressed(tmp_path / "b.npz", x=np.ones((3, 2)), y=np.arange(3))
     assert dt.load_npz(tmp_path / "b.npz")["y"].tolist() == [0, 1, 2]
     with pytest.raises(NotImplementedError):

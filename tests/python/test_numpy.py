@@ -362,7 +362,8 @@ def fail(obj):
 
 
 @pytest.mark.parametrize("call", [lambda t: t.numpy(), np.asarray, lambda t: dt.from_numpy(A), lambda t: dt.asarray(A),
-                                  lambda t: A + t, lambda t: t.__array_interface__, lambda t: fail(A[::-1].astype(">f4")),
+                                  lambda t: A + t, lambda t: t.__array_interface__,
+                                  lambda t: fail(A[::-1].astype(">f4")),
                                   lambda t: fail(np.zeros(1, dtype="M8[s]"))])
 def test_calls_do_not_grow_memory(call):
     t = dt.ones(16)

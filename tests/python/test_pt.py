@@ -83,7 +83,8 @@ def test_containers_numbers_and_strings(path):
 
 
 def test_every_protocol_of_pickle(path):
-    v = {"a": [1, -2, 300, 70000, 2 ** 40, -2 ** 65], "b": ("x" * 300, "é"), "c": {}, "d": (1.5, None, True), "e": [[]] * 3}
+    v = {"a": [1, -2, 300, 70000, 2 ** 40, -2 ** 65], "b": ("x" * 300, "é"), "c": {},
+         "d": (1.5, None, True), "e": [[]] * 3}
     for protocol in 2, 3, 4, 5:
         assert load(path, None, raw=pickle.dumps(v, protocol)) == v
     for protocol in 0, 1:
@@ -119,7 +120,8 @@ def test_shared_values_stay_one_object(path):
 def test_maps_use_the_pages_of_the_file(path, mapping):
     n = 1 << 20
     s = pt.storage("0", n)
-    pt.write_aligned(path, [pt.tensor(s, 0, (n,), (1,)), pt.tensor(s, 4, (2,), (1,))], {"0": struct.pack("<f", 1.5) * n})
+    pt.write_aligned(path, [pt.tensor(s, 0, (n,), (1,)), pt.tensor(s, 4, (2,), (1,))],
+                     {"0": struct.pack("<f", 1.5) * n})
     a, b = dt.load_pt(path, map=mapping)
     with open("/proc/self/maps") as f:
         assert any("file.pt" in line and int(line.split("-")[0], 16) <= a.data_ptr() for line in f)

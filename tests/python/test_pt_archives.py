@@ -78,7 +78,8 @@ def archive(*members, offsets=None, count=None, tail=b""):
         body += data
     directory = b"".join(entries)
     n = len(members) if count is None else count
-    return body + directory + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, n, n, len(directory), len(body), len(tail)) + tail
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, n, n, len(directory), len(body), len(tail))
+    return body + directory + end + tail
 
 
 PICKLE = member("a/data.pkl", pt.pickled(pt.tensor()))

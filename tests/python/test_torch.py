@@ -48,7 +48,8 @@ def test_generic_functions_do_the_same():
 
 
 def test_gradients_must_be_detached():
-    for make in lambda: dt.from_torch(torch.ones(2, requires_grad=True)), lambda: dt.to_torch(dt.ones(2, requires_grad=True)):
+    for make in lambda: dt.from_torch(torch.ones(2, requires_grad=True)), \
+            lambda: dt.to_torch(dt.ones(2, requires_grad=True)):
         with pytest.raises(BufferError, match="detach|gradient"):
             make()
 
@@ -115,7 +116,8 @@ def test_state_dicts_of_modules_and_optimizers_are_loaded(tmp_path):
     for p in model.parameters():
         p.grad = torch.ones_like(p)
     optimizer.step()
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3, "loss": 0.5}, tmp_path / "a.pt")
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3, "loss": 0.5},
+               tmp_path / "a.pt")
     loaded = dt.load(tmp_path / "a.pt")
     assert loaded["epoch"] == 3 and loaded["loss"] == 0.5
     state = model.state_dict()
@@ -135,7 +137,8 @@ def test_parameters_and_other_values_are_loaded(tmp_path):
 
 @pytest.mark.parametrize("make, name", [
     (lambda: torch.nn.Linear(2, 2), "torch.nn.modules.linear.Linear"), (lambda: {1, 2}, "set"),
-    (lambda: torch.ones(2).to_sparse(), "_rebuild_sparse_tensor"), (lambda: slice(1), "slice"), (lambda: b"x", "encode"),
+    (lambda: torch.ones(2).to_sparse(), "_rebuild_sparse_tensor"), (lambda: slice(1), "slice"),
+    (lambda: b"x", "encode"),
     (lambda: os.system, "system")])
 def test_other_objects_in_files_are_refused_by_name(tmp_path, make, name):
     torch.save(make(), tmp_path / "a.pt")

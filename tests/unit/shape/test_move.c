@@ -158,16 +158,16 @@ static void view_dtype_joins_elements_of_the_last_dimension(void **state)
 		tensor *x = ok(tensor_ones(TENSOR_INTS(2, 2), F64));
 		tensor *bytes = ok(tensor_view_dtype(x, TENSOR_U8)), *y;
 
-		y = ok(tensor_view_dtype(bytes, F64));
+		y = ok(tensor_view_dtype(bytes, TENSOR_F64));
 		assert_shape(y, 2, 2);
 		assert_values(y, 0, 1, 1, 1, 1);
 		assert_shape(ok(tensor_view_dtype(bytes, TENSOR_I32)), 2, 4);
 		y = ok(tensor_narrow(bytes, 1, 8, 8));
-		assert_shape(ok(tensor_view_dtype(y, F64)), 2, 1);
+		assert_shape(ok(tensor_view_dtype(y, TENSOR_F64)), 2, 1);
 		y = ok(tensor_as_strided(bytes, TENSOR_INTS(2, 8), TENSOR_INTS(12, 1), 0));
-		assert_fails(tensor_view_dtype(y, F64) == NULL, EINVAL, "stride 12");
+		assert_fails(tensor_view_dtype(y, TENSOR_F64) == NULL, EINVAL, "stride 12");
 		y = ok(tensor_narrow(bytes, 1, 1, 8));
-		assert_fails(tensor_view_dtype(y, F64) == NULL, EINVAL, "not aligned");
+		assert_fails(tensor_view_dtype(y, TENSOR_F64) == NULL, EINVAL, "not aligned");
 	}
 }
 
@@ -176,14 +176,14 @@ static void view_dtype_of_memory_of_the_program_is_aligned(void **state)
 	static _Alignas(16) char memory[32];
 
 	tensor_scope {
-		tensor *x = ok(tensor_from_blob(memory + 1, TENSOR_INTS(16), TENSOR_NO_INTS, U8,
-						NULL, NULL));
+		tensor *x = ok(tensor_from_blob(memory + 1, TENSOR_INTS(16), TENSOR_NO_INTS,
+						OF(TENSOR_U8), NULL, NULL));
 
-		assert_fails(tensor_view_dtype(x, F32) == NULL, EINVAL, "not aligned");
-		x = ok(tensor_from_blob(memory + 4, TENSOR_INTS(16), TENSOR_NO_INTS, U8, NULL,
-					NULL));
-		assert_shape(ok(tensor_view_dtype(x, F32)), 4);
-		assert_fails(tensor_view_dtype(x, F64) == NULL, EINVAL, "not aligned");
+		assert_fails(tensor_view_dtype(x, TENSOR_F32) == NULL, EINVAL, "not aligned");
+		x = ok(tensor_from_blob(memory + 4, TENSOR_INTS(16), TENSOR_NO_INTS, OF(TENSOR_U8),
+					NULL, NULL));
+		assert_shape(ok(tensor_view_dtype(x, TENSOR_F32)), 4);
+		assert_fails(tensor_view_dtype(x, TENSOR_F64) == NULL, EINVAL, "not aligned");
 	}
 }
 
