@@ -47,7 +47,8 @@ def train(model, make_optimizer, epochs, path=None):
         epoch += 1
         print(epoch, loss.item(), accuracy(model, test_data), flush=True)
         if path:
-            dt.utils.save_state({'model': model.state_dict(), 'optimizer': optimizer.state_dict(), 'loader': loader.state_dict(),
+            dt.utils.save_state({'model': model.state_dict(), 'optimizer': optimizer.state_dict(),
+                                 'loader': loader.state_dict(),
                            'epoch': epoch}, path)
     return accuracy(model, test_data)
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """A GPT of characters that learns the text of the GNU General Public License, which Debian has, and continues it.
 
-usage: gpt.py [STEPS [FILE]]: train to this number of steps (400); continue from FILE if it exists, and save to it
-"""
+usage: gpt.py [STEPS [FILE]]: train to this number of steps (400); continue from FILE if it exists, and save to it"""
 import os
 import sys
 
@@ -17,7 +16,8 @@ class GPT(nn.Module):
     def __init__(self):
         super().__init__()
         self.symbol, self.position = nn.Embedding(SYMBOLS, EMBED), nn.Embedding(LENGTH, EMBED)
-        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(EMBED, HEADS, 4 * EMBED, 0, 'gelu', batch_first=True, norm_first=True)
+        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(EMBED, HEADS, 4 * EMBED, 0, 'gelu', batch_first=True,
+                                                               norm_first=True)
                                     for _ in range(LAYERS))
         self.norm, self.head = nn.LayerNorm(EMBED), nn.Linear(EMBED, SYMBOLS)
         self.register_buffer('mask', nn.Transformer.generate_square_subsequent_mask(LENGTH), persistent=False)

@@ -12,4 +12,12 @@ from devtensor import nn
 if __name__ == '__main__':
     dt.manual_seed(1)
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
-    sys.exit(digits.main(model, lambda parameters: dt.optim.SGD(parameters, lr=0.1, momentum=0.9), epochs=20, least=0.85))
+    sys.exit(
+    digits.main(
+        model,
+        lambda parameters: dt.optim.SGD(
+            parameters,
+            lr=0.1,
+            momentum=0.9),
+            epochs=20,
+             least=0.85))

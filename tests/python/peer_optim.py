@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Optimizers and schedules beside PyTorch's. Run by test_optim.py with an interpreter that has PyTorch. Prints a line for each
-difference; exit status 1 if there is one."""
+"""Optimizers and schedules beside PyTorch's. Run by test_optim.py with an interpreter that has PyTorch. Prints a line
+for each difference; exit status 1 if there is one."""
 import sys
 
 import torch
@@ -9,14 +9,17 @@ import torch
 import devtensor as dt
 
 OPTIMIZERS = [
-    ('SGD', {}), ('SGD', {'momentum': 0.9, 'dampening': 0.1, 'weight_decay': 0.01}), ('SGD', {'momentum': 0.9, 'nesterov': True}),
-    ('Adam', {}), ('Adam', {'weight_decay': 0.1, 'amsgrad': True, 'betas': (0.8, 0.9), 'eps': 1e-4}), ('AdamW', {'maximize': True}),
+    ('SGD', {}), ('SGD', {'momentum': 0.9, 'dampening': 0.1, 'weight_decay': 0.01}),
+    ('SGD', {'momentum': 0.9, 'nesterov': True}),
+    ('Adam', {}), ('Adam', {'weight_decay': 0.1, 'amsgrad': True,
+     'betas': (0.8, 0.9), 'eps': 1e-4}), ('AdamW', {'maximize': True}),
     ('AdamW', {'weight_decay': 0}), ('Adagrad', {'lr_decay': 0.1, 'initial_accumulator_value': 0.2}), ('RMSprop', {}),
     ('RMSprop', {'momentum': 0.9, 'centered': True, 'weight_decay': 0.01, 'alpha': 0.9}),
 ]
 
 SCHEDULES = [
-    's.StepLR(o, 3, 0.5)', 's.MultiStepLR(o, [2, 5, 5, 7], 0.3)', 's.ExponentialLR(o, 0.9)', 's.LinearLR(o, 0.2, 0.8, 6)',
+    's.StepLR(o, 3, 0.5)', 's.MultiStepLR(o, [2, 5, 5, 7], 0.3)', 's.ExponentialLR(o, 0.9)',
+    's.LinearLR(o, 0.2, 0.8, 6)',
     's.ConstantLR(o, 0.2, 4)', 's.PolynomialLR(o, 6, 2.0)', 's.CosineAnnealingLR(o, 5, 0.01)',
     's.CosineAnnealingWarmRestarts(o, 2, 2, 0.01)', 's.LambdaLR(o, [lambda n: 1 / (n + 1), lambda n: 0.9 ** n])',
     's.MultiplicativeLR(o, lambda n: 0.9)', 's.OneCycleLR(o, [0.2, 0.4], 13)',
@@ -41,7 +44,12 @@ def check_optimizer(name, options):
     for half in (gradients[:6], gradients[6:]):
         steps(torch, theirs, a, half)
         steps(dt, ours, b, half)
-        worst = max(worst, (torch.tensor(ours.detach().tolist(), dtype=torch.float64) - theirs.detach()).abs().max().item())
+        worst = max(
+    worst,
+    (torch.tensor(
+        ours.detach().tolist(),
+        dtype=torch.float64) -
+         theirs.detach()).abs().max().item())
         c = getattr(dt.optim, name)([ours], lr=0.7)
         c.load_state_dict(a.state_dict())
         b = c

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Trainings with devtensor beside PyTorch: the same program, weights and batches give the same losses.
 
-    peer_training.py MODEL f32|f64 STEPS     prints the largest relative difference of the losses, and for f32 that of PyTorch's
+    peer_training.py MODEL f32|f64 STEPS     prints the largest relative difference of the losses, and for f32 that of
+    PyTorch's
                                              losses with weights that are changed by one rounding
     peer_training.py time                    prints the median seconds of a step of the MLP, ours and PyTorch's
 """
@@ -23,7 +24,8 @@ def mlp(t):
 
 def lenet(t):
     nn = t.nn
-    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 3, padding=1), nn.ReLU(),
+    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 3, padding=1),
+                         nn.ReLU(),
                          nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
                          nn.Linear(84, 10))
 
@@ -44,7 +46,8 @@ def gpt(t):
         def __init__(self):
             super().__init__()
             self.symbol, self.position = t.nn.Embedding(32, 32), t.nn.Embedding(16, 32)
-            self.blocks = t.nn.ModuleList(t.nn.TransformerEncoderLayer(32, 4, 128, 0, 'gelu', batch_first=True, norm_first=True)
+            self.blocks = t.nn.ModuleList(t.nn.TransformerEncoderLayer(32, 4, 128, 0, 'gelu', batch_first=True,
+                                                                       norm_first=True)
                                           for _ in range(2))
             self.norm, self.head = t.nn.LayerNorm(32), t.nn.Linear(32, 32)
 
@@ -70,7 +73,8 @@ def texts():
 PROGRAMS = {
     'mlp': (mlp, classes(10, 32, 64), 'cross_entropy', 'SGD', {'lr': 0.1, 'momentum': 0.9, 'weight_decay': 1e-3}),
     'lenet': (lenet, classes(10, 16, 1, 8, 8), 'cross_entropy', 'Adam', {'lr': 2e-3}),
-    'lstm': (adder, lambda: (torch.rand(12, 16, 2, dtype=torch.float64), torch.rand(16, 1, dtype=torch.float64)), 'mse_loss', 'RMSprop',
+    'lstm': (adder, lambda: (torch.rand(12, 16, 2, dtype=torch.float64), torch.rand(16, 1, dtype=torch.float64)),
+             'mse_loss', 'RMSprop',
              {'lr': 1e-3}),
     'gpt': (gpt, texts, 'cross_entropy', 'AdamW', {'lr': 1e-3}),
 }

@@ -81,7 +81,8 @@ def test_random_samplers_give_each_index_once():
     weighted = list(data.WeightedRandomSampler([0, 1, 3], 400, generator=seeded()))
     assert 0 not in weighted and 240 < weighted.count(2) < 360
     assert list(data.BatchSampler(range(5), 2, False)) == [[0, 1], [2, 3], [4]]
-    assert list(data.BatchSampler(range(5), 2, True)) == [[0, 1], [2, 3]] and len(data.BatchSampler(range(5), 2, True)) == 2
+    assert list(data.BatchSampler(range(5), 2, True)) == [
+                [0, 1], [2, 3]] and len(data.BatchSampler(range(5), 2, True)) == 2
 
 
 def test_orders_repeat_with_the_seed_and_differ_by_epoch():
@@ -112,7 +113,8 @@ def test_samples_of_any_structure_are_collated():
     assert batch['c'].x.shape == (2, 2) and batch['c'].y[0].dtype is dt.bool and batch['d'] == [b'x', b'x']
     numpy = pytest.importorskip('numpy')
     assert data.default_collate([numpy.ones((2, 3)), numpy.zeros((2, 3))]).shape == (2, 2, 3)
-    for bad, error in ([[object()], TypeError], [[[1], [1, 2]], RuntimeError], [[], ValueError], [[dt.ones([1]), dt.ones([2])], ValueError]):
+    for bad, error in ([[object()], TypeError], [[[1], [1, 2]], RuntimeError], [
+                       [], ValueError], [[dt.ones([1]), dt.ones([2])], ValueError]):
         with pytest.raises(error):
             data.default_collate(bad)
 
@@ -130,7 +132,8 @@ def test_loaders_take_functions_samplers_and_lists_of_samples():
 
 
 def test_streams_are_batched():
-    assert [b.tolist() for b in DataLoader(Stream(5), 2)] == [[0, 1], [2, 3], [4]] and len(DataLoader(Stream(5), 2)) == 3
+    assert [b.tolist() for b in DataLoader(Stream(5), 2)] == [
+                     [0, 1], [2, 3], [4]] and len(DataLoader(Stream(5), 2)) == 3
     assert [b.tolist() for b in DataLoader(Stream(5), 2, drop_last=True)] == [[0, 1], [2, 3]]
     assert list(DataLoader(Stream(2), batch_size=None)) == [0, 1]
 
@@ -144,7 +147,8 @@ def test_an_exception_of_the_data_set_reaches_the_caller():
 
 
 @pytest.mark.parametrize('options', [
-    {'batch_size': 0}, {'batch_size': 1.5}, {'shuffle': True, 'sampler': [0]}, {'batch_size': 2, 'batch_sampler': [[0]]},
+    {'batch_size': 0}, {'batch_size': 1.5}, {'shuffle': True,
+        'sampler': [0]}, {'batch_size': 2, 'batch_sampler': [[0]]},
     {'num_workers': -1}, {'timeout': 5}, {'prefetch_factor': 2}, {'batch_size': None, 'drop_last': True}])
 def test_wrong_options_are_refused(options):
     with pytest.raises(ValueError):
@@ -160,7 +164,10 @@ def test_streams_have_no_other_order():
 # ---- state ----
 
 @pytest.mark.parametrize('make', [
-    lambda: DataLoader(Squares(11), 3, shuffle=True, generator=seeded()), lambda: DataLoader(Squares(11), 3), lambda: DataLoader(Stream(11), 3),
+    lambda: DataLoader(
+    Squares(11), 3, shuffle=True, generator=seeded()), lambda: DataLoader(
+        Squares(11), 3), lambda: DataLoader(
+            Stream(11), 3),
     lambda: DataLoader(Squares(11), 3, sampler=data.SubsetRandomSampler(range(11), generator=seeded(3)))])
 @pytest.mark.parametrize('taken', [0, 2, 4, 5])
 def test_a_loaded_state_continues_with_the_next_batch(make, taken):

@@ -46,7 +46,8 @@ STATE = ['scale', 'count', 'first.weight', 'first.bias', 'second.0.weight', 'sec
 
 def test_layers_and_functions_equal_pytorchs():
     env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(dt.__file__)))
-    run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_layers.py')], capture_output=True, text=True, env=env)
+    run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_layers.py')],
+                         capture_output=True, text=True, env=env)
     assert run.returncode == 0, run.stdout + run.stderr[-2000:]
 
 
@@ -55,8 +56,11 @@ def test_layers_and_functions_equal_pytorchs():
 def test_state_has_the_names_of_parameters_and_persistent_buffers():
     net = Net()
     assert list(net.state_dict()) == STATE
-    assert [n for n, _ in net.named_parameters()] == [n for n in STATE if 'running' not in n and 'num' not in n and n != 'count']
-    assert [n for n, _ in net.named_buffers()] == ['count', 'cache'] + [n for n in STATE if 'running' in n or 'num' in n]
+    assert [
+    n for n, _ in net.named_parameters()] == [
+        n for n in STATE if 'running' not in n and 'num' not in n and n != 'count']
+    assert [n for n, _ in net.named_buffers()] == ['count', 'cache'] + \
+                                            [n for n in STATE if 'running' in n or 'num' in n]
     assert [n for n, _ in net.named_modules()] == ['', 'first', 'second', 'second.0', 'second.1']
     assert [n for n, _ in net.named_children()] == ['first', 'second']
     assert net.get_parameter('second.1.bias') is net.second[1].bias and net.get_submodule('second.0') is net.second[0]
@@ -325,7 +329,15 @@ def test_initial_values_have_the_documented_spread():
     assert spread(nn.init.xavier_normal_(w, 2)) == pytest.approx(2 * math.sqrt(2 / 500), rel=0.05)
     assert spread(nn.init.kaiming_uniform_(w, nonlinearity='relu')) == pytest.approx(math.sqrt(2 / 100), rel=0.05)
     assert spread(nn.init.kaiming_normal_(w, mode='fan_out')) == pytest.approx(math.sqrt(2 / 400), rel=0.05)
-    assert spread(nn.init.normal_(w, 3, 0.5)) == pytest.approx(0.5, rel=0.05) and w.mean().item() == pytest.approx(3, rel=0.05)
+    assert spread(
+    nn.init.normal_(
+        w,
+        3,
+        0.5)) == pytest.approx(
+            0.5,
+            rel=0.05) and w.mean().item() == pytest.approx(
+                3,
+                 rel=0.05)
     assert nn.init.trunc_normal_(w, std=2).abs().max().item() <= 2
     q = nn.init.orthogonal_(dt.empty([5, 12], dtype=dt.float64), 2)
     assert ((q @ q.mT) - 4 * dt.eye(5)).abs().max().item() < 1e-12
@@ -362,12 +374,21 @@ def test_random_state_repeats_numbers():
 # ---- errors ----
 
 @pytest.mark.parametrize('call', [
-    lambda: nn.Linear(2, 2)(dt.ones([3])), lambda: nn.Conv2d(3, 4, 3, groups=2), lambda: nn.Conv2d(1, 1, 3, padding='other'),
+    lambda: nn.Linear(
+    2, 2)(
+        dt.ones(
+            [3])), lambda: nn.Conv2d(
+                3, 4, 3, groups=2), lambda: nn.Conv2d(
+                    1, 1, 3, padding='other'),
     lambda: nn.Conv2d(1, 1, 3, stride=2, padding='same'), lambda: nn.BatchNorm2d(3)(dt.ones([2, 3])),
     lambda: nn.BatchNorm1d(3)(dt.ones([1, 3])), lambda: nn.Dropout(2), lambda: nn.MultiheadAttention(5, 2),
-    lambda: nn.Embedding(3, 2, padding_idx=3), lambda: nn.CrossEntropyLoss(reduction='some'), lambda: nn.GroupNorm(2, 3),
+    lambda: nn.Embedding(
+    3, 2, padding_idx=3), lambda: nn.CrossEntropyLoss(
+        reduction='some'), lambda: nn.GroupNorm(
+            2, 3),
     lambda: nn.functional.mse_loss(dt.ones([1]), dt.ones([1]), reduction=None), lambda: nn.functional.glu(dt.ones([3])),
-    lambda: nn.functional.interpolate(dt.ones([1, 1, 2])), lambda: nn.functional.pixel_shuffle(dt.ones([1, 3, 2, 2]), 2),
+    lambda: nn.functional.interpolate(
+        dt.ones([1, 1, 2])), lambda: nn.functional.pixel_shuffle(dt.ones([1, 3, 2, 2]), 2),
     lambda: nn.RNN(1, 1, nonlinearity='sin'), lambda: nn.functional.embedding_bag(dt.tensor([0]), dt.ones([1, 1])),
 ])
 def test_wrong_arguments_are_value_errors(call):
@@ -380,7 +401,8 @@ def test_more_wrong_arguments():
         nn.LSTM(3, 4)(dt.ones([5, 2, 4]))
     with pytest.raises(RuntimeError):
         nn.LSTM(3, 4)(dt.ones([5, 2, 3]), (dt.ones([1, 2, 3]), dt.ones([1, 2, 4])))
-    for call in (lambda: nn.ReLU(True, False), lambda: nn.ReLU(place=1), lambda: nn.Threshold(1), lambda: nn.MSELoss()(dt.ones([1]))):
+    for call in (lambda: nn.ReLU(True, False), lambda: nn.ReLU(place=1),
+                 lambda: nn.Threshold(1), lambda: nn.MSELoss()(dt.ones([1]))):
         with pytest.raises(TypeError):
             call()
 

@@ -28,7 +28,8 @@ def with_grad(value, grad):
 
 def test_steps_and_rates_equal_pytorchs():
     env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(dt.__file__)))
-    run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_optim.py')], capture_output=True, text=True, env=env)
+    run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_optim.py')],
+                         capture_output=True, text=True, env=env)
     assert run.returncode == 0, run.stdout + run.stderr[-2000:]
 
 
@@ -52,7 +53,8 @@ def test_options_are_those_of_the_group():
     assert [p.item(), q.item(), r.item()] == [0.9, 0.5, 1.1]
 
 
-@pytest.mark.parametrize('change', [('lr', 0.5, 0.5), ('lr', 0, 1.0), ('weight_decay', 1, 0.8), ('maximize', True, 1.1), ('lr', dt.tensor(0.5), 0.5)])
+@pytest.mark.parametrize('change', [('lr', 0.5, 0.5), ('lr', 0, 1.0), ('weight_decay',
+                         1, 0.8), ('maximize', True, 1.1), ('lr', dt.tensor(0.5), 0.5)])
 def test_a_change_of_param_groups_takes_effect(change):
     key, value, result = change
     p = with_grad(1, 1)
@@ -105,8 +107,10 @@ def test_hooks_run_around_a_step():
 
 def test_wrong_arguments_are_refused():
     p = parameter(1)
-    for call in (lambda: SGD([]), lambda: SGD([p], lr=-1), lambda: Adam([p], betas=(1, 0.9)), lambda: Adam([p], betas=(0.9,)),
-                 lambda: SGD([p], nesterov=True), lambda: SGD([p, p]), lambda: SGD([p * 2]), lambda: SGD([dt.ones([1], dtype=dt.int64)]),
+    for call in (lambda: SGD([]), lambda: SGD([p], lr=-1), lambda: Adam([p], betas=(1, 0.9)),
+                 lambda: Adam([p], betas=(0.9,)),
+                 lambda: SGD([p], nesterov=True), lambda: SGD([p, p]), lambda: SGD(
+                     [p * 2]), lambda: SGD([dt.ones([1], dtype=dt.int64)]),
                  lambda: SGD([p], lr=float('nan'))):
         with pytest.raises(ValueError):
             call()
@@ -137,7 +141,12 @@ def test_a_converted_module_is_not_stepped_in_its_old_memory():
 
 @pytest.mark.parametrize('method', ALL)
 def test_a_loaded_state_continues_bit_for_bit(method):
-    options = {SGD: {'momentum': 0.9}, Adam: {'amsgrad': True}, RMSprop: {'momentum': 0.5, 'centered': True}}.get(method, {})
+    options = {
+    SGD: {
+        'momentum': 0.9}, Adam: {
+            'amsgrad': True}, RMSprop: {
+                'momentum': 0.5, 'centered': True}}.get(
+                    method, {})
 
     def steps(o, p, numbers):
         for n in numbers:
@@ -169,7 +178,8 @@ def test_a_wrong_state_changes_nothing():
     o = Adam([p], lr=0.1)
     o.step()
     state = o.state_dict()
-    bad = {'state': {0: {**state['state'][0], 'exp_avg': dt.ones([3])}}, 'param_groups': [{**state['param_groups'][0], 'lr': 9}]}
+    bad = {'state': {0: {**state['state'][0],
+        'exp_avg': dt.ones([3])}}, 'param_groups': [{**state['param_groups'][0], 'lr': 9}]}
     with pytest.raises(ValueError):
         o.load_state_dict(bad)
     with pytest.raises(ValueError):
@@ -185,7 +195,8 @@ def test_a_failed_load_keeps_state_that_its_options_have_not():
     o = SGD([p], lr=0.1, momentum=0.9)
     o.step()
     with pytest.raises(ValueError):
-        o.load_state_dict({'state': {0: {'momentum_buffer': dt.ones([7])}}, 'param_groups': [{'lr': 1, 'momentum': 0, 'params': [0]}]})
+        o.load_state_dict({'state': {0: {'momentum_buffer': dt.ones([7])}}, 'param_groups': [
+                          {'lr': 1, 'momentum': 0, 'params': [0]}]})
     assert o.state[p]['momentum_buffer'].tolist() == [1]
 
 
@@ -226,7 +237,8 @@ def test_schedules_have_the_documented_rates():
     assert rates(lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 1, 2), 4) == pytest.approx([0.1, 0.1, 0.05, 0.1])
     assert rates(lambda o: lr_scheduler.LambdaLR(o, lambda n: n + 1), 3) == pytest.approx([0.1, 0.2, 0.3])
     assert rates(lambda o: lr_scheduler.MultiplicativeLR(o, lambda n: 0.5), 3) == pytest.approx([0.1, 0.05, 0.025])
-    both = rates(lambda o: lr_scheduler.SequentialLR(o, [lr_scheduler.ConstantLR(o, 0.1, 20), lr_scheduler.ExponentialLR(o, 0.5)], [2]), 5)
+    both = rates(lambda o: lr_scheduler.SequentialLR(
+        o, [lr_scheduler.ConstantLR(o, 0.1, 20), lr_scheduler.ExponentialLR(o, 0.5)], [2]), 5)
     assert both == pytest.approx([0.01, 0.01, 0.1, 0.05, 0.025])
 
 
@@ -238,7 +250,8 @@ def test_one_cycle_moves_rate_and_momentum():
     for _ in range(9):
         s.step()
         found.append((o.param_groups[0]['lr'], o.param_groups[0]['betas'][0]))
-    assert first == pytest.approx((0.004, 0.95)) and max(found)[0] == pytest.approx(0.1) and max(found)[1] == pytest.approx(0.85)
+    assert first == pytest.approx((0.004, 0.95)) and max(
+        found)[0] == pytest.approx(0.1) and max(found)[1] == pytest.approx(0.85)
     assert found[-1] == pytest.approx((0.004 / 1e4, 0.95))
     s.step()
     assert (o.param_groups[0]['lr'], o.param_groups[0]['betas'][0]) == found[-1]
@@ -281,9 +294,11 @@ def test_a_loaded_schedule_continues():
 
 def test_wrong_schedules_are_refused():
     o = SGD([parameter(1)], lr=0.1)
-    for call in (lambda: lr_scheduler.OneCycleLR(o, 0.1), lambda: lr_scheduler.LambdaLR(o, [abs, abs]), lambda: lr_scheduler.StepLR(o, 0),
+    for call in (lambda: lr_scheduler.OneCycleLR(o, 0.1), lambda: lr_scheduler.LambdaLR(o, [abs, abs]),
+                 lambda: lr_scheduler.StepLR(o, 0),
                  lambda: lr_scheduler.SequentialLR(o, [], []), lambda: lr_scheduler.LinearLR(o, 0),
-                 lambda: lr_scheduler.ReduceLROnPlateau(o, 'best'), lambda: lr_scheduler.OneCycleLR(Adagrad([parameter(1)]), 0.1, 5)):
+                 lambda: lr_scheduler.ReduceLROnPlateau(o, 'best'),
+                 lambda: lr_scheduler.OneCycleLR(Adagrad([parameter(1)]), 0.1, 5)):
         with pytest.raises(ValueError):
             call()
     with pytest.raises(TypeError):
@@ -312,12 +327,14 @@ def test_exponential_averages_follow_and_swap():
 
 def test_averaged_models_are_means_or_moving_averages():
     model = nn.Linear(1, 1, bias=False)
-    mean, moving = swa_utils.AveragedModel(model), swa_utils.AveragedModel(model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.75))
+    mean, moving = swa_utils.AveragedModel(model), swa_utils.AveragedModel(
+        model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.75))
     for value in (1, 2, 6):
         nn.init.constant_(model.weight, value)
         mean.update_parameters(model)
         moving.update_parameters(model)
-    assert mean(dt.ones([1])).item() == pytest.approx(3) and moving.module.weight.item() == pytest.approx(1.25 * 0.75 + 1.5)
+    assert mean(dt.ones([1])).item() == pytest.approx(
+        3) and moving.module.weight.item() == pytest.approx(1.25 * 0.75 + 1.5)
     assert mean.n_averaged.item() == 3 and 'n_averaged' in mean.state_dict() and model.weight.item() == 6
 
 

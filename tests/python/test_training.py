@@ -12,7 +12,8 @@ from devtensor import nn
 from test_nn import HERE, peer_python
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PATH = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.dirname(os.path.dirname(dt.__file__)), os.environ.get('PYTHONPATH', '')]))
+PATH = dict(os.environ, PYTHONPATH=os.pathsep.join(
+    [os.path.dirname(os.path.dirname(dt.__file__)), os.environ.get('PYTHONPATH', '')]))
 
 
 def run(*command):
@@ -40,7 +41,8 @@ def test_a_state_goes_to_c_and_back_by_name(tmp_path):
 
 
 def test_nested_states_come_back_from_a_file(tmp_path):
-    state = {'a': dt.ones([2]), 'b': [1, 2.5, float('inf'), None, True, 'text', (dt.zeros([]), [])], 3: {'a.b': dt.ones([1])}, 'a.b': {}}
+    state = {'a': dt.ones([2]), 'b': [1, 2.5, float('inf'), None, True, 'text',
+                          (dt.zeros([]), [])], 3: {'a.b': dt.ones([1])}, 'a.b': {}}
     dt.utils.save_state(state, tmp_path / 'state')
     found = dt.utils.load_state(tmp_path / 'state')
     assert list(found) == ['a', 'b', 3, 'a.b'] and found['b'][:6] == state['b'][:6] and found['b'][6][1] == []
@@ -50,7 +52,8 @@ def test_nested_states_come_back_from_a_file(tmp_path):
     assert not (tmp_path / 'other').exists()
 
 
-@pytest.mark.parametrize('text', ['[', '5', '{"tensor": "none"}', '{"dict": [[1]]}', '{"code": 1}', '[' * 100000, '{"float": 5}'])
+@pytest.mark.parametrize('text', ['[', '5', '{"tensor": "none"}',
+                         '{"dict": [[1]]}', '{"code": 1}', '[' * 100000, '{"float": 5}'])
 def test_a_damaged_structure_is_refused(tmp_path, text):
     dt.save_safetensors(tmp_path / 'x', {'a': dt.ones([1])}, metadata={'devtensor.structure': text})
     with pytest.raises(ValueError):

@@ -8,10 +8,11 @@ __all__ = ['autocast', 'GradScaler', 'is_autocast_enabled']
 
 
 class autocast:
-    """with autocast(dtype=bfloat16): matrix products, convolutions and attention are computed in the lower dtype, losses in f32.
+    """with autocast(dtype=bfloat16): matrix products, convolutions and attention are computed in the lower dtype,
+    losses in f32.
 
-    Parameters and gradients keep their dtypes; call backward() outside. Also a decorator. Scopes nest; enabled=False turns
-    conversion off inside. A scope belongs to one thread and is left in the reverse order of entering.
+    Parameters and gradients keep their dtypes; call backward() outside. Also a decorator. Scopes nest; enabled=False
+    turns conversion off inside. A scope belongs to one thread and is left in the reverse order of entering.
     """
 
     def __init__(self, device_type='cpu', dtype=None, enabled=True, cache_enabled=None):
@@ -42,8 +43,8 @@ def is_autocast_enabled(device_type='cpu'):
 
 
 class GradScaler:
-    """Scales the loss so that gradients in f16 do not underflow; a step whose gradients are not finite is left out and lowers
-    the scale. Every method but state_dict() does nothing with enabled=False."""
+    """Scales the loss so that gradients in f16 do not underflow; a step whose gradients are not finite is left out and
+    lowers the scale. Every method but state_dict() does nothing with enabled=False."""
 
     def __init__(self, device='cpu', init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000,
                  enabled=True):

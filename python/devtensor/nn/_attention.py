@@ -49,12 +49,15 @@ def _attend(q, k, v, mask, dropout_p, need_weights, causal):
     return weights @ v, weights
 
 
-def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
-                                 add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None,
+def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias,
+                                 bias_k, bias_v,
+                                 add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True,
+                                 key_padding_mask=None,
                                  need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None,
                                  k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
                                  average_attn_weights=True, is_causal=False):
-    """Attention of query [L, N, E] to key and value [S, N, *], or without N. Returns the result and the weights, or None."""
+    """Attention of query [L, N, E] to key and value [S, N, *], or without N. Returns the result and the weights, or
+    None."""
     if static_k is not None or static_v is not None:
         raise NotImplementedError('multi_head_attention_forward: static_k and static_v are not supported')
     if query.ndim == 2:
@@ -64,13 +67,16 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         value = key if same_value else value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
         out, weights = multi_head_attention_forward(
-            query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
+            query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
+            add_zero_attn,
             dropout_p, out_proj_weight, out_proj_bias, training, key_padding_mask, need_weights, attn_mask,
-            use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, None, None, average_attn_weights, is_causal)
+            use_separate_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, None, None, average_attn_weights,
+            is_causal)
         return out.squeeze(1), None if weights is None else weights.squeeze(0)
     length, batch, embed = query.shape
     if embed != embed_dim_to_check or embed % num_heads:
-        raise ValueError(f'attention: the query has {embed} features, the module {embed_dim_to_check} and {num_heads} heads')
+        raise ValueError(
+            f'attention: the query has {embed} features, the module {embed_dim_to_check} and {num_heads} heads')
     if is_causal and attn_mask is None:
         raise ValueError('attention: is_causal is a hint about attn_mask, which is needed')
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)

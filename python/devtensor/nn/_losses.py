@@ -2,8 +2,10 @@
 """Losses, which devtensor.nn.functional has. reduction: 'none', 'mean' or 'sum'."""
 from devtensor import _C
 
-__all__ = ['binary_cross_entropy', 'binary_cross_entropy_with_logits', 'cosine_embedding_loss', 'cross_entropy', 'ctc_loss',
-           'gaussian_nll_loss', 'hinge_embedding_loss', 'huber_loss', 'kl_div', 'l1_loss', 'margin_ranking_loss', 'mse_loss',
+__all__ = ['binary_cross_entropy', 'binary_cross_entropy_with_logits', 'cosine_embedding_loss', 'cross_entropy',
+           'ctc_loss',
+           'gaussian_nll_loss', 'hinge_embedding_loss', 'huber_loss', 'kl_div', 'l1_loss', 'margin_ranking_loss',
+           'mse_loss',
            'multi_label_soft_margin_loss', 'nll_loss', 'poisson_nll_loss', 'smooth_l1_loss', 'soft_margin_loss',
            'triplet_margin_loss', 'triplet_margin_with_distance_loss']
 
@@ -77,7 +79,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, reduction='mean
 
 
 def kl_div(input, target, reduction='mean', log_target=False):
-    """Divergence of log probabilities from the target; reduction also 'batchmean': the sum divided by the batch size."""
+    """Divergence of log probabilities from the target; reduction also 'batchmean': the sum divided by the batch
+    size."""
     if reduction == 'batchmean':
         loss = _C.kl_div(input, target, 2, log_target=log_target)
         return loss / input.shape[0] if input.ndim else loss
@@ -139,7 +142,8 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     """max(0, distance of anchor and positive - distance of anchor and negative + margin)"""
     def distance(a, b):
         return _C.pairwise_distance(a, b, float(p), eps)
-    return triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=distance, margin=margin, swap=swap,
+    return triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=distance, margin=margin,
+                                             swap=swap,
                                              reduction=reduction)
 
 

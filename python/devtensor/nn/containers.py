@@ -74,7 +74,8 @@ class Sequential(_List):
 
     def __init__(self, *args):
         super().__init__()
-        named = args[0].items() if len(args) == 1 and isinstance(args[0], dict) else ((str(i), m) for i, m in enumerate(args))
+        named = args[0].items() if len(args) == 1 and isinstance(
+            args[0], dict) else ((str(i), m) for i, m in enumerate(args))
         for name, module in named:
             self.add_module(name, module)
 
@@ -191,7 +192,8 @@ class ParameterList(Module):
         setattr(self, list(self._parameters)[index], _parameter(value))
 
     def extra_repr(self):
-        return '\n'.join(f'({name}): Parameter of shape {tuple(p.shape)}, {p.dtype}' for name, p in self._parameters.items())
+        return '\n'.join(f'({name}): Parameter of shape {tuple(p.shape)}, {p.dtype}' for name,
+                         p in self._parameters.items())
 
 
 class ParameterDict(Module):

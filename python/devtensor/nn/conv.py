@@ -22,7 +22,8 @@ def _tuple(value, n, name):
 class _Conv(Module):
     dims, transposed = 0, False
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device,
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+                 device,
                  dtype, output_padding=0):
         super().__init__()
         if groups <= 0 or in_channels % groups or out_channels % groups:
@@ -32,15 +33,24 @@ class _Conv(Module):
         if isinstance(padding, str) and (padding not in ('valid', 'same') or self.transposed):
             raise ValueError(f"padding is 'valid', 'same' or numbers, not {padding!r}")
         n = self.dims
-        self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.groups, self.padding_mode = groups, padding_mode
         self.kernel_size, self.stride = _tuple(kernel_size, n, 'kernel_size'), _tuple(stride, n, 'stride')
         self.padding = padding if isinstance(padding, str) else _tuple(padding, n, 'padding')
-        self.dilation, self.output_padding = _tuple(dilation, n, 'dilation'), _tuple(output_padding, n, 'output_padding')
+        self.dilation, self.output_padding = _tuple(
+    dilation, n, 'dilation'), _tuple(
+        output_padding, n, 'output_padding')
         if padding == 'same' and any(s != 1 for s in self.stride):
             raise ValueError("padding='same' needs the stride 1")
         channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
         self.weight = Parameter(_C.empty(channels + self.kernel_size, dtype=dtype, device=device))
-        self.register_parameter('bias', Parameter(_C.empty([out_channels], dtype=dtype, device=device)) if bias else None)
+        self.register_parameter(
+    'bias',
+    Parameter(
+        _C.empty(
+            [out_channels],
+            dtype=dtype,
+             device=device)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -82,7 +92,8 @@ class _Conv(Module):
 class _Plain(_Conv):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
                  padding_mode='zeros', device=None, dtype=None):
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device,
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+                         device,
                          dtype)
 
 
@@ -104,9 +115,11 @@ class Conv3d(_Plain):
 class _Transposed(_Conv):
     transposed = True
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
+                 bias=True,
                  dilation=1, padding_mode='zeros', device=None, dtype=None):
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device,
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+                         device,
                          dtype, output_padding)
 
     def _padding_for(self, input, output_size):
@@ -121,7 +134,8 @@ class _Transposed(_Conv):
         return [s - n for s, n in zip(size, least)]
 
     def forward(self, input, output_size=None):
-        return self._conv(input, self.weight, self.bias, self.stride, self.padding, self._padding_for(input, output_size),
+        return self._conv(input, self.weight, self.bias, self.stride, self.padding,
+                          self._padding_for(input, output_size),
                           self.groups, self.dilation)
 
 

@@ -3,7 +3,8 @@
 import math
 
 from devtensor import _C
-from devtensor._C import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool1d, avg_pool2d,  # noqa: F401
+from devtensor._C import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool1d, avg_pool2d,
+                          # noqa: F401
                           avg_pool3d, conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
                           cosine_similarity, linear, one_hot, pad, pairwise_distance, pdist, prelu,
                           scaled_dot_product_attention)
@@ -202,9 +203,11 @@ def _renorm(weight, indices, max_norm, norm_type):
 _BAG_MODES = {'sum': 0, 'mean': 1, 'max': 2}
 
 
-def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode='mean', sparse=False,
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode='mean',
+                  sparse=False,
                   per_sample_weights=None, include_last_offset=False, padding_idx=None):
-    """Sums, means or maxima of rows of weight for each bag: input [B, N], or [N] with the beginnings of bags in offsets."""
+    """Sums, means or maxima of rows of weight for each bag: input [B, N], or [N] with the beginnings of bags in
+    offsets."""
     if mode not in _BAG_MODES:
         raise ValueError(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}")
     if input.ndim == 2:
@@ -232,7 +235,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     return _C.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 
-def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
+                  momentum=0.1,
                   eps=1e-5):
     """Normalization of each channel of each sample of [N, C, *]."""
     return _C.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
@@ -367,7 +371,8 @@ def grid_sample(input, grid, mode='bilinear', padding_mode='zeros', align_corner
     return _C.grid_sampler_2d(input, grid, _SAMPLING[mode], _BORDER[padding_mode], bool(align_corners))
 
 
-_LINEAR = {'linear': (3, 'upsample_linear1d'), 'bilinear': (4, 'upsample_bilinear2d'), 'bicubic': (4, 'upsample_bicubic2d'),
+_LINEAR = {'linear': (3, 'upsample_linear1d'), 'bilinear': (4, 'upsample_bilinear2d'),
+           'bicubic': (4, 'upsample_bicubic2d'),
            'trilinear': (5, 'upsample_trilinear3d')}
 
 
@@ -384,7 +389,8 @@ def interpolate(input, size=None, scale_factor=None, mode='nearest', align_corne
     if size is not None:
         size = [size] * n if isinstance(size, int) else list(size)
     else:
-        scale_factor = [float(scale_factor)] * n if isinstance(scale_factor, (int, float)) else [float(s) for s in scale_factor]
+        scale_factor = [float(scale_factor)] * n if isinstance(scale_factor,
+                              (int, float)) else [float(s) for s in scale_factor]
     if len(size or scale_factor) != n:
         raise ValueError(f'interpolate: the input has {n} spatial dimensions, got {size or scale_factor}')
     if scale_factor is not None and (recompute_scale_factor or mode == 'area'):

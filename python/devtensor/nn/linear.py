@@ -9,7 +9,8 @@ from devtensor.nn.module import Module
 from devtensor.nn.parameter import Parameter
 
 __all__ = ['Linear', 'Bilinear', 'Identity', 'Flatten', 'Unflatten', 'PixelShuffle', 'PixelUnshuffle', 'ChannelShuffle',
-           'Fold', 'Unfold', 'Upsample', 'UpsamplingNearest2d', 'UpsamplingBilinear2d', 'CosineSimilarity', 'PairwiseDistance']
+           'Fold', 'Unfold', 'Upsample', 'UpsamplingNearest2d', 'UpsamplingBilinear2d', 'CosineSimilarity',
+           'PairwiseDistance']
 
 
 class Linear(Module):
@@ -19,7 +20,13 @@ class Linear(Module):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(_C.empty([out_features, in_features], dtype=dtype, device=device))
-        self.register_parameter('bias', Parameter(_C.empty([out_features], dtype=dtype, device=device)) if bias else None)
+        self.register_parameter(
+    'bias',
+    Parameter(
+        _C.empty(
+            [out_features],
+            dtype=dtype,
+             device=device)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -42,7 +49,13 @@ class Bilinear(Module):
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         self.weight = Parameter(_C.empty([out_features, in1_features, in2_features], dtype=dtype, device=device))
-        self.register_parameter('bias', Parameter(_C.empty([out_features], dtype=dtype, device=device)) if bias else None)
+        self.register_parameter(
+    'bias',
+    Parameter(
+        _C.empty(
+            [out_features],
+            dtype=dtype,
+             device=device)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -55,8 +68,8 @@ class Bilinear(Module):
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self):
-        return (f'in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, '
-                f'bias={self.bias is not None}')
+        return (f'in1_features={self.in1_features}, in2_features={self.in2_features}, '
+                f'out_features={self.out_features}, bias={self.bias is not None}')
 
 
 class Identity(Module):
@@ -162,7 +175,8 @@ class Upsample(Module):
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def forward(self, input):
-        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
+        return F.interpolate(input, self.size, self.scale_factor, self.mode,
+                             self.align_corners, self.recompute_scale_factor)
 
     def extra_repr(self):
         size = f'scale_factor={self.scale_factor}' if self.scale_factor is not None else f'size={self.size}'

@@ -24,7 +24,8 @@ def _loss(name, function, options, inputs=2):
                 self.register_buffer(key, value)
             else:
                 self.__dict__[key] = value
-        if self.reduction not in ('none', 'mean', 'sum') and not (name == 'KLDivLoss' and self.reduction == 'batchmean'):
+        if self.reduction not in ('none', 'mean', 'sum') and not (
+            name == 'KLDivLoss' and self.reduction == 'batchmean'):
             raise ValueError(f"{name}: reduction is 'none', 'mean' or 'sum', not {self.reduction!r}")
 
     def forward(self, *args):
@@ -33,7 +34,8 @@ def _loss(name, function, options, inputs=2):
         own = self.__dict__
         return function(*args, **{key: own[key] for key in names})
 
-    return type(name, (Module,), {'__init__': __init__, 'forward': forward, '__module__': __name__, '__doc__': function.__doc__})
+    return type(name, (Module,), {'__init__': __init__, 'forward': forward,
+                '__module__': __name__, '__doc__': function.__doc__})
 
 
 _WEIGHT, _REDUCTION = {'weight': None}, {'reduction': 'mean'}
@@ -48,7 +50,9 @@ BCELoss = _loss('BCELoss', F.binary_cross_entropy, {**_WEIGHT, **_REDUCTION})
 BCEWithLogitsLoss = _loss('BCEWithLogitsLoss', F.binary_cross_entropy_with_logits,
                           {**_WEIGHT, **_REDUCTION, 'pos_weight': None})
 KLDivLoss = _loss('KLDivLoss', F.kl_div, {**_REDUCTION, 'log_target': False})
-PoissonNLLLoss = _loss('PoissonNLLLoss', F.poisson_nll_loss, {'log_input': True, 'full': False, 'eps': 1e-8, **_REDUCTION})
+PoissonNLLLoss = _loss(
+    'PoissonNLLLoss', F.poisson_nll_loss, {
+        'log_input': True, 'full': False, 'eps': 1e-8, **_REDUCTION})
 GaussianNLLLoss = _loss('GaussianNLLLoss', F.gaussian_nll_loss, {'full': False, 'eps': 1e-6, **_REDUCTION}, 3)
 HingeEmbeddingLoss = _loss('HingeEmbeddingLoss', F.hinge_embedding_loss, {'margin': 1.0, **_REDUCTION})
 MarginRankingLoss = _loss('MarginRankingLoss', F.margin_ranking_loss, {'margin': 0.0, **_REDUCTION}, 3)

@@ -42,8 +42,8 @@ def _unique(pairs):
 class Module:
     """A model or a part of one.
 
-    Parameters, modules and buffers that are assigned to attributes are registered under the attribute's name. They are in
-    the instance's dict as well, so reading them costs what reading any attribute does.
+    Parameters, modules and buffers that are assigned to attributes are registered under the attribute's name. They are
+    in the instance's dict as well, so reading them costs what reading any attribute does.
     """
 
     training: bool
@@ -104,7 +104,8 @@ class Module:
         return handle
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
-        """hook(module, args, result) or hook(module, args, kwargs, result) after each call; may return another result."""
+        """hook(module, args, result) or hook(module, args, kwargs, result) after each call; may return another
+        result."""
         return self._add_hook(self._hooks, hook, prepend, with_kwargs, always_call)
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
@@ -280,8 +281,8 @@ class Module:
         return destination
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
-        """Copy the values of a state_dict, also of one of PyTorch. strict: RuntimeError for names that are missing or not
-        known. assign: take over the tensors themselves. After an error nothing is changed."""
+        """Copy the values of a state_dict, also of one of PyTorch. strict: RuntimeError for names that are missing or
+        not known. assign: take over the tensors themselves. After an error nothing is changed."""
         missing, unexpected, errors = load_into(self, state_dict, strict, assign)
         if strict:
             errors += [f'unexpected names: {", ".join(map(repr, unexpected))}'] if unexpected else []

@@ -6,7 +6,8 @@ from devtensor.nn import init
 from devtensor.nn.module import Module
 from devtensor.nn.parameter import Parameter
 
-__all__ = ['BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', 'InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d', 'LayerNorm',
+__all__ = ['BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', 'InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d',
+           'LayerNorm',
            'GroupNorm', 'RMSNorm', 'LocalResponseNorm']
 
 
@@ -22,7 +23,12 @@ class _ChannelNorm(Module):
             self.register_parameter(name, Parameter(_C.empty([num_features], **options)) if affine else None)
         for name in 'running_mean', 'running_var':
             self.register_buffer(name, _C.empty([num_features], **options) if track_running_stats else None)
-        self.register_buffer('num_batches_tracked', _C.zeros([], dtype=_C.int64, device=device) if track_running_stats else None)
+        self.register_buffer(
+    'num_batches_tracked',
+    _C.zeros(
+        [],
+        dtype=_C.int64,
+         device=device) if track_running_stats else None)
         self.reset_parameters()
 
     def reset_running_stats(self):
@@ -39,7 +45,8 @@ class _ChannelNorm(Module):
 
     def _check(self, input):
         if input.ndim not in self.dims:
-            raise ValueError(f'{type(self).__name__}: an input has {" or ".join(map(str, self.dims))} dimensions, got {input.ndim}')
+            raise ValueError(
+                f'{type(self).__name__}: an input has {" or ".join(map(str, self.dims))} dimensions, got {input.ndim}')
 
     def extra_repr(self):
         return (f'{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, '
@@ -47,7 +54,8 @@ class _ChannelNorm(Module):
 
 
 class _BatchNorm(_ChannelNorm):
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True,
+                 track_running_stats=True, device=None, dtype=None):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
     def forward(self, input):
@@ -58,7 +66,8 @@ class _BatchNorm(_ChannelNorm):
             if self.momentum is None:
                 factor = 1.0 / self.num_batches_tracked.item()
         use_batch = self.training or self.running_mean is None
-        return F.batch_norm(input, self.running_mean, self.running_var, self.weight, self.bias, use_batch, factor, self.eps)
+        return F.batch_norm(input, self.running_mean, self.running_var,
+                            self.weight, self.bias, use_batch, factor, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -77,7 +86,8 @@ class BatchNorm3d(_BatchNorm):
 
 
 class _InstanceNorm(_ChannelNorm):
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None):
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False,
+                 track_running_stats=False, device=None, dtype=None):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
     def forward(self, input):
@@ -115,8 +125,14 @@ class LayerNorm(Module):
         super().__init__()
         self.normalized_shape, self.eps, self.elementwise_affine = _shape(normalized_shape), eps, elementwise_affine
         options = {'device': device, 'dtype': dtype}
-        self.register_parameter('weight', Parameter(_C.empty(self.normalized_shape, **options)) if elementwise_affine else None)
-        self.register_parameter('bias', Parameter(_C.empty(self.normalized_shape, **options)) if elementwise_affine and bias else None)
+        self.register_parameter(
+    'weight',
+    Parameter(
+        _C.empty(
+            self.normalized_shape,
+             **options)) if elementwise_affine else None)
+        self.register_parameter('bias', Parameter(_C.empty(self.normalized_shape, **options))
+                                if elementwise_affine and bias else None)
         self.reset_parameters()
 
     def reset_parameters(self):

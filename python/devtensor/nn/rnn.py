@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Recurrent layers. Gates are in PyTorch's order: input, forget, cell, output of an LSTM; reset, update, new of a GRU."""
+"""Recurrent layers. Gates are in PyTorch's order: input, forget, cell, output of an LSTM; reset, update, new of a
+GRU."""
 import math
 import warnings
 
@@ -18,7 +19,8 @@ class RNNBase(Module):
 
     gates, _names = 1, ()
 
-    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
+    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
+                 bidirectional=False,
                  proj_size=0, device=None, dtype=None):
         super().__init__()
         if proj_size:
@@ -55,11 +57,13 @@ class RNNBase(Module):
         return [[own[name] for name in self._names[i:i + n]] for i in range(0, len(self._names), n)]
 
     def _zeros(self, input, batch):
-        return _C.zeros([self.num_layers * self.directions, batch, self.hidden_size], dtype=input.dtype, device=input.device)
+        return _C.zeros([self.num_layers * self.directions, batch, self.hidden_size],
+                        dtype=input.dtype, device=input.device)
 
     def _check(self, input, hx, batch, unbatched):
         if input.shape[-1] != self.input_size:
-            raise RuntimeError(f'{type(self).__name__}: the input has {input.shape[-1]} features, not {self.input_size}')
+            raise RuntimeError(
+                f'{type(self).__name__}: the input has {input.shape[-1]} features, not {self.input_size}')
         for state in hx:
             want = (self.num_layers * self.directions, batch, self.hidden_size)
             if tuple(state.shape) != want:
@@ -71,7 +75,8 @@ class RNNBase(Module):
         batch = int(sizes[0].item())
         hx = self._initial(data, hx, batch, order)
         self._check(data, hx, batch, False)
-        out, *states = self._function(data, sizes, self._states(hx), self._flat(), self.bias, self.num_layers, self.dropout,
+        out, *states = self._function(data, sizes, self._states(hx), self._flat(), self.bias, self.num_layers,
+                                      self.dropout,
                                       self.training, self.bidirectional)
         states = states if back is None else [s.index_select(1, back) for s in states]
         return PackedSequence(out, sizes, order, back), states
@@ -118,15 +123,16 @@ class RNNBase(Module):
 
     def extra_repr(self):
         text = f'{self.input_size}, {self.hidden_size}'
-        for name, default in ('num_layers', 1), ('bias', True), ('batch_first', False), ('dropout', 0.0), ('bidirectional', False):
+        for name, default in ('num_layers', 1), ('bias', True), ('batch_first',
+                              False), ('dropout', 0.0), ('bidirectional', False):
             if getattr(self, name) != default:
                 text += f', {name}={getattr(self, name)}'
         return text
 
 
 class RNN(RNNBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or with nonlinearity='relu'. Input [L, N, input_size]; batch_first: [N, L, ...].
-    Returns all h of the last layer and the last ones of all layers."""
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or with nonlinearity='relu'. Input [L, N, input_size]; batch_first:
+    [N, L, ...]. Returns all h of the last layer and the last ones of all layers."""
 
     def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity='tanh', *args, **kwargs):
         if nonlinearity not in ('tanh', 'relu'):

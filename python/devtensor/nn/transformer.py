@@ -12,7 +12,8 @@ from devtensor.nn.module import Module
 from devtensor.nn.norm import LayerNorm
 from devtensor.nn.parameter import Parameter
 
-__all__ = ['MultiheadAttention', 'Transformer', 'TransformerEncoderLayer', 'TransformerEncoder', 'TransformerDecoderLayer',
+__all__ = ['MultiheadAttention', 'Transformer', 'TransformerEncoderLayer', 'TransformerEncoder',
+           'TransformerDecoderLayer',
            'TransformerDecoder']
 
 
@@ -53,7 +54,8 @@ class MultiheadAttention(Module):
             init.xavier_normal_(self.bias_k)
             init.xavier_normal_(self.bias_v)
 
-    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True,
+    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
+                average_attn_weights=True,
                 is_causal=False):
         """The result, and the weights [N, L, S] or None."""
         swap = self.batch_first and query.ndim == 3
@@ -63,7 +65,8 @@ class MultiheadAttention(Module):
             key = query if same else key.transpose(0, 1)
             value = key if same_value else value.transpose(0, 1)
         out, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k, self.bias_v,
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
+            self.bias_v,
             self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask,
             need_weights, attn_mask, not self._same_dims, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal)
@@ -84,7 +87,8 @@ def _activation(activation):
 class _Layer(Module):
     """What layers of encoders and decoders share."""
 
-    def _add_parts(self, d_model, dim_feedforward, dropout, activation, layer_norm_eps, norms, norm_first, bias, options):
+    def _add_parts(self, d_model, dim_feedforward, dropout, activation,
+                   layer_norm_eps, norms, norm_first, bias, options):
         self.linear1 = Linear(d_model, dim_feedforward, bias, **options)
         self.linear2 = Linear(dim_feedforward, d_model, bias, **options)
         for i in range(1, norms + 1):
@@ -133,13 +137,15 @@ class TransformerDecoderLayer(_Layer):
         self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **options)
         self._add_parts(d_model, dim_feedforward, dropout, activation, layer_norm_eps, 3, norm_first, bias, options)
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None,
                 tgt_is_causal=False, memory_is_causal=False):
         def attend(x):
             return self._attention(self.self_attn, x, x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
 
         def attend_memory(x):
-            return self._attention(self.multihead_attn, x, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+            return self._attention(self.multihead_attn, x, memory, memory_mask,
+                                   memory_key_padding_mask, memory_is_causal)
         if self.norm_first:
             x = tgt + attend(self.norm1(tgt))
             x = x + attend_memory(self.norm2(x))
@@ -174,10 +180,12 @@ class TransformerDecoder(Module):
         super().__init__()
         self.layers, self.num_layers, self.norm = _copies(decoder_layer, num_layers), num_layers, norm
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                memory_key_padding_mask=None,
                 tgt_is_causal=None, memory_is_causal=False):
         for layer in self.layers:
-            tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, bool(tgt_is_causal),
+            tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                        bool(tgt_is_causal),
                         memory_is_causal)
         return tgt if self.norm is None else self.norm(tgt)
 
@@ -185,16 +193,19 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """An encoder and a decoder."""
 
-    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1,
+    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
+                 dropout=0.1,
                  activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5, batch_first=False,
                  norm_first=False, bias=True, device=None, dtype=None):
         super().__init__()
         options = {'device': device, 'dtype': dtype}
         common = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self.encoder = custom_encoder or TransformerEncoder(
-            TransformerEncoderLayer(*common, **options), num_encoder_layers, LayerNorm(d_model, layer_norm_eps, bias=bias, **options))
+            TransformerEncoderLayer(*common, **options), num_encoder_layers,
+            LayerNorm(d_model, layer_norm_eps, bias=bias, **options))
         self.decoder = custom_decoder or TransformerDecoder(
-            TransformerDecoderLayer(*common, **options), num_decoder_layers, LayerNorm(d_model, layer_norm_eps, bias=bias, **options))
+            TransformerDecoderLayer(*common, **options), num_decoder_layers,
+            LayerNorm(d_model, layer_norm_eps, bias=bias, **options))
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)
@@ -204,7 +215,8 @@ class Transformer(Module):
                 tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None,
                 memory_is_causal=False):
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
-        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal,
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                            tgt_is_causal,
                             memory_is_causal)
 
     @staticmethod

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Learning rates as functions of the number of steps: step() after each step of the optimizer, or after each epoch.
 
-The values are the library's closed forms (<tensor/optim.h>), which are PyTorch's: a rate depends on the group's initial rate
-and the number of steps alone, so one that was changed by hand in between is overwritten by the next step().
+The values are the library's closed forms (<tensor/optim.h>), which are PyTorch's: a rate depends on the group's
+initial rate and the number of steps alone, so one that was changed by hand in between is overwritten by the next
+step().
 """
 import bisect
 import math
@@ -10,8 +11,10 @@ import math
 from devtensor import _C
 from devtensor.optim.optimizer import Optimizer
 
-__all__ = ['LRScheduler', 'LambdaLR', 'MultiplicativeLR', 'StepLR', 'MultiStepLR', 'ConstantLR', 'LinearLR', 'ExponentialLR',
-           'PolynomialLR', 'CosineAnnealingLR', 'CosineAnnealingWarmRestarts', 'OneCycleLR', 'SequentialLR', 'ReduceLROnPlateau']
+__all__ = ['LRScheduler', 'LambdaLR', 'MultiplicativeLR', 'StepLR', 'MultiStepLR', 'ConstantLR', 'LinearLR',
+           'ExponentialLR',
+           'PolynomialLR', 'CosineAnnealingLR', 'CosineAnnealingWarmRestarts', 'OneCycleLR', 'SequentialLR',
+           'ReduceLROnPlateau']
 
 
 class LRScheduler:
@@ -283,7 +286,8 @@ class ReduceLROnPlateau(LRScheduler):
     def __init__(self, optimizer, mode='min', factor=0.1, patience=10, threshold=1e-4, threshold_mode='rel', cooldown=0,
                  min_lr=0.0, eps=1e-8):
         if mode not in ('min', 'max') or threshold_mode not in ('rel', 'abs'):
-            raise ValueError(f"mode is 'min' or 'max', threshold_mode 'rel' or 'abs', not {mode!r} and {threshold_mode!r}")
+            raise ValueError(
+                f"mode is 'min' or 'max', threshold_mode 'rel' or 'abs', not {mode!r} and {threshold_mode!r}")
         if not 0 <= factor < 1:
             raise ValueError(f'factor is {factor}; it is at least 0 and less than 1')
         if not isinstance(optimizer, Optimizer):

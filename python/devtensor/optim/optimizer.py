@@ -12,7 +12,8 @@ __all__ = ['Optimizer', 'SGD', 'Adam', 'AdamW', 'Adagrad', 'RMSprop']
 
 
 class _State(Mapping):
-    """Parameter -> dict of its state tensors, on the optimizer's memory. Parameters that were in no step are left out."""
+    """Parameter -> dict of its state tensors, on the optimizer's memory. Parameters that were in no step are left
+    out."""
 
     def __init__(self, optimizer):
         self._optimizer = optimizer
@@ -92,7 +93,8 @@ class Optimizer:
     # ---- steps ----
 
     def step(self, closure=None):
-        """Change the parameters that have a gradient. closure: computes the loss again and its gradients; it is returned."""
+        """Change the parameters that have a gradient. closure: computes the loss again and its gradients; it is
+        returned."""
         loss = None
         if self._step_pre_hooks:
             self._call_hooks(self._step_pre_hooks, closure)
@@ -135,8 +137,8 @@ class Optimizer:
     # ---- state ----
 
     def state_dict(self):
-        """{'state': number of the parameter -> tensors, 'param_groups': options and numbers}, as PyTorch's. The tensors are
-        on the optimizer's memory."""
+        """{'state': number of the parameter -> tensors, 'param_groups': options and numbers}, as PyTorch's. The
+        tensors are on the optimizer's memory."""
         state, groups, n = {}, [], 0
         for g, group in enumerate(self.param_groups):
             numbers = list(range(n, n + len(group['params'])))
@@ -149,15 +151,16 @@ class Optimizer:
         return {'state': state, 'param_groups': groups}
 
     def load_state_dict(self, state_dict):
-        """Continue from a state_dict, also one of PyTorch: options of the groups, and copies of the tensors. The parameters
-        are in the same order. After an error nothing is changed."""
+        """Continue from a state_dict, also one of PyTorch: options of the groups, and copies of the tensors. The
+        parameters are in the same order. After an error nothing is changed."""
         groups = state_dict['param_groups']
         sizes = [len(g['params']) for g in groups]
         if sizes != [len(g['params']) for g in self.param_groups]:
             raise ValueError(f'load_state_dict: groups of {sizes} parameters, the optimizer has '
                              f'{[len(g["params"]) for g in self.param_groups]}')
         place = {number: (g, i) for g, group in enumerate(groups) for i, number in enumerate(group['params'])}
-        new = [{**{k: copy.copy(v) for k, v in theirs.items() if k not in ('params', 'param_names')}, 'params': ours['params']}
+        new = [{**{k: copy.copy(v) for k, v in theirs.items() if k not in ('params', 'param_names')},
+                'params': ours['params']}
                for theirs, ours in zip(groups, self.param_groups)]
         tensors = {}
         for number, values in state_dict['state'].items():
@@ -208,7 +211,8 @@ class SGD(Optimizer):
     """Gradient descent with momentum."""
     _method, _state_keys = 'SGD', {'momentum_buffer'}
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
+                 foreach=None,
                  differentiable=False, fused=None):
         _plain('SGD', differentiable)
         super().__init__(params, {'lr': lr, 'momentum': momentum, 'dampening': dampening, 'weight_decay': weight_decay,
@@ -236,10 +240,12 @@ class Adagrad(Optimizer):
     """Steps divided by the root of the sum of squares of all gradients."""
     _method, _state_keys = 'Adagrad', {'step', 'sum'}
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *,
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
+                 foreach=None, *,
                  maximize=False, differentiable=False, fused=None):
         _plain('Adagrad', differentiable)
-        super().__init__(params, {'lr': lr, 'lr_decay': lr_decay, 'weight_decay': weight_decay, 'eps': eps, 'maximize': maximize,
+        super().__init__(params, {'lr': lr, 'lr_decay': lr_decay, 'weight_decay': weight_decay, 'eps': eps,
+                                  'maximize': maximize,
                                   'initial_accumulator_value': initial_accumulator_value})
 
 
@@ -247,8 +253,10 @@ class RMSprop(Optimizer):
     """Steps divided by the root of a moving average of squares of the gradients."""
     _method, _state_keys = 'RMSprop', {'square_avg', 'grad_avg', 'momentum_buffer'}
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False,
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
+                 capturable=False,
                  foreach=None, maximize=False, differentiable=False):
         _plain('RMSprop', differentiable)
-        super().__init__(params, {'lr': lr, 'alpha': alpha, 'eps': eps, 'weight_decay': weight_decay, 'momentum': momentum,
+        super().__init__(params, {'lr': lr, 'alpha': alpha, 'eps': eps, 'weight_decay': weight_decay,
+                                  'momentum': momentum,
                                   'centered': centered, 'maximize': maximize})

@@ -9,7 +9,8 @@ __all__ = ['AveragedModel', 'EMA', 'get_ema_multi_avg_fn', 'update_bn']
 
 
 class EMA:
-    """Moving averages of parameters, which begin as copies: update() sets each to decay * average + (1 - decay) * parameter.
+    """Moving averages of parameters, which begin as copies: update() sets each to decay * average + (1 - decay) *
+    parameter.
 
     swap() exchanges the values of parameters and averages: once to evaluate, and again to go on; or `with ema: ...`.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Files with the state of a training: nested dicts and lists of tensors, numbers and strings, without pickle.
 
-The file is safetensors. Tensors have their path as name, joined by '.': a state_dict alone is a file with the names of the state
-dict, which C programs load with tensor_module_load(), as load_state() reads a file of tensor_module_save(). The rest of the
-structure is JSON in the metadata.
+The file is safetensors. Tensors have their path as name, joined by '.': a state_dict alone is a file with the names of
+the state dict, which C programs load with tensor_module_load(), as load_state() reads a file of tensor_module_save().
+The rest of the structure is JSON in the metadata.
 """
 import json
 
@@ -33,7 +33,9 @@ def _describe(value, path, tensors):
     if isinstance(value, (list, tuple)):
         return {type(value).__name__ if type(value) in (list, tuple) else 'tuple':
                 [_describe(v, f'{inner}{i}', tensors) for i, v in enumerate(value)]}
-    raise TypeError(f'save_state: {path or "the object"} is {type(value).__name__}; tensors, numbers, strings, dicts and lists are saved')
+    raise TypeError(
+        f'save_state: {path or "the object"} is {type(value).__name__}; tensors, numbers, strings, '
+        'dicts and lists are saved')
 
 
 def _key(key):
@@ -61,7 +63,8 @@ def _build(structure, tensors):
 
 
 def save_state(obj, path):
-    """Write tensors, numbers and strings in dicts and lists to a file, which is replaced atomically. TypeError for others."""
+    """Write tensors, numbers and strings in dicts and lists to a file, which is replaced atomically. TypeError for
+    others."""
     tensors = {}
     structure = _describe(obj, '', tensors)
     serialization.save_safetensors(path, tensors, metadata={_KEY: json.dumps(structure)})

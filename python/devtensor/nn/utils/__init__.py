@@ -13,7 +13,8 @@ def _list(parameters):
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Scale the gradients so that the norm of all elements together is at most max_norm. Returns the norm before, a 0-d tensor.
+    """Scale the gradients so that the norm of all elements together is at most max_norm. Returns the norm before, a
+    0-d tensor.
 
     error_if_nonfinite: RuntimeError for a norm that is inf or nan, with the gradients unchanged.
     """

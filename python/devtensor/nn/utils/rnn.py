@@ -5,7 +5,13 @@ from collections import namedtuple
 from devtensor import _C
 from devtensor._C import Tensor
 
-__all__ = ['PackedSequence', 'pack_padded_sequence', 'pad_packed_sequence', 'pad_sequence', 'pack_sequence', 'unpad_sequence']
+__all__ = [
+    'PackedSequence',
+    'pack_padded_sequence',
+    'pad_packed_sequence',
+    'pad_sequence',
+    'pack_sequence',
+     'unpad_sequence']
 
 PackedSequence = namedtuple('PackedSequence', ['data', 'batch_sizes', 'sorted_indices', 'unsorted_indices'],
                             defaults=[None, None])
@@ -27,7 +33,8 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
     """The padded sequences and their lengths, in the order in which they were packed."""
     data, sizes, _, back = sequence
-    out, lengths = _C._pad_packed_sequence(data, sizes, batch_first, padding_value, -1 if total_length is None else total_length)
+    out, lengths = _C._pad_packed_sequence(data, sizes, batch_first, padding_value, - \
+                                           1 if total_length is None else total_length)
     if back is not None:
         out, lengths = out.index_select(0 if batch_first else 1, back), lengths[back]
     return out, lengths
@@ -41,7 +48,8 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side='
 
     def padded(s):
         n = longest - s.shape[0]
-        return _C.constant_pad_nd(s, [0, 0] * (s.ndim - 1) + ([n, 0] if padding_side == 'left' else [0, n]), padding_value)
+        return _C.constant_pad_nd(s, [0, 0] * (s.ndim - 1) + \
+                                  ([n, 0] if padding_side == 'left' else [0, n]), padding_value)
     return _C.stack([padded(s) for s in sequences], 0 if batch_first else 1)
 
 

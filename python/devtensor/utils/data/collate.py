@@ -35,8 +35,8 @@ def _rebuild(like, values):
 
 
 def default_collate(batch):
-    """Samples of the same structure as one: tensors, arrays and numbers are stacked along a new first dimension, in one buffer;
-    lists, tuples and dicts are collated element by element; strings stay a list."""
+    """Samples of the same structure as one: tensors, arrays and numbers are stacked along a new first dimension, in
+    one buffer; lists, tuples and dicts are collated element by element; strings stay a list."""
     if not batch:
         raise ValueError('default_collate: an empty batch')
     first = batch[0]
@@ -58,7 +58,8 @@ def default_collate(batch):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError('default_collate: samples of different lengths')
         return _rebuild(first, [default_collate(list(values)) for values in zip(*batch)])
-    raise TypeError(f'default_collate: samples are tensors, arrays, numbers, strings, dicts or lists, got {type(first).__name__}')
+    raise TypeError(
+        f'default_collate: samples are tensors, arrays, numbers, strings, dicts or lists, got {type(first).__name__}')
 
 
 def default_convert(sample):

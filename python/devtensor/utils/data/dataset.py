@@ -11,7 +11,8 @@ __all__ = ['Dataset', 'IterableDataset', 'TensorDataset', 'StackDataset', 'Conca
 
 
 class Dataset:
-    """dataset[i] is sample i; len(dataset) their number. __getitems__(indices), if defined, returns a list of samples."""
+    """dataset[i] is sample i; len(dataset) their number. __getitems__(indices), if defined, returns a list of
+    samples."""
 
     def __getitem__(self, index):
         raise NotImplementedError(f'{type(self).__name__} has no __getitem__()')

@@ -18,13 +18,16 @@ def get_worker_info():
 class DataLoader:
     """An iterable of batches; each iteration is an epoch.
 
-    The state of the sampler at the beginning of the epoch is part of state_dict(): a loader that loads it continues with the batch
-    after those that were returned, in the same order. The sampler is iterated again from its start for that: one of the program
-    that has no state_dict() and load_state_dict() must give the same order each time. An IterableDataset is read again, too.
+    The state of the sampler at the beginning of the epoch is part of state_dict(): a loader that loads it continues
+    with the batch after those that were returned, in the same order. The sampler is iterated again from its start for
+    that: one of the program that has no state_dict() and load_state_dict() must give the same order each time. An
+    IterableDataset is read again, too.
     """
 
-    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
-                 pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None, *,
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
+                 collate_fn=None,
+                 pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None,
+                 generator=None, *,
                  prefetch_factor=None, persistent_workers=False, pin_memory_device='', in_order=True):
         if not isinstance(num_workers, int) or num_workers < 0:
             raise ValueError(f'DataLoader: num_workers is at least 0, got {num_workers!r}')
@@ -32,13 +35,15 @@ class DataLoader:
             raise ValueError('DataLoader: timeout is at least 0, and needs workers')
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
             raise ValueError('DataLoader: prefetch_factor and persistent_workers need workers')
-        self.dataset, self.num_workers, self.timeout, self.worker_init_fn = dataset, num_workers, timeout, worker_init_fn
+        self.dataset, self.num_workers = dataset, num_workers
+        self.timeout, self.worker_init_fn = timeout, worker_init_fn
         self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
         self.pin_memory, self.multiprocessing_context, self.in_order = pin_memory, multiprocessing_context, in_order
         self.drop_last, self._iterable = drop_last, isinstance(dataset, IterableDataset)
         self.generator = new_generator() if generator is None else generator
         self._choose_order(batch_size, bool(shuffle), sampler, batch_sampler)
-        self.collate_fn = collate_fn or (default_convert if self.batch_size is None and self.batch_sampler is None else default_collate)
+        self.collate_fn = collate_fn or (
+    default_convert if self.batch_size is None and self.batch_sampler is None else default_collate)
         self._own_collate = collate_fn is None
         self._epoch, self._position, self._begin, self._resume = 0, 0, None, None
 
@@ -55,7 +60,10 @@ class DataLoader:
                 not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0):
             raise ValueError(f'DataLoader: batch_size is a positive int or None, got {batch_size!r}')
         if sampler is None and not self._iterable and batch_sampler is None:
-            sampler = RandomSampler(self.dataset, generator=self.generator) if shuffle else SequentialSampler(self.dataset)
+            sampler = RandomSampler(
+    self.dataset,
+    generator=self.generator) if shuffle else SequentialSampler(
+        self.dataset)
         if batch_sampler is None and batch_size is not None and not self._iterable:
             batch_sampler = BatchSampler(sampler, batch_size, self.drop_last)
             self.batch_size = batch_size

@@ -3,7 +3,13 @@
 from devtensor import _C
 from devtensor.utils.data.dataset import ints
 
-__all__ = ['Sampler', 'SequentialSampler', 'RandomSampler', 'SubsetRandomSampler', 'WeightedRandomSampler', 'BatchSampler']
+__all__ = [
+    'Sampler',
+    'SequentialSampler',
+    'RandomSampler',
+    'SubsetRandomSampler',
+    'WeightedRandomSampler',
+     'BatchSampler']
 
 
 class Sampler:
@@ -17,8 +23,8 @@ class Sampler:
 
 
 class _RandomOrder(Sampler):
-    """Draws from the generator, or from one of its own whose seed comes from the default generator. Its state at the beginning
-    of an epoch gives the order again."""
+    """Draws from the generator, or from one of its own whose seed comes from the default generator. Its state at the
+    beginning of an epoch gives the order again."""
 
     def __init__(self, generator):
         self.generator = new_generator() if generator is None else generator
@@ -97,7 +103,8 @@ class WeightedRandomSampler(_RandomOrder):
             raise ValueError(f'WeightedRandomSampler: num_samples is a positive int, got {num_samples!r}')
         self.weights = _C.tensor(weights, dtype=_C.float64)
         if self.weights.ndim != 1:
-            raise ValueError(f'WeightedRandomSampler: the weights are a list, got the shape {tuple(self.weights.shape)}')
+            raise ValueError(
+                f'WeightedRandomSampler: the weights are a list, got the shape {tuple(self.weights.shape)}')
         super().__init__(generator)
         self.num_samples, self.replacement = num_samples, replacement
 
