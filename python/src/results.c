@@ -32,8 +32,8 @@ static PyObject *make_result_type(const struct py_overload *o)
 	}
 	snprintf(name, sizeof(name), "devtensor.return_types.%.*s",
 		 (int)strcspn(o->op_name, "."), o->op_name);
-	desc.name = strdup(name);
-	return desc.name ? (PyObject *)PyStructSequence_NewType(&desc) : NULL;
+	desc.name = name; /* copied by the type; the fields' names are not */
+	return (PyObject *)PyStructSequence_NewType(&desc);
 }
 
 static PyObject *wrap_value(const struct bound *b, const tensor_value *v)
