@@ -102,9 +102,9 @@ static PyObject *import_pair(PyObject *pair)
 	tensor *t;
 
 	if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2)
-		return PyErr_Format(PyExc_TypeError,
-				    "from_arrow: __arrow_c_array__ returned %R, no pair of capsules",
-				    pair);
+		return PyErr_Format(
+			PyExc_TypeError,
+			"from_arrow: __arrow_c_array__ returned %R, no pair of capsules", pair);
 	schema = PyTuple_GetItem(pair, 0);
 	array = PyTuple_GetItem(pair, 1);
 	if (!PyCapsule_IsValid(schema, schema_name) || !PyCapsule_IsValid(array, array_name))

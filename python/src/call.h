@@ -22,7 +22,7 @@ struct bound {
 	PyObject *objects[MOST_ARGS]; /* borrowed; NULL: not given */
 	tensor_value values[MOST_ARGS];
 	struct arena arena;
-	int n; /* arguments up to the last given one */
+	int n;		      /* arguments up to the last given one */
 	Py_ssize_t many_from; /* from here on the arguments are one list; -1: none are */
 	bool requires_grad;   /* of a factory, after the call */
 	/* The subclass of Tensor that the results have, NULL for Tensor. Borrowed from an argument. */

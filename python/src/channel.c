@@ -12,9 +12,8 @@
 #include <time.h>
 
 typedef struct {
-	PyObject_HEAD
-	tensor_channel *channel; /* NULL: closed */
-	PyObject *socket;	 /* keeps the descriptor open */
+	PyObject_HEAD tensor_channel *channel; /* NULL: closed */
+	PyObject *socket;		       /* keeps the descriptor open */
 	int fd;
 	int users; /* calls that run: close() waits for none, it refuses */
 } PyChannel;
@@ -62,11 +61,8 @@ static int wait_for(int fd, short events, double deadline)
 		if (left < 0 && deadline != HUGE_VAL)
 			left = 0;
 		ms = left > 1e6 ? 1000000000 : (int)ceil(left * 1e3);
-		Py_BEGIN_ALLOW_THREADS
-		n = poll(&p, 1, ms);
-		Py_END_ALLOW_THREADS
-		if (n > 0)
-			return 0;
+		Py_BEGIN_ALLOW_THREADS n = poll(&p, 1, ms);
+		Py_END_ALLOW_THREADS if (n > 0) return 0;
 		if (n < 0 && errno != EINTR) {
 			PyErr_SetFromErrno(PyExc_OSError);
 			return -1;
@@ -108,8 +104,9 @@ static PyObject *channel_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	channel = tensor_channel_open(fd);
 	if (!channel)
 		return raise_error();
-	o = set_nonblocking(fd) < 0 ? NULL :
-				      (PyChannel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+	o = set_nonblocking(fd) < 0 ?
+		    NULL :
+		    (PyChannel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
 	if (!o) {
 		tensor_channel_close(channel);
 		return NULL;
@@ -165,10 +162,8 @@ static int try_send(PyChannel *o, PyObject *t, unsigned flags)
 {
 	int err;
 
-	Py_BEGIN_ALLOW_THREADS
-	err = tensor_send(o->channel, tensor_of(t), flags);
-	Py_END_ALLOW_THREADS
-	return err;
+	Py_BEGIN_ALLOW_THREADS err = tensor_send(o->channel, tensor_of(t), flags);
+	Py_END_ALLOW_THREADS return err;
 }
 
 static PyObject *channel_send(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -200,11 +195,8 @@ static PyObject *try_recv(PyChannel *o)
 {
 	tensor *t;
 
-	Py_BEGIN_ALLOW_THREADS
-	t = tensor_recv(o->channel);
-	Py_END_ALLOW_THREADS
-	if (t)
-		return wrap_result(t);
+	Py_BEGIN_ALLOW_THREADS t = tensor_recv(o->channel);
+	Py_END_ALLOW_THREADS if (t) return wrap_result(t);
 	return tensor_last_error()->code == EAGAIN ? NULL : raise_channel_error();
 }
 
@@ -281,8 +273,8 @@ static PyObject *channel_close(PyObject *self, PyObject *unused)
 	o->channel = NULL;
 	o->socket = NULL;
 	tensor_channel_close(channel);
-	res = PyObject_HasAttrString(socket, "close") ?
-		      PyObject_CallMethod(socket, "close", NULL) : Py_NewRef(Py_None);
+	res = PyObject_HasAttrString(socket, "close") ? PyObject_CallMethod(socket, "close", NULL) :
+							Py_NewRef(Py_None);
 	Py_DECREF(socket);
 	return res;
 }
@@ -383,5 +375,6 @@ int add_channel(PyObject *module)
 			     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots };
 
 	channel_type = (PyTypeObject *)PyType_FromSpec(&spec);
-	return channel_type ? PyModule_AddObjectRef(module, "Channel", (PyObject *)channel_type) : -1;
+	return channel_type ? PyModule_AddObjectRef(module, "Channel", (PyObject *)channel_type) :
+			      -1;
 }

@@ -137,7 +137,8 @@ static PyObject *layout_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static PyObject *format_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	return constant_find(args, kwargs, "memory format", formats, COUNT(formats), format_objects);
+	return constant_find(args, kwargs, "memory format", formats, COUNT(formats),
+			     format_objects);
 }
 
 static PyMethodDef constant_methods[] = {
@@ -249,8 +250,8 @@ static bool is_from_numpy(PyObject *o)
 {
 	PyObject *type = PyType_Check(o) ? o : (PyObject *)Py_TYPE(o);
 	PyObject *module = PyObject_GetAttrString(type, "__module__");
-	const char *s = module && PyUnicode_Check(module) ?
-				PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
+	const char *s = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) :
+							    NULL;
 	bool found = s && !strncmp(s, "numpy", 5);
 
 	PyErr_Clear();

@@ -135,14 +135,10 @@ static bool in_range(tensor_scalar s, int dtype)
 		int64_t low;
 		uint64_t high;
 	} ranges[TENSOR_DTYPE_COUNT] = {
-		[TENSOR_U8] = { 0, UINT8_MAX },
-		[TENSOR_I8] = { INT8_MIN, INT8_MAX },
-		[TENSOR_I16] = { INT16_MIN, INT16_MAX },
-		[TENSOR_I32] = { INT32_MIN, INT32_MAX },
-		[TENSOR_I64] = { INT64_MIN, INT64_MAX },
-		[TENSOR_U16] = { 0, UINT16_MAX },
-		[TENSOR_U32] = { 0, UINT32_MAX },
-		[TENSOR_U64] = { 0, UINT64_MAX },
+		[TENSOR_U8] = { 0, UINT8_MAX },		 [TENSOR_I8] = { INT8_MIN, INT8_MAX },
+		[TENSOR_I16] = { INT16_MIN, INT16_MAX }, [TENSOR_I32] = { INT32_MIN, INT32_MAX },
+		[TENSOR_I64] = { INT64_MIN, INT64_MAX }, [TENSOR_U16] = { 0, UINT16_MAX },
+		[TENSOR_U32] = { 0, UINT32_MAX },	 [TENSOR_U64] = { 0, UINT64_MAX },
 	};
 
 	if (!ranges[dtype].high || s.kind == TENSOR_SCALAR_BOOL)
@@ -155,7 +151,8 @@ static bool in_range(tensor_scalar s, int dtype)
 	case TENSOR_SCALAR_FLOAT: /* rounded towards 0; the bounds are exact */
 		return s.d > (double)ranges[dtype].low - 1 &&
 		       s.d < ldexp(1, ranges[dtype].high == UINT64_MAX ? 64 :
-					      ranges[dtype].high == INT64_MAX ? 63 : 33);
+				      ranges[dtype].high == INT64_MAX  ? 63 :
+									 33);
 	default:
 		return true;
 	}
@@ -178,9 +175,9 @@ static int check_range(const struct numbers *a, int dtype)
 }
 
 static const int dtype_of_kind[] = {
-	[TENSOR_SCALAR_NONE] = TENSOR_F32,   [TENSOR_SCALAR_BOOL] = TENSOR_BOOL,
-	[TENSOR_SCALAR_INT] = TENSOR_I64,    [TENSOR_SCALAR_UINT] = TENSOR_U64,
-	[TENSOR_SCALAR_FLOAT] = TENSOR_F32,  [TENSOR_SCALAR_COMPLEX] = TENSOR_C64,
+	[TENSOR_SCALAR_NONE] = TENSOR_F32,  [TENSOR_SCALAR_BOOL] = TENSOR_BOOL,
+	[TENSOR_SCALAR_INT] = TENSOR_I64,   [TENSOR_SCALAR_UINT] = TENSOR_U64,
+	[TENSOR_SCALAR_FLOAT] = TENSOR_F32, [TENSOR_SCALAR_COMPLEX] = TENSOR_C64,
 };
 
 /* Stores the numbers in f32, if dtype is that, or in the widest dtype of their kind, in place: no element is larger there. */

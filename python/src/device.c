@@ -15,8 +15,8 @@ static int parse_device(const char *s, tensor_device *device)
 
 	if (colon) {
 		index = strtol(colon + 1, &end, 10);
-		if (end == colon + 1 || *end || index < 0 || index > INT8_MAX ||
-		    colon[1] < '0' || colon[1] > '9')
+		if (end == colon + 1 || *end || index < 0 || index > INT8_MAX || colon[1] < '0' ||
+		    colon[1] > '9')
 			n = 0;
 	}
 	for (int i = TENSOR_CPU; i < TENSOR_DEVICE_TYPE_COUNT; i++)

@@ -33,7 +33,8 @@ static PyObject *raise_exchange(void)
 static void free_plain(PyObject *capsule)
 {
 	DLManagedTensor *m = PyCapsule_IsValid(capsule, plain_name) ?
-				     PyCapsule_GetPointer(capsule, plain_name) : NULL;
+				     PyCapsule_GetPointer(capsule, plain_name) :
+				     NULL;
 	PyObject *type, *value, *trace;
 
 	if (!m || !m->deleter)
@@ -47,7 +48,8 @@ static void free_plain(PyObject *capsule)
 static void free_versioned(PyObject *capsule)
 {
 	DLManagedTensorVersioned *m = PyCapsule_IsValid(capsule, versioned_name) ?
-					      PyCapsule_GetPointer(capsule, versioned_name) : NULL;
+					      PyCapsule_GetPointer(capsule, versioned_name) :
+					      NULL;
 	PyObject *type, *value, *trace;
 
 	if (!m || !m->deleter)
@@ -98,7 +100,8 @@ static int int_pair(PyObject *o, const char *what, long pair[2])
 	if (valid)
 		return 0;
 	if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError))
-		PyErr_Format(PyExc_TypeError, "%s must be a tuple of two integers, got %R", what, o);
+		PyErr_Format(PyExc_TypeError, "%s must be a tuple of two integers, got %R", what,
+			     o);
 	return -1;
 }
 
@@ -122,8 +125,8 @@ static PyObject *copy_to_host(tensor *t)
 
 	tensor_scope {
 		copy = tensor_keep(tensor_to_opt(tensor_detach(t),
-						 TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU),
-						 false, true));
+						 TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU), false,
+						 true));
 	}
 	PyEval_RestoreThread(state);
 	if (!copy)
@@ -148,9 +151,11 @@ static int needs_copy(tensor *t, PyObject *dl_device, int copy)
 		if (int_pair(dl_device, "dl_device", device) < 0)
 			return -1;
 		if (device[0] != kDLCPU || device[1]) {
-			PyErr_Format(PyExc_BufferError,
-				     "a tensor is exported to host memory (1, 0), not to the device "
-				     "(%ld, %ld)", device[0], device[1]);
+			PyErr_Format(
+				PyExc_BufferError,
+				"a tensor is exported to host memory (1, 0), not to the device "
+				"(%ld, %ld)",
+				device[0], device[1]);
 			return -1;
 		}
 		if (!host && !copy) {
@@ -178,8 +183,10 @@ static PyObject *m_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (version != Py_None && int_pair(version, "max_version", newest) < 0)
 		return NULL;
 	if (stream != Py_None)
-		return PyErr_Format(PyExc_BufferError, "host memory has no streams: stream must be "
-						       "None, got %R", stream);
+		return PyErr_Format(PyExc_BufferError,
+				    "host memory has no streams: stream must be "
+				    "None, got %R",
+				    stream);
 	copied = needs_copy(tensor_of(self), device, wanted);
 	if (copied < 0)
 		return NULL;
@@ -343,8 +350,10 @@ static PyObject *module_from_dlpack(PyObject *module, PyObject *args, PyObject *
 	if (ok <= 0)
 		return NULL;
 	if (d.type > TENSOR_CPU && !wanted)
-		return PyErr_Format(PyExc_BufferError, "a tensor is imported to host memory: "
-						       "copy=False forbids device=%R", device);
+		return PyErr_Format(PyExc_BufferError,
+				    "a tensor is imported to host memory: "
+				    "copy=False forbids device=%R",
+				    device);
 	if (PyCapsule_CheckExact(x))
 		res = consume(x, wanted);
 	else
@@ -451,7 +460,8 @@ int add_dlpack(PyObject *module)
 {
 	PyObject *capsule = PyCapsule_New(&table, table_name, NULL);
 	int err = capsule ? PyObject_SetAttrString((PyObject *)tensor_type,
-						   "__dlpack_c_exchange_api__", capsule) : -1;
+						   "__dlpack_c_exchange_api__", capsule) :
+			    -1;
 
 	Py_XDECREF(capsule);
 	if (err < 0 || add_methods(tensor_type, methods) < 0)

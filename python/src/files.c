@@ -12,8 +12,7 @@
 static PyTypeObject *archive_type;
 
 typedef struct {
-	PyObject_HEAD
-	tensor_archive *a;
+	PyObject_HEAD tensor_archive *a;
 	int users; /* threads in a call; changed under the lock */
 	bool closed;
 } PyArchive;
@@ -41,7 +40,8 @@ static int parse_map(const char *s, struct tensor_load_options *options)
 		options->map = TENSOR_MAP_PRIVATE;
 	else {
 		PyErr_Format(PyExc_ValueError,
-			     "map must be None, 'r' (read-only) or 'c' (copy on write), got '%s'", s);
+			     "map must be None, 'r' (read-only) or 'c' (copy on write), got '%s'",
+			     s);
 		return -1;
 	}
 	return 0;
@@ -68,7 +68,8 @@ static int parse_load(PyObject *args, PyObject **path, struct tensor_load_option
 	int shareable = 0;
 
 	memset(options, 0, sizeof(*options));
-	if (!PyArg_ParseTuple(args, "O&|zOp", PyUnicode_FSConverter, path, &map, &limit, &shareable))
+	if (!PyArg_ParseTuple(args, "O&|zOp", PyUnicode_FSConverter, path, &map, &limit,
+			      &shareable))
 		return -1;
 	options->shareable = shareable;
 	if (parse_map(map, options) == 0 && parse_limit(limit, options) == 0)
@@ -171,8 +172,9 @@ static int fill_metadata(struct named_list *l)
 		struct tensor_metadata *m = &l->metadata[i];
 
 		m->key = text_of(PyTuple_GetItem(l->keys, i), "a key of the metadata");
-		m->value = m->key ? text_of(PyTuple_GetItem(l->values, i),
-					    "a value of the metadata") : NULL;
+		m->value =
+			m->key ? text_of(PyTuple_GetItem(l->values, i), "a value of the metadata") :
+				 NULL;
 		if (!m->value)
 			return -1;
 	}

@@ -61,7 +61,8 @@ static int describe_buffer(struct borrowed *b)
 
 	if (v->ndim > TENSOR_MAX_DIMS || v->itemsize < 1 || v->itemsize > 16 ||
 	    parse_format(v->format, v->itemsize, &d->dtype) < 0) {
-		PyErr_Format(PyExc_TypeError, "a buffer of format %s with %d dimensions is no tensor",
+		PyErr_Format(PyExc_TypeError,
+			     "a buffer of format %s with %d dimensions is no tensor",
 			     v->format ? v->format : "B", v->ndim);
 		return -1;
 	}

@@ -80,13 +80,13 @@ static PyObject *index_tensor(PyObject *o)
 
 static int tensor_item_of(struct subscripts *s, PyObject *o, tensor_subscript *item)
 {
-	PyObject *index, *made = is_tensor(o) ? Py_NewRef(o) :
-						tensor_from_object(o, TENSOR_DTYPE_NONE);
+	PyObject *index,
+		*made = is_tensor(o) ? Py_NewRef(o) : tensor_from_object(o, TENSOR_DTYPE_NONE);
 
 	/* An empty list has no dtype of its own. */
 	if (made && !is_tensor(o) && !tensor_numel(tensor_of(made)) && PyList_Check(o))
 		set_ref(&made, wrap_result(tensor_to(tensor_of(made),
-						      TENSOR_OPTIONS(.dtype = TENSOR_I64))));
+						     TENSOR_OPTIONS(.dtype = TENSOR_I64))));
 	if (!made)
 		return -1;
 	/* An integer tensor without dimensions is a position. */

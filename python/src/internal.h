@@ -50,8 +50,7 @@ void release_object(void *o);
 /* ---- tensor.c ---- */
 
 typedef struct {
-	PyObject_HEAD
-	tensor *t; /* owned; NULL only while the object is made */
+	PyObject_HEAD tensor *t; /* owned; NULL only while the object is made */
 	PyObject *weakrefs;
 	bool tracked; /* by the garbage collector, because a graph can lead back to the object */
 	PyObject **owned; /* see gc.c */
@@ -116,19 +115,17 @@ int add_gc(PyObject *module);
 
 /* dtypes, layouts and memory formats: one object for each value, compared by identity. */
 typedef struct {
-	PyObject_HEAD
-	const char *name;
+	PyObject_HEAD const char *name;
 	int value;
 } PyConstant;
 
 extern PyTypeObject *dtype_type, *layout_type, *memory_format_type, *device_type;
 
 typedef struct {
-	PyObject_HEAD
-	tensor_device device;
+	PyObject_HEAD tensor_device device;
 } PyDevice;
 
-PyObject *wrap_dtype(int dtype);   /* None for TENSOR_DTYPE_NONE */
+PyObject *wrap_dtype(int dtype); /* None for TENSOR_DTYPE_NONE */
 PyObject *wrap_layout(int layout);
 PyObject *wrap_device(tensor_device device);
 /* The value of an object that stands for one: 1, 0 if it stands for none, -1 with an exception. */
@@ -143,8 +140,7 @@ PyTypeObject *add_type(PyObject *module, const char *name, size_t size, PyType_S
 /* ---- generator.c ---- */
 
 typedef struct {
-	PyObject_HEAD
-	tensor_generator *g;
+	PyObject_HEAD tensor_generator *g;
 } PyGenerator;
 
 extern PyTypeObject *generator_type;

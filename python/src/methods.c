@@ -124,7 +124,8 @@ static int conversion_argument(struct conversion *c, PyObject *o)
 	if (!res)
 		res = as_device(o, &c->options.device);
 	if (!res)
-		PyErr_Format(PyExc_TypeError, "to: %R is neither a dtype nor a device nor a tensor", o);
+		PyErr_Format(PyExc_TypeError, "to: %R is neither a dtype nor a device nor a tensor",
+			     o);
 	return res > 0 ? 0 : -1;
 }
 
@@ -152,8 +153,9 @@ static int conversion_options(struct conversion *c, PyObject *dtype, PyObject *d
 /* to(dtype), to(device), to(device, dtype), to(tensor), and the same by name. */
 static PyObject *m_to(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	static char *keywords[] = { "dtype", "device", "memory_format", "non_blocking", "copy",
-				    NULL };
+	static char *keywords[] = {
+		"dtype", "device", "memory_format", "non_blocking", "copy", NULL
+	};
 	PyObject *dtype = Py_None, *device = Py_None, *format = Py_None, *empty, *res;
 	int non_blocking = 0, copy = 0, ok;
 	struct conversion c = { 0 };
@@ -239,7 +241,8 @@ static PyObject *m_double(PyObject *self, PyObject *unused)
 
 static PyObject *m_cpu(PyObject *self, PyObject *unused)
 {
-	return wrap_like(self, tensor_to(tensor_of(self), TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)));
+	return wrap_like(self,
+			 tensor_to(tensor_of(self), TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)));
 }
 
 /* x.where(condition, other): the condition is the operator's first argument. */
@@ -321,9 +324,12 @@ static PyObject *m_as_subclass(PyObject *self, PyObject *type)
 	return wrap_as((PyTypeObject *)type, tensor_alias(tensor_of(self)));
 }
 
-#define CONVERSION(name, dtype)                                                       \
-	{ #name, m_##name, METH_NOARGS,                                               \
-	  #name "($self, /)\n--\n\nThe tensor in " dtype ", itself if it has that dtype." }
+#define CONVERSION(name, dtype)                                        \
+	{                                                              \
+#name, m_##name, METH_NOARGS,                          \
+			#name "($self, /)\n--\n\nThe tensor in " dtype \
+			      ", itself if it has that dtype."         \
+	}
 
 PyMethodDef tensor_methods[] = {
 	{ "dim", m_dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of dimensions." },

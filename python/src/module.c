@@ -10,9 +10,10 @@ static PyObject *module_promote_types(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OO", &a, &b))
 		return NULL;
 	if (as_dtype(a, &x) <= 0 || as_dtype(b, &y) <= 0)
-		return PyErr_Occurred() ? NULL :
-					  PyErr_Format(PyExc_TypeError,
-						       "promote_types: %R and %R must be dtypes", a, b);
+		return PyErr_Occurred() ?
+			       NULL :
+			       PyErr_Format(PyExc_TypeError,
+					    "promote_types: %R and %R must be dtypes", a, b);
 	x = tensor_promote_types(x, y);
 	return x ? wrap_dtype(x) : raise_error();
 }
@@ -59,26 +60,10 @@ PyMODINIT_FUNC PyInit__C(void);
 
 /* In this order: functions refer to the types. */
 static int (*const parts[])(PyObject *module) = {
-	add_constants,
-	add_devices,
-	add_generator,
-	add_tensor,
-	add_channel,
-	add_shared,
-	add_gc,
-	add_autograd,
-	add_node,
-	add_hooks,
-	add_function,
-	add_transform,
-	add_optim,
-	add_training,
-	add_nn,
-	add_buffers,
-	add_dlpack,
-	add_arrow,
-	add_files,
-	add_functions,
+	add_constants, add_devices,   add_generator, add_tensor,   add_channel,
+	add_shared,    add_gc,	      add_autograd,  add_node,	   add_hooks,
+	add_function,  add_transform, add_optim,     add_training, add_nn,
+	add_buffers,   add_dlpack,    add_arrow,     add_files,	   add_functions,
 };
 
 PyMODINIT_FUNC PyInit__C(void)

@@ -5,7 +5,8 @@
 typedef tensor *(*binary_fn)(tensor *, tensor *);
 
 /* An operator of two operands. The C function serves two tensors, the others all other operands. */
-struct operator {
+struct operator
+{
 	const char *name, *inplace_name;
 	binary_fn fn;
 	struct py_function *f, *inplace;
@@ -100,7 +101,7 @@ static PyObject *operand(PyObject *o, const tensor *other, bool numbers)
 }
 
 /* a is no tensor, or b is none. */
-static PyObject *mixed(struct operator *op, PyObject *a, PyObject *b)
+static PyObject *mixed(struct operator* op, PyObject *a, PyObject *b)
 {
 	const tensor *other = tensor_of(is_tensor(a) ? a : b);
 	PyObject *x = operand(a, other, false), *y = NULL, *res;
@@ -109,7 +110,8 @@ static PyObject *mixed(struct operator *op, PyObject *a, PyObject *b)
 		y = operand(b, other, true);
 	if (!x || x == Py_NotImplemented || !y || y == Py_NotImplemented) {
 		res = x == Py_NotImplemented || y == Py_NotImplemented ?
-			      Py_NewRef(Py_NotImplemented) : NULL;
+			      Py_NewRef(Py_NotImplemented) :
+			      NULL;
 	} else {
 		res = call_binary(op->f, x, y);
 	}
@@ -118,7 +120,7 @@ static PyObject *mixed(struct operator *op, PyObject *a, PyObject *b)
 	return res;
 }
 
-static inline PyObject *binary(struct operator *op, PyObject *a, PyObject *b)
+static inline PyObject *binary(struct operator* op, PyObject *a, PyObject *b)
 {
 	if (likely(is_exact_tensor(a) && is_exact_tensor(b)))
 		return call_fn(op->fn, tensor_of(a), tensor_of(b));
@@ -130,7 +132,7 @@ static inline PyObject *binary(struct operator *op, PyObject *a, PyObject *b)
 	return mixed(op, a, b);
 }
 
-static PyObject *inplace(struct operator *op, PyObject *a, PyObject *b)
+static PyObject *inplace(struct operator* op, PyObject *a, PyObject *b)
 {
 	PyObject *y, *res;
 

@@ -133,7 +133,8 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
 	}
 	value = value == Py_None ? NULL : value;
 	return tensor_set_grad(tensor_of(self), value ? tensor_of(value) : NULL) < 0 ?
-		       raise_error_int() : 0;
+		       raise_error_int() :
+		       0;
 }
 
 static PyObject *get_retains_grad(PyObject *self, void *unused)
@@ -207,8 +208,9 @@ PyGetSetDef tensor_getset[] = {
 	{ "retains_grad", get_retains_grad, NULL, "True after retain_grad()." },
 	{ "is_quantized", get_is_quantized, NULL, "True for a quantized tensor." },
 	{ "_version", get_version, NULL, "The number of in-place changes of the memory." },
-	{ "_cdata", get_cdata, NULL, "The address of the tensor of the C library, which lives as long "
-				     "as the object." },
+	{ "_cdata", get_cdata, NULL,
+	  "The address of the tensor of the C library, which lives as long "
+	  "as the object." },
 	{ "data", get_data, NULL, "A tensor on the same memory without history, as detach()." },
 	{ "T", get_T, NULL, "The dimensions in reverse order." },
 	{ "mT", get_mT, NULL, "The last two dimensions exchanged." },

@@ -20,7 +20,8 @@ static char *result_name(const char *text, int i)
 static PyObject *make_result_type(const struct py_overload *o)
 {
 	static PyStructSequence_Field fields[MOST_RETURNS + 1];
-	PyStructSequence_Desc desc = { .doc = "The results of an operator.", .fields = fields,
+	PyStructSequence_Desc desc = { .doc = "The results of an operator.",
+				       .fields = fields,
 				       .n_in_sequence = o->schema->nreturns };
 	char name[96];
 
@@ -30,8 +31,8 @@ static PyObject *make_result_type(const struct py_overload *o)
 		if (!fields[i].name)
 			return NULL;
 	}
-	snprintf(name, sizeof(name), "devtensor.return_types.%.*s",
-		 (int)strcspn(o->op_name, "."), o->op_name);
+	snprintf(name, sizeof(name), "devtensor.return_types.%.*s", (int)strcspn(o->op_name, "."),
+		 o->op_name);
 	desc.name = name; /* copied by the type; the fields' names are not */
 	return (PyObject *)PyStructSequence_NewType(&desc);
 }
@@ -56,7 +57,8 @@ static PyObject *wrap_value(const struct bound *b, const tensor_value *v)
 	}
 }
 
-PyObject *wrap_values(const struct bound *b, PyTypeObject *type, const tensor_value *rets, Py_ssize_t n)
+PyObject *wrap_values(const struct bound *b, PyTypeObject *type, const tensor_value *rets,
+		      Py_ssize_t n)
 {
 	PyObject *res = type ? PyStructSequence_New(type) : PyTuple_New(n);
 
@@ -75,7 +77,8 @@ PyObject *wrap_values(const struct bound *b, PyTypeObject *type, const tensor_va
 	return res;
 }
 
-static PyObject *wrap_several(struct py_overload *o, const struct bound *b, const tensor_value *rets)
+static PyObject *wrap_several(struct py_overload *o, const struct bound *b,
+			      const tensor_value *rets)
 {
 	if (!o->result_type) {
 		o->result_type = make_result_type(o);
@@ -104,8 +107,11 @@ PyObject *wrap_returns(struct py_overload *o, const struct bound *b, const tenso
 	int n = o->schema->nreturns;
 	PyObject *res;
 
-	if (o->inplace)
+	if (o->inplace) {
+		if (is_tensor(b->objects[0]))
+			track(b->objects[0]);
 		return Py_NewRef(n ? b->objects[0] : Py_None);
+	}
 	if (o->out && n > 1)
 		return wrap_outs(b);
 	if (o->out) {
@@ -123,5 +129,7 @@ PyObject *wrap_returns(struct py_overload *o, const struct bound *b, const tenso
 		raise_error();
 		Py_CLEAR(res);
 	}
+	if (res && b->requires_grad && is_tensor(res))
+		track(res);
 	return res;
 }

@@ -15,10 +15,8 @@ static PyObject *buffer_fd(PyObject *module, PyObject *args)
 		return NULL;
 	if (writable)
 		rights |= TENSOR_BUFFER_WRITE;
-	Py_BEGIN_ALLOW_THREADS
-	fd = tensor_buffer_fd(tensor_of(t), rights);
-	Py_END_ALLOW_THREADS
-	return fd < 0 ? raise_error() : PyLong_FromLong(fd);
+	Py_BEGIN_ALLOW_THREADS fd = tensor_buffer_fd(tensor_of(t), rights);
+	Py_END_ALLOW_THREADS return fd < 0 ? raise_error() : PyLong_FromLong(fd);
 }
 
 static PyObject *from_buffer_fd(PyObject *module, PyObject *args)
@@ -30,11 +28,10 @@ static PyObject *from_buffer_fd(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "iO", &fd, &dtype))
 		return NULL;
 	if (as_dtype(dtype, &d) <= 0)
-		return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "%R is no dtype", dtype);
-	Py_BEGIN_ALLOW_THREADS
-	t = tensor_from_buffer_fd(fd, d, TENSOR_NO_INTS, 0);
-	Py_END_ALLOW_THREADS
-	return wrap_result(t);
+		return PyErr_Occurred() ? NULL :
+					  PyErr_Format(PyExc_TypeError, "%R is no dtype", dtype);
+	Py_BEGIN_ALLOW_THREADS t = tensor_from_buffer_fd(fd, d, TENSOR_NO_INTS, 0);
+	Py_END_ALLOW_THREADS return wrap_result(t);
 }
 
 static PyObject *share_memory(PyObject *module, PyObject *arg)
@@ -43,10 +40,8 @@ static PyObject *share_memory(PyObject *module, PyObject *arg)
 
 	if (!is_tensor(arg))
 		return PyErr_Format(PyExc_TypeError, "share_memory: %R is no tensor", Py_TYPE(arg));
-	Py_BEGIN_ALLOW_THREADS
-	err = tensor_share_memory(tensor_of(arg));
-	Py_END_ALLOW_THREADS
-	return err < 0 ? raise_error() : Py_NewRef(arg);
+	Py_BEGIN_ALLOW_THREADS err = tensor_share_memory(tensor_of(arg));
+	Py_END_ALLOW_THREADS return err < 0 ? raise_error() : Py_NewRef(arg);
 }
 
 /* A dict of the buffer's description, None for a tensor without one. */
@@ -59,9 +54,11 @@ static PyObject *buffer_info(PyObject *module, PyObject *arg)
 	if (tensor_buffer_info(tensor_of(arg), &info) < 0)
 		return tensor_last_error()->code == EINVAL ? Py_NewRef(Py_None) : raise_error();
 	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:O,s:O}", "bytes", (unsigned long long)info.bytes,
-			     "dev", (unsigned long long)info.dev, "ino", (unsigned long long)info.ino,
-			     "generation", (unsigned long long)info.generation, "sealed",
-			     info.seals & TENSOR_BUFFER_SEALED_WRITE ? Py_True : Py_False, "readonly",
+			     "dev", (unsigned long long)info.dev, "ino",
+			     (unsigned long long)info.ino, "generation",
+			     (unsigned long long)info.generation, "sealed",
+			     info.seals & TENSOR_BUFFER_SEALED_WRITE ? Py_True : Py_False,
+			     "readonly",
 			     info.state & TENSOR_BUFFER_STATE_RDONLY ? Py_True : Py_False);
 }
 
@@ -78,8 +75,9 @@ static PyObject *cache_stats(PyObject *module, PyObject *unused)
 			     "buffers", (unsigned long long)s.buffers, "hits",
 			     (unsigned long long)s.hits, "misses", (unsigned long long)s.misses,
 			     "arenas", (unsigned long long)s.arenas, "blocks",
-			     (unsigned long long)s.blocks, "tensors", (unsigned long long)live.tensors,
-			     "storages", (unsigned long long)live.storages);
+			     (unsigned long long)s.blocks, "tensors",
+			     (unsigned long long)live.tensors, "storages",
+			     (unsigned long long)live.storages);
 }
 
 static PyObject *provider_name(PyObject *module, PyObject *unused)
