@@ -48,7 +48,8 @@ class Monitor:
     def sample(self):
         stats = _C.cache_stats()
         self.stats = stats
-        self.history = self.history[1 - HISTORY:] + [(time.time(), stats['used'] + stats['blocks'], stats['cached'])]
+        now = (time.time(), stats['used'] + stats['blocks'], stats['cached'])
+        self.history = self.history[1 - HISTORY:] + [now]
         self.rows = self._buffers()
         return self
 

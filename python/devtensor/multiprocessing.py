@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """multiprocessing with tensors that are shared instead of copied.
 
-The names are those of the standard library's multiprocessing. Queues, pipes and arguments of processes, of every start
-method, pass a tensor as a descriptor of its buffer: the receiver gets a tensor on the same memory, with the same sizes and
-strides. The tensor is moved to a shareable buffer first if need be. The receiver's descriptor holds the buffer: it outlives
-the sender once it was received. A leaf keeps requires_grad; the result of a recorded operator is refused.
+The names are those of the standard library's multiprocessing. Queues, pipes and arguments of processes, of every
+start method, pass a tensor as a descriptor of its buffer: the receiver gets a tensor on the same memory, with the same
+sizes and strides. The tensor is moved to a shareable buffer first if need be. The receiver's descriptor holds the buffer:
+it outlives the sender once it was received. A leaf keeps requires_grad; the result of a recorded operator is refused.
 
 Importing devtensor is enough to register the tensors; this module is for programs that say
 `import devtensor.multiprocessing as mp`.
@@ -67,8 +67,8 @@ def _rebuild_empty(dtype, shape, requires_grad, cls):
 
 def _reduce(tensor):
     if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError('a tensor that a recorded operator returned cannot be sent to another process: detach() it, or '
-                           'send the leaves')
+        raise RuntimeError('a tensor that a recorded operator returned cannot be sent to another process: detach() it, '
+                           'or send the leaves')
     if tensor.layout is not _C.strided or tensor.device != 'cpu':
         return tensor.__reduce_ex__(4)
     if not tensor.numel():
@@ -108,8 +108,8 @@ reduction.ForkingPickler.register(_C.Channel, _reduce_channel)
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method='spawn'):
-    """Calls fn(i, *args) in nprocs new processes. With join waits for them, and raises RuntimeError if one failed, after
-    the others were terminated; otherwise returns the list of processes."""
+    """Calls fn(i, *args) in nprocs new processes. With join waits for them, and raises RuntimeError if one failed,
+    after the others were terminated; otherwise returns the list of processes."""
     ctx = multiprocessing.get_context(start_method)
     processes = [ctx.Process(target=fn, args=(i, *args), daemon=daemon) for i in range(nprocs)]
     for p in processes:

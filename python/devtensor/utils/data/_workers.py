@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Batches from worker processes: what a DataLoader uses with num_workers > 0.
 
-A worker collates a batch into shareable memory and sends its tensors over a channel, without a copy; the structure around them
-(lists, dicts, numbers) goes over a pipe. Batch i is made by worker i % num_workers, and random numbers are seeded anew for each
-batch, so that neither the order nor the numbers depend on how many workers there are.
+A worker collates a batch into shareable memory and sends its tensors over a channel, without a copy; the structure
+around them (lists, dicts, numbers) goes over a pipe. Batch i is made by worker i % num_workers, and random numbers are
+seeded anew for each batch, so that neither the order nor the numbers depend on how many workers there are.
 """
 import hashlib
 import io
@@ -225,8 +225,8 @@ class _Pool:
 
 
 def _epoch(loader, pool, tasks, skip):
-    """The batches of an epoch. Each worker has prefetch_factor tasks at most; a task is (number of the batch, indices, whether
-    an IterableDataset begins anew)."""
+    """The batches of an epoch. Each worker has prefetch_factor tasks at most; a task is (number of the batch, indices,
+    whether an IterableDataset begins anew)."""
     n, ahead, timeout = loader.num_workers, loader.prefetch_factor or 2, loader.timeout
     numbered = iter(enumerate(tasks, 0 if loader._iterable else skip))
     pending = [0] * n  # answers that are due
@@ -287,6 +287,6 @@ def _run(loader, tasks, skip):
 
 
 def batches(loader, index_lists):
-    """An iterator over the batches of an epoch of a loader with num_workers > 0, in the order of index_lists: lists of indices,
-    or numbers of samples for an IterableDataset."""
+    """An iterator over the batches of an epoch of a loader with num_workers > 0, in the order of index_lists: lists of
+    indices, or numbers of samples for an IterableDataset."""
     return _run(loader, itertools.chain(index_lists), loader._position)
