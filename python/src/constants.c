@@ -83,7 +83,7 @@ static PyObject *constant_copy(PyObject *o, PyObject *unused)
 	return Py_NewRef(o);
 }
 
-static void constant_dealloc(PyObject *o)
+void constant_dealloc(PyObject *o)
 {
 	PyTypeObject *type = Py_TYPE(o);
 
@@ -340,7 +340,7 @@ PyTypeObject *add_type(PyObject *module, const char *name, size_t size, PyType_S
 			     slots };
 	PyObject *type = PyType_FromSpec(&spec);
 
-	if (type && PyModule_AddObjectRef(module, strchr(name, '.') + 1, type) < 0)
+	if (type && PyModule_AddObjectRef(module, strrchr(name, '.') + 1, type) < 0)
 		Py_CLEAR(type);
 	return (PyTypeObject *)type;
 }

@@ -134,7 +134,9 @@ int as_layout(PyObject *o, int *layout);
 int as_memory_format(PyObject *o, int *format);
 int as_device(PyObject *o, tensor_device *device);
 const char *dtype_public_name(int dtype);
-/* Adds an immutable type to the module, "devtensor.NAME". */
+/* The tp_dealloc of a type whose objects own nothing. */
+void constant_dealloc(PyObject *o);
+/* Adds an immutable type to the module, under the last part of its name. NULL with an exception. */
 PyTypeObject *add_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots);
 
 /* ---- generator.c ---- */

@@ -385,21 +385,10 @@ static PyMethodDef functions[] = {
 	{ NULL },
 };
 
-static int add_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots)
-{
-	PyType_Spec spec = { name, (int)size, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-			     slots };
-	PyObject *type = PyType_FromSpec(&spec);
-	int err = type ? PyModule_AddObjectRef(module, strrchr(name, '.') + 1, type) : -1;
-
-	Py_XDECREF(type);
-	return err;
-}
-
 int add_training(PyObject *module)
 {
-	if (add_type(module, "devtensor._C._Ema", sizeof(PyEma), ema_slots) < 0 ||
-	    add_type(module, "devtensor._C._GradScaler", sizeof(PyScaler), scaler_slots) < 0)
+	if (!add_type(module, "devtensor._C._Ema", sizeof(PyEma), ema_slots) ||
+	    !add_type(module, "devtensor._C._GradScaler", sizeof(PyScaler), scaler_slots))
 		return -1;
 	return PyModule_AddFunctions(module, functions);
 }
