@@ -242,7 +242,6 @@ PyObject *node_register_prehook(PyObject *self, PyObject *fn);
 PyObject *wrap_list(tensor *const *list, Py_ssize_t n);
 /* A tensor of a Python function as its result in the open scope. */
 tensor *give_to_scope(PyObject *o);
-int add_methods(PyTypeObject *type, PyMethodDef *methods);
 int add_autograd(PyObject *module);
 int add_node(PyObject *module);
 int add_hooks(PyObject *module);
