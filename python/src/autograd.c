@@ -286,20 +286,6 @@ static PyMethodDef methods[] = {
 	{ NULL },
 };
 
-int add_methods(PyTypeObject *type, PyMethodDef *list)
-{
-	for (; list->ml_name; list++) {
-		PyObject *m = PyDescr_NewMethod(type, list);
-
-		if (!m || PyObject_SetAttrString((PyObject *)type, list->ml_name, m) < 0) {
-			Py_XDECREF(m);
-			return -1;
-		}
-		Py_DECREF(m);
-	}
-	return 0;
-}
-
 int add_autograd(PyObject *module)
 {
 	return PyModule_AddFunctions(module, functions) < 0 ? -1 :

@@ -235,7 +235,7 @@ static PyTypeObject *subclass_of(const struct bound *b)
 	for (int i = 0; i < b->o->schema->nargs; i++) {
 		PyObject *o = b->objects[i];
 
-		if (!o || is_exact_tensor(o) || !is_tensor(o))
+		if (!o || is_exact_tensor(o) || !is_tensor(o) || has_plain_results(Py_TYPE(o)))
 			continue;
 		if (!found || (Py_TYPE(o) != found && PyType_IsSubtype(Py_TYPE(o), found)))
 			found = Py_TYPE(o);

@@ -87,10 +87,15 @@ PyObject *wrap_as(PyTypeObject *type, tensor *t);
 /* True once an object of a subclass was made: before that, no argument has to be examined for one. */
 extern bool have_subclasses;
 
+/* True for parameters and buffers of modules: results of operators on them are plain tensors. */
+bool has_plain_results(PyTypeObject *type);
+
 /* As wrap_result() for the result of an operator on self, whose subclass it gets. */
 static inline PyObject *wrap_like(PyObject *self, tensor *t)
 {
-	return likely(is_exact_tensor(self)) ? wrap_result(t) : wrap_as(Py_TYPE(self), t);
+	if (likely(is_exact_tensor(self)) || has_plain_results(Py_TYPE(self)))
+		return wrap_result(t);
+	return wrap_as(Py_TYPE(self), t);
 }
 
 /* A tuple of a sequence's tensors; TypeError for other elements. */
@@ -252,7 +257,6 @@ PyObject *node_register_prehook(PyObject *self, PyObject *fn);
 PyObject *wrap_list(tensor *const *list, Py_ssize_t n);
 /* A tensor of a Python function as its result in the open scope. */
 tensor *give_to_scope(PyObject *o);
-int add_methods(PyTypeObject *type, PyMethodDef *methods);
 int add_autograd(PyObject *module);
 int add_node(PyObject *module);
 int add_hooks(PyObject *module);

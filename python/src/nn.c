@@ -31,7 +31,33 @@ static PyObject *replace_tensor(PyObject *module, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+static PyTypeObject *plain[4]; /* owned, until the process ends */
+
+bool has_plain_results(PyTypeObject *type)
+{
+	for (size_t i = 0; i < COUNT(plain) && plain[i]; i++)
+		if (type == plain[i] || PyType_IsSubtype(type, plain[i]))
+			return true;
+	return false;
+}
+
+static PyObject *set_plain_results(PyObject *module, PyObject *type)
+{
+	size_t i = 0;
+
+	while (i < COUNT(plain) && plain[i])
+		i++;
+	if (i == COUNT(plain) || !PyType_Check(type))
+		return PyErr_Format(PyExc_TypeError, "expected one of at most %zu classes",
+				    COUNT(plain));
+	plain[i] = (PyTypeObject *)Py_NewRef(type);
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+	{ "_set_plain_results", set_plain_results, METH_O,
+	  "_set_plain_results(type, /)\n--\n\n"
+	  "Results of operators on objects of this subclass are of the class Tensor." },
 	{ "_replace_tensor", replace_tensor, METH_VARARGS,
 	  "_replace_tensor(parameter, tensor, /)\n--\n\n"
 	  "Let a parameter stand for the memory of a tensor; it keeps requires_grad." },

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Tensors that a module registers when they are assigned to an attribute."""
-from devtensor._C import Tensor, empty
+from devtensor._C import Tensor, _set_plain_results, empty
 
 __all__ = ['Parameter', 'Buffer']
 
@@ -37,3 +37,7 @@ class Buffer(Tensor):
 
     def __init__(self, data=None, *, persistent=True):
         pass
+
+
+_set_plain_results(Parameter)
+_set_plain_results(Buffer)
