@@ -133,6 +133,25 @@ def _deepcopy_of(self, memo):
     return new
 
 
+def _to_device(self, device, /, *, stream=None):
+    """The tensor on a device: of the array API standard. ValueError for a device that is not there, and for a stream."""
+    device = _C.device(device)
+    if stream is not None:
+        raise ValueError('to_device: a device without streams')
+    return self if device == self.device else self.to(device)
+
+
+_API_VERSIONS = '2021.12', '2022.12', '2023.12', '2024.12', '2025.12'
+
+
+def _array_namespace(self, /, *, api_version=None):
+    """The namespace of the array API standard."""
+    if api_version is not None and api_version not in _API_VERSIONS:
+        raise ValueError(f'there is no version {api_version} of the standard')
+    from devtensor import array_api
+    return array_api
+
+
 def _set_methods():
     _Tensor.size = property(Size, doc=Size.__doc__)
     _Tensor.is_cpu = property(lambda self: self.device == 'cpu', doc='True if the memory is host memory.')
@@ -143,7 +162,7 @@ def _set_methods():
         'type': _type, 'type_as': _type_as, 'new_tensor': _new_tensor, 'is_floating_point': _is_floating_point,
         'is_complex': _is_complex, 'is_signed': _is_signed, 'get_device': _get_device, '__copy__': _copy_of,
         '__deepcopy__': _deepcopy_of,
-        'qscheme': _qscheme,
+        'qscheme': _qscheme, 'to_device': _to_device, '__array_namespace__': _array_namespace,
     }
     for name, method in methods.items():
         method.__name__ = name

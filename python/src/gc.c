@@ -6,7 +6,8 @@
  * A collection traverses each object twice: it counts the references that it finds, and then marks what is reachable.
  * Both have to see the same references, but an operator that runs on another thread without the lock may add an owner
  * between them, and the collector would free an object that is in use. So the first pass keeps what it found for the
- * second one.
+ * second one. Collectors of CPython 3.14 and later have other passes: there, and wherever the passes are not found, no
+ * graph is traversed, and a cycle through one is not collected.
  */
 #include "internal.h"
 
@@ -76,6 +77,8 @@ static int traverse(tensor *t, tensor_node *n, PyObject ***owned, visitproc visi
 	PyObject **list;
 	int res;
 
+	if (!mark_pass)
+		return 0;
 	if (visit == mark_pass)
 		return visit_list(*owned, visit, arg);
 	if (visit == count_pass) {
@@ -134,25 +137,38 @@ static PyType_Slot probe_slots[] = {
 static PyType_Spec probe_spec = { "devtensor._Probe", sizeof(PyObject), 0,
 				  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, probe_slots };
 
+/* Collects the generations up to one that the object may have reached meanwhile. */
+static int probe_collection(PyObject *gc)
+{
+	for (int generation = 0; generation < 3 && !mark_pass; generation++) {
+		PyObject *n;
+
+		probing = true;
+		n = PyObject_CallMethod(gc, "collect", "i", generation);
+		probing = false;
+		if (!n)
+			return -1;
+		Py_DECREF(n);
+	}
+	return 0;
+}
+
 int add_gc(PyObject *module)
 {
-	PyObject *type = PyType_FromSpec(&probe_spec), *probe = NULL, *gc = NULL, *n = NULL;
+	PyObject *type, *probe, *gc;
+	int err = -1;
 
-	if (type)
-		probe = PyObject_GC_New(PyObject, (PyTypeObject *)type);
-	if (probe) {
+	if (Py_Version >= 0x030E0000)
+		return 0;
+	type = PyType_FromSpec(&probe_spec);
+	probe = type ? (PyObject *)PyObject_GC_New(PyObject, (PyTypeObject *)type) : NULL;
+	gc = probe ? PyImport_ImportModule("gc") : NULL;
+	if (gc) {
 		PyObject_GC_Track(probe);
-		gc = PyImport_ImportModule("gc");
+		err = probe_collection(gc);
 	}
-	probing = true;
-	if (gc)
-		n = PyObject_CallMethod(gc, "collect", "i", 0);
-	probing = false;
-	if (n && (!count_pass || !mark_pass))
-		PyErr_SetString(PyExc_ImportError, "the garbage collector has no two passes");
-	Py_XDECREF(n);
 	Py_XDECREF(gc);
 	Py_XDECREF(probe);
 	Py_XDECREF(type);
-	return PyErr_Occurred() ? -1 : 0;
+	return err;
 }

@@ -98,6 +98,8 @@ static inline PyObject *wrap_like(PyObject *self, tensor *t)
 	return wrap_as(Py_TYPE(self), t);
 }
 
+/* Adds methods to a type that exists already. */
+int add_methods(PyTypeObject *type, PyMethodDef *defs);
 /* A tuple of a sequence's tensors; TypeError for other elements. */
 PyObject *tensor_tuple(PyObject *list, const char *what);
 

@@ -269,6 +269,19 @@ static PyMethodDef *all_methods(void)
 	return methods;
 }
 
+int add_methods(PyTypeObject *type, PyMethodDef *defs)
+{
+	for (PyMethodDef *d = defs; d->ml_name; d++) {
+		PyObject *method = PyDescr_NewMethod(type, d);
+		int err = method ? PyObject_SetAttrString((PyObject *)type, d->ml_name, method) : -1;
+
+		Py_XDECREF(method);
+		if (err < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int add_tensor(PyObject *module)
 {
 	PyType_Spec spec = { "devtensor.Tensor", sizeof(PyTensor), 0,

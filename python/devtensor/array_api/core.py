@@ -4,12 +4,9 @@
 An Array is a Tensor whose operators follow the standard where PyTorch's, which those of Tensor follow, differ:
 in the promotion of arrays without dimensions, in the data types that in-place operators accept, and in a few
 values. Functions take tensors and numbers, and return Arrays."""
-import sys
-
 from devtensor import _C, interchange
 
 API_VERSION = '2025.12'
-VERSIONS = ('2021.12', '2022.12', '2023.12', '2024.12', API_VERSION)
 CPU = _C.device('cpu')
 Tensor = _C.Tensor
 
@@ -144,26 +141,6 @@ class Array(Tensor):
 
     def __complex__(self, /):
         return complex(self.item())
-
-
-def to_device(self, device, /, *, stream=None):
-    """The array on another device."""
-    on_cpu(device)
-    if stream is not None:
-        raise ValueError('the CPU has no streams')
-    return self
-
-
-def array_namespace(self, /, *, api_version=None):
-    """The namespace of the array API standard."""
-    if api_version not in (None, *VERSIONS):
-        raise ValueError(f'no version {api_version} of the standard')
-    return sys.modules[__package__]
-
-
-array_namespace.__name__ = '__array_namespace__'
-Tensor.__array_namespace__ = array_namespace
-Tensor.to_device = to_device
 
 
 def shape_of(shape):
