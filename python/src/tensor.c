@@ -273,7 +273,8 @@ int add_methods(PyTypeObject *type, PyMethodDef *defs)
 {
 	for (PyMethodDef *d = defs; d->ml_name; d++) {
 		PyObject *method = PyDescr_NewMethod(type, d);
-		int err = method ? PyObject_SetAttrString((PyObject *)type, d->ml_name, method) : -1;
+		int err = method ? PyObject_SetAttrString((PyObject *)type, d->ml_name, method) :
+				   -1;
 
 		Py_XDECREF(method);
 		if (err < 0)

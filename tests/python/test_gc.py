@@ -94,7 +94,7 @@ def test_a_handle_in_the_closure():
     del m, y
     gc.collect()
     assert gone() is not None
-    del handles, root
+    handles = root = None
     gc.collect()
     assert gone() is None
 
@@ -245,10 +245,13 @@ def test_a_deep_graph_is_traversed_without_recursion():
 def test_many_objects_on_one_chain_take_linear_time():
     y = leaf()
     y.register_hook(lambda g: None)
-    kept = [y := y + 1 for _ in range(20000)]
+    kept = [y]
+    for _ in range(20000):
+        kept.append(kept[-1] + 1)
+    del y
     gc.collect()
     gc.collect()
-    assert len(kept) == 20000
+    assert len(kept) == 20001
 
 
 def test_referents_outside_of_a_collection():

@@ -29,7 +29,7 @@ union hook_function {
 };
 
 struct tensor_hook {
-	atomic_int refs;  /* the handle, and one of all users */
+	atomic_int refs; /* the handle, and one of all users */
 	atomic_int users; /* the list, and calls that run: destroy is called after the last of them */
 	enum hook_kind kind;
 	uint32_t nr; /* of a HOOK_GRADIENT */
