@@ -94,7 +94,7 @@ def test_a_handle_in_the_closure():
     del m, y
     gc.collect()
     assert gone() is not None
-    handles = root = None
+    handles, root = None, None
     gc.collect()
     assert gone() is None
 
