@@ -87,14 +87,14 @@ def test_cycle_through_hook_closures():
 def test_a_handle_in_the_closure():
     m = Marker()
     gone = weakref.ref(m)
-    y = root = leaf() * 2
-    handles = []
+    y = leaf() * 2
+    handles, roots = [], [y]
     y.register_hook(lambda g, m=m: handles[0].remove())
     handles.append(y.grad_fn.register_hook(lambda a, b, m=m, y=y: handles.clear()))
     del m, y
     gc.collect()
     assert gone() is not None
-    handles, root = None, None
+    handles = roots.clear()
     gc.collect()
     assert gone() is None
 
