@@ -41,6 +41,11 @@ $(B)/bench/per_sample: bench/per_sample.c $(LIB_SO) $(B)/libtensor.so
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
 
+# Calls from Python beside NumPy and PyTorch, in one process.
+.PHONY: bench-python
+bench-python: python
+	$(Q)PYTHONPATH=$(abspath $(B))/python $$(bench/peers python || echo $(PYTHON)) bench/python.py $(BENCH)
+
 .PHONY: bench-per-sample
 bench-per-sample: $(B)/bench/per_sample
 	$(Q)$$(bench/peers python) bench/per_sample.py $<
