@@ -24,24 +24,22 @@ result = stats.gmean(xp.asarray([1.0, 2.0, 4.0, 8.0], dtype=xp.float64))
 assert isinstance(result, dt.Tensor), type(result)
 assert abs(float(result) - 2.8284271247461903) < 1e-12, result
 """
+SCIKIT_LEARN = """
+import sklearn, devtensor as dt, devtensor.array_api as xp
+from sklearn.metrics import accuracy_score
+from sklearn.preprocessing import MinMaxScaler
+with sklearn.config_context(array_api_dispatch=True):
+    assert accuracy_score(xp.asarray([0, 1, 2, 2]), xp.asarray([0, 1, 1, 2])) == 0.75
+    scaled = MinMaxScaler().fit_transform(xp.asarray([[0.0, 1.0], [2.0, 3.0], [4.0, 7.0]]))
+    assert isinstance(scaled, dt.Tensor) and scaled[1, 0].item() == 0.5
+"""
 
 
-def test_scipy_computes_with_arrays():
-    pytest.importorskip('scipy', '1.15')
+@pytest.mark.parametrize('module, version, program', [('scipy', '1.15', SCIPY), ('sklearn', '1.6', SCIKIT_LEARN)])
+def test_a_library_computes_with_arrays(module, version, program):
+    pytest.importorskip(module, version)
     # scipy reads the variable when it is imported.
-    subprocess.run([sys.executable, '-c', SCIPY], env={**os.environ, 'SCIPY_ARRAY_API': '1'}, check=True)
-
-
-def test_scikit_learn_computes_with_arrays():
-    sklearn = pytest.importorskip('sklearn', '1.6')
-    from sklearn.metrics import accuracy_score
-    from sklearn.preprocessing import MinMaxScaler
-    with sklearn.config_context(array_api_dispatch=True):
-        y = xp.asarray([0, 1, 2, 2])
-        assert accuracy_score(y, xp.asarray([0, 1, 1, 2])) == 0.75
-        x = xp.asarray([[0.0, 1.0], [2.0, 3.0], [4.0, 7.0]])
-        scaled = MinMaxScaler().fit_transform(x)
-        assert isinstance(scaled, dt.Tensor) and scaled[1, 0].item() == 0.5
+    subprocess.run([sys.executable, '-c', program], env={**os.environ, 'SCIPY_ARRAY_API': '1'}, check=True)
 
 
 def test_einops_rearranges_arrays():
