@@ -142,9 +142,10 @@ int add_gc(PyObject *module)
 		probe = PyObject_GC_New(PyObject, (PyTypeObject *)type);
 	if (probe) {
 		PyObject_GC_Track(probe);
+		/* An allocation may begin a collection of its own, after which the probe is too old for collect(0). */
+		probing = true;
 		gc = PyImport_ImportModule("gc");
 	}
-	probing = true;
 	if (gc)
 		n = PyObject_CallMethod(gc, "collect", "i", 0);
 	probing = false;
