@@ -25,6 +25,9 @@ void tensor_set_binding(tensor *t, void *object);
  */
 int64_t tensor_use_count(const tensor *t);
 
+/* As tensor_grad() with a reference of the caller: a backward on another thread may replace the gradient. */
+tensor *tensor_grad_get(tensor *t);
+
 /*
  * Nodes of the graph. tensor_grad_fn() and tensor_node_edge() lend them; a reference keeps a node and the graph that it
  * leads to, and for the AccumulateGrad node of a leaf the leaf. NULL is ignored.

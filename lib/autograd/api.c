@@ -4,6 +4,8 @@
 #include "autograd/graph/view.h"
 #include "core/batched.h"
 
+#include <tensor/binding.h>
+
 #include <stdio.h>
 
 /* ---- leaves ---- */
@@ -53,10 +55,36 @@ TENSOR_EXPORT tensor *tensor_grad(const tensor *t)
 	return tensor_given(t) && meta_of(t) ? meta_of(t)->grad : NULL;
 }
 
-TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
+/* Under the lock of the leaf, because a backward on another thread may be adding to the gradient. */
+static tensor *replace_grad(struct autograd_meta *m, tensor *grad)
 {
+	node_lock *lock = m->fn ? NULL : &meta_node(m)->lock;
 	tensor *before;
 
+	if (lock)
+		node_lock_take(lock);
+	before = m->grad;
+	m->grad = grad;
+	if (lock)
+		node_lock_drop(lock);
+	return before;
+}
+
+TENSOR_EXPORT tensor *tensor_grad_get(tensor *t)
+{
+	struct autograd_meta *m = tensor_given(t) ? t->autograd_meta : NULL;
+	tensor *grad;
+
+	if (!m || m->fn)
+		return m ? tensor_retain(m->grad) : NULL;
+	node_lock_take(&meta_node(m)->lock);
+	grad = tensor_retain(m->grad);
+	node_lock_drop(&meta_node(m)->lock);
+	return grad;
+}
+
+TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
+{
 	if (tensor_absent("set_grad", t))
 		return -thread()->error.code;
 	if (tensor_given(grad)) {
@@ -77,9 +105,7 @@ TENSOR_EXPORT int tensor_set_grad(tensor *t, tensor *grad)
 		if (!meta_new(t))
 			return -ENOMEM;
 	}
-	before = t->autograd_meta->grad;
-	t->autograd_meta->grad = tensor_retain(grad);
-	tensor_put(before);
+	tensor_put(replace_grad(t->autograd_meta, tensor_retain(grad)));
 	return 0;
 }
 

@@ -121,7 +121,11 @@ static PyObject *get_is_leaf(PyObject *self, void *unused)
 
 static PyObject *get_grad(PyObject *self, void *unused)
 {
-	return wrap_borrowed(tensor_grad(tensor_of(self)));
+	tensor *grad = tensor_grad_get(tensor_of(self));
+	PyObject *o = wrap_borrowed(grad);
+
+	tensor_release(grad);
+	return o;
 }
 
 static int set_grad(PyObject *self, PyObject *value, void *unused)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import pytest
 
@@ -381,6 +382,48 @@ def test_functional_jacobian_and_hessian():
 
 
 # ---- threads, processes, the end ----
+
+def test_a_gradient_is_removed_while_another_thread_adds_to_it():
+    """The memory of a removed gradient must not be written when it belongs to another tensor."""
+    a, end = dt.ones(100000, requires_grad=True), threading.Event()
+    y = (a * 1).sum()
+
+    def add():
+        while not end.is_set():
+            y.backward(retain_graph=True)
+    t = threading.Thread(target=add)
+    t.start()
+    changed = 0
+    for _ in range(2000):
+        a.grad = None
+        b = dt.zeros(100000)
+        time.sleep(0.0002)
+        changed += b.sum().item() != 0
+    end.set()
+    t.join(60)
+    assert not changed
+
+
+def test_a_gradient_is_read_while_another_thread_replaces_it():
+    """In a process of its own, because a use of freed memory ends it."""
+    code = """
+import devtensor as dt, sys, threading, time
+sys.setswitchinterval(1e-5)
+a, end = dt.ones(300, requires_grad=True), time.time() + 3
+def replace():
+    while time.time() < end:
+        (a * a).sum().backward(create_graph=True)
+def read():
+    while time.time() < end:
+        assert a.grad is None or a.grad.shape == (300,)
+        time.sleep(0)
+threads = [threading.Thread(target=f) for f in (replace, replace, replace, read, read)]
+for t in threads: t.start()
+for t in threads: t.join()
+a.grad = None
+"""
+    subprocess.run([sys.executable, '-c', code], check=True, timeout=60)
+
 
 def test_eight_threads_on_shared_leaves():
     w = dt.ones(8, 8).requires_grad_()

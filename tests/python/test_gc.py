@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """The garbage collector and graphs that hold Python objects."""
 import gc
+import subprocess
 import sys
 import threading
 import weakref
@@ -261,3 +262,17 @@ def test_referents_outside_of_a_collection():
     z = y * 1
     assert not any(isinstance(o, autograd.FunctionCtx) for o in gc.get_referents(y))
     assert z is not None
+
+
+def test_an_import_while_a_collection_begins():
+    """Any allocation may begin one, that of the import of gc included."""
+    code = """
+import builtins, gc
+plain = builtins.__import__
+def collects(name, *args, **kwargs):
+    gc.collect()
+    return plain(name, *args, **kwargs)
+builtins.__import__ = collects
+import devtensor
+"""
+    subprocess.run([sys.executable, '-c', code], check=True)

@@ -151,7 +151,10 @@ static int refuse_samples(const tensor *leaf, tensor *grad)
 	return err;
 }
 
-static int accumulate(struct autograd_meta *m, const tensor *leaf, tensor *grad, bool record)
+/* Consumes grad: *done gets the tensors that the caller releases without the lock, because that may run functions of the
+ * program. */
+static int accumulate(struct autograd_meta *m, const tensor *leaf, tensor *grad, bool record,
+		      tensor *done[2])
 {
 	tensor *sum;
 
@@ -173,21 +176,24 @@ static int accumulate(struct autograd_meta *m, const tensor *leaf, tensor *grad,
 	} else {
 		sum = call_add_Tensor(m->grad, grad, tensor_scalar_int(1));
 		if (sum) {
-			tensor_put(m->grad);
+			done[1] = m->grad;
 			m->grad = sum;
 		}
 	}
-	tensor_put(grad);
+	done[0] = grad;
 	return sum ? 0 : -thread()->error.code;
 }
 
 int gradient_accumulate(tensor_node *node, tensor *grad, bool record)
 {
+	tensor *done[2] = { NULL, NULL };
 	int err;
 
 	node_lock_take(&node->lock);
-	err = accumulate(node->leaf->autograd_meta, node->leaf, grad, record);
+	err = accumulate(node->leaf->autograd_meta, node->leaf, grad, record, done);
 	node_lock_drop(&node->lock);
+	tensor_put(done[0]);
+	tensor_put(done[1]);
 	return err;
 }
 
