@@ -20,21 +20,27 @@ from devtensor import _C
 
 __all__ = [*multiprocessing.__all__, 'spawn']
 
-# Descriptors that a process which is being started inherits: id of the tensor -> descriptor.
+# Descriptors that a process which is being started inherits: id of the tensor -> (descriptor, buffer).
 _inherited = {}
 
 
 def _close(key):
-    os.close(_inherited.pop(key))
+    os.close(_inherited.pop(key)[0])
 
 
-def _inherited_fd(tensor, shared, writable):
-    """A descriptor that stays open as long as the tensor: the new process gets it when it starts."""
-    key = id(tensor)
-    if key not in _inherited:
-        _inherited[key] = _C._buffer_fd(shared, writable)
-        weakref.finalize(tensor, _close, key)
-    return _inherited[key]
+def _inherited_fd(tensor, shared, info):
+    """A descriptor that stays open as long as the tensor uses the buffer: the new process gets it when it starts."""
+    key, buffer = id(tensor), tuple(info.values())
+    fd, before = _inherited.get(key, (None, None))
+    if before != buffer:
+        new = _C._buffer_fd(shared, not (info['readonly'] or info['sealed']))
+        _inherited[key] = new, buffer
+        if fd is None:
+            weakref.finalize(tensor, _close, key)
+        else:
+            os.close(fd)
+        fd = new
+    return fd
 
 
 def _shareable(tensor):
@@ -77,7 +83,7 @@ def _reduce(tensor):
     info = _C._buffer_info(shared)
     writable = not (info['readonly'] or info['sealed'])
     if context.get_spawning_popen() is not None:
-        df = reduction.DupFd(_inherited_fd(tensor, shared, writable))
+        df = reduction.DupFd(_inherited_fd(tensor, shared, info))
     else:
         fd = _C._buffer_fd(shared, writable)
         try:

@@ -267,6 +267,17 @@ def test_a_stream_of_tensors_leaves_no_descriptors():
     child.join(60)
 
 
+@pytest.mark.parametrize('method', ['spawn', 'forkserver'])
+def test_a_tensor_that_was_resized_is_passed_with_its_new_memory(method):
+    x = dt.zeros(2000)
+    for n in (2000, 4000):
+        x.resize_(n)
+        child = mp.get_context(method).Process(target=fill, args=(x, n))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0 and (x == n).all()
+
+
 def test_spawn_reports_the_process_that_failed():
     dmp.spawn(fail_at, args=(None,), nprocs=1)
     with pytest.raises(RuntimeError, match='process 1 ended with exit code 3'):
