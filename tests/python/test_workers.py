@@ -52,6 +52,18 @@ class Sleeping(Squares):
         time.sleep(30)
 
 
+class Ending(Squares):
+    def __getitem__(self, i):
+        raise EOFError('the file is too short')
+
+
+class Stubborn(Squares):
+    def __getitem__(self, i):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(30 * (i > 3))
+        return i
+
+
 class Sharded(IterableDataset):
     def __iter__(self):
         info = get_worker_info()
@@ -139,3 +151,24 @@ def test_a_killed_worker_is_reported():
 def test_a_wait_ends_at_its_timeout():
     with pytest.raises(RuntimeError, match='within 0.2 seconds'):
         list(DataLoader(Sleeping(), num_workers=1, timeout=0.2))
+
+
+@pytest.mark.parametrize('context', CONTEXTS)
+def test_workers_end_when_the_loader_closes_their_pipes(context):
+    it = iter(DataLoader(Squares(), batch_size=4, num_workers=2, multiprocessing_context=context))
+    for _ in it:
+        start = time.monotonic()
+    assert time.monotonic() - start < 1.0  # a join() that times out takes 1 s for each
+
+
+def test_an_end_of_file_in_a_data_set_is_raised_with_its_traceback():
+    with pytest.raises(EOFError, match='the file is too short'):
+        list(DataLoader(Ending(), num_workers=1))
+
+
+def test_a_worker_that_ignores_sigterm_is_killed():
+    it = iter(DataLoader(Stubborn(), num_workers=1))
+    next(it)
+    start = time.monotonic()
+    it.close()
+    assert time.monotonic() - start < 20

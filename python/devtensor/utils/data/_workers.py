@@ -15,12 +15,14 @@ import signal
 import struct
 import sys
 import traceback
+import weakref
 from multiprocessing import connection, reduction
 
 from devtensor import _C, sharing
 
 BATCH, END, ERROR = range(3)
 _info = None
+_started = weakref.WeakSet()  # the workers of this process
 
 
 class WorkerInfo:
@@ -64,12 +66,18 @@ class _Unpickler(pickle.Unpickler):
         return t.requires_grad_(True) if pid[1] and not t.requires_grad else t
 
 
-def _send(pipe, channel, kind, obj):
+def _message(kind, obj):
+    """The bytes for the pipe, and the tensors that follow on the channel."""
     file = io.BytesIO()
     pickler = _Pickler(file)
     pickler.dump(obj)
-    pipe.send_bytes(struct.pack('<BI', kind, len(pickler.tensors)) + file.getbuffer())
-    for t in pickler.tensors:
+    return struct.pack('<BI', kind, len(pickler.tensors)) + file.getbuffer(), pickler.tensors
+
+
+def _send(pipe, channel, message):
+    data, tensors = message
+    pipe.send_bytes(data)
+    for t in tensors:
         channel.send(t.detach())
 
 
@@ -81,6 +89,18 @@ def _receive(pipe, channel, timeout):
 
 
 # ---- a worker -----------------------------------------------------------------------------------
+
+
+def _close_inherited():
+    """A forked worker has copies of the parent's ends. They are closed, so that each worker sees when the parent closes
+    its own."""
+    for worker in list(_started):
+        worker.pipe.close()
+        try:
+            worker.channel.close()
+        except RuntimeError:
+            pass  # another thread of the parent was in a call when the process forked
+    _started.clear()
 
 
 def batch_seed(base, number):
@@ -120,6 +140,7 @@ def _work(loader, number, workers, pipe, channel, base):
     """The main function of a worker: answers each task until the pipe is closed or the parent is gone."""
     global _info
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the workers
+    _close_inherited()
     _info = WorkerInfo(number, workers, loader.dataset)
     parent = multiprocessing.parent_process()
     stream = None
@@ -138,20 +159,21 @@ def _work(loader, number, workers, pipe, channel, base):
         if task is None:
             return
         at, indices, fresh = task
-        try:
-            if failure is None:
+        kind, answer = ERROR, failure
+        if failure is None:
+            try:
                 _seed(batch_seed(base, at))
                 if loader._iterable and (stream is None or fresh):
                     stream = loader._fetch_stream(0)
                 batch = next(stream, _info) if loader._iterable else loader._fetch(indices)
-                _send(pipe, channel, END if batch is _info else BATCH, None if batch is _info else batch)
-                continue
-            answer = failure
+                kind, answer = (END, None) if batch is _info else (BATCH, batch)
+                message = _message(kind, answer)
+            except Exception as e:
+                kind, answer = ERROR, _Failure(e, number)
+        try:
+            _send(pipe, channel, message if kind != ERROR else _message(kind, answer))
         except (BrokenPipeError, EOFError):
             return
-        except Exception as e:
-            answer = _Failure(e, number)
-        _send(pipe, channel, ERROR, answer)
 
 
 # ---- the parent ---------------------------------------------------------------------------------
@@ -164,6 +186,7 @@ class _Worker:
         self.channel, their_channel = sharing.pair()
         self.process = context.Process(target=_work, name=f'DataLoader {number}', daemon=True,
                                        args=(loader, number, loader.num_workers, theirs, their_channel, base))
+        _started.add(self)
         self.process.start()
         theirs.close()
         their_channel.close()
@@ -195,6 +218,9 @@ class _Worker:
         self.process.join(1)
         if self.process.is_alive():
             self.process.terminate()
+            self.process.join(1)
+        if self.process.is_alive():  # it ignores SIGTERM
+            self.process.kill()
             self.process.join()
 
 
