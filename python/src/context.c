@@ -168,6 +168,7 @@ static void context_dealloc(PyObject *self)
 	PyObject_GC_UnTrack(self);
 	context_clear(self);
 	Py_CLEAR(((PyContext *)self)->cls);
+	Py_CLEAR(((PyContext *)self)->info);
 	free(((PyContext *)self)->tensors);
 	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
 	Py_DECREF(type);

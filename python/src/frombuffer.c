@@ -11,21 +11,39 @@
 struct borrowed {
 	DLManagedTensorVersioned managed;
 	Py_buffer view;
+	struct borrowed *next; /* to be released */
 	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
 };
+
+/*
+ * A release may free the tensor that exported the buffer, whose memory may be another buffer: a chain of any length. The
+ * first release of a thread releases the others in turn, so that the depth of the stack does not depend on it.
+ */
+static __thread struct borrowed *returned;
+static __thread bool returning;
 
 static void return_buffer(DLManagedTensorVersioned *m)
 {
 	struct borrowed *b = m->manager_ctx;
+	PyObject *type, *value, *traceback;
 	PyGILState_STATE state;
 
+	b->next = returned;
+	returned = b;
 	/* The last tensor may die after the interpreter. */
-	if (!Py_IsInitialized())
+	if (returning || !Py_IsInitialized())
 		return;
+	returning = true;
 	state = PyGILState_Ensure();
-	PyBuffer_Release(&b->view);
-	free(b);
+	PyErr_Fetch(&type, &value, &traceback);
+	while ((b = returned)) {
+		returned = b->next;
+		PyBuffer_Release(&b->view);
+		free(b);
+	}
+	PyErr_Restore(type, value, traceback);
 	PyGILState_Release(state);
+	returning = false;
 }
 
 /* The type of a format of the module struct. */

@@ -7,7 +7,7 @@
 
 /* ---- the functions of a class ---- */
 
-/* In a capsule in the dict of the class, which every ctx holds. */
+/* In a capsule in the dict of the class, from where a program may remove it: every ctx holds it, too. */
 struct class_info {
 	struct tensor_function f;
 	PyObject *cls; /* borrowed: a subclass inherits the capsule, but has functions of its own */
@@ -89,32 +89,31 @@ static int fill_info(struct class_info *info, PyObject *cls)
 	return info->cls ? 0 : -1;
 }
 
-static struct class_info *info_of(PyObject *cls)
+/* The capsule: a new reference. */
+static PyObject *info_of(PyObject *cls)
 {
 	PyObject *capsule = PyObject_GetAttr(cls, name_info);
-	struct class_info *info = NULL;
+	struct class_info *info;
 
-	if (!capsule)
+	if (!capsule) {
 		PyErr_Clear();
-	else
+	} else {
 		info = PyCapsule_GetPointer(capsule, INFO);
-	Py_XDECREF(capsule); /* the class, or a base of it, has another reference */
-	if (PyErr_Occurred())
-		return NULL;
-	if (info && info->cls == cls)
-		return info;
+		if (info && info->cls == cls)
+			return capsule;
+		Py_DECREF(capsule);
+		if (!info)
+			return NULL;
+	}
 	info = calloc(1, sizeof(*info));
 	if (!info)
-		return (struct class_info *)PyErr_NoMemory();
+		return PyErr_NoMemory();
 	capsule = PyCapsule_New(info, INFO, info_free);
-	if (!capsule) {
+	if (!capsule)
 		free(info);
-		return NULL;
-	}
-	if (fill_info(info, cls) < 0 || PyObject_SetAttr(cls, name_info, capsule) < 0)
-		info = NULL;
-	Py_DECREF(capsule);
-	return info;
+	else if (fill_info(info, cls) < 0 || PyObject_SetAttr(cls, name_info, capsule) < 0)
+		Py_CLEAR(capsule);
+	return capsule;
 }
 
 /* ---- forward ---- */
@@ -302,7 +301,7 @@ static int run_backward(tensor_function_ctx *c, PyContext *o, tensor *const *out
 			tensor **grads)
 {
 	struct active here = { o, c, false, function_active };
-	const struct class_info *info = info_of(o->cls);
+	const struct class_info *info = PyCapsule_GetPointer(o->info, INFO);
 	PyObject *fn = info ? PyObject_GetAttr(o->cls, name_backward) : NULL, *args = NULL,
 		 *res = NULL;
 	int err = -1;
@@ -340,7 +339,7 @@ static int backward(tensor_function_ctx *c, tensor *const *output_grads, int nou
 
 /* ---- apply ---- */
 
-static PyContext *new_context(PyObject *cls, PyObject *const *args, Py_ssize_t n)
+static PyContext *new_context(PyObject *cls, PyObject *info, PyObject *const *args, Py_ssize_t n)
 {
 	PyTypeObject *type = context_class ? (PyTypeObject *)context_class : context_type;
 	PyContext *o = (PyContext *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
@@ -348,6 +347,7 @@ static PyContext *new_context(PyObject *cls, PyObject *const *args, Py_ssize_t n
 	if (!o)
 		return NULL;
 	o->cls = Py_NewRef(cls);
+	o->info = Py_NewRef(info);
 	o->materialize = true;
 	o->nargs = n;
 	o->tensors = calloc(n + 2, 1);
@@ -403,17 +403,18 @@ static PyObject *call_function_c(struct application *p, tensor **inputs, int nin
 
 static PyObject *f_apply(PyObject *cls, PyObject *const *args, Py_ssize_t nargs)
 {
-	struct application p = { .info = info_of(cls) };
+	PyObject *info = info_of(cls), *res = NULL;
+	struct application p = { NULL };
 	tensor *few[16], **inputs = few;
-	PyObject *res = NULL;
 	int n = 0;
 
-	if (!p.info)
+	if (!info)
 		return NULL;
+	p.info = PyCapsule_GetPointer(info, INFO);
 	if (nargs > (Py_ssize_t)COUNT(few))
 		inputs = PyMem_Calloc(nargs, sizeof(*inputs));
 	p.args = inputs ? PyTuple_New(nargs) : PyErr_NoMemory();
-	p.o = p.args ? new_context(cls, args, nargs) : NULL;
+	p.o = p.args ? new_context(cls, info, args, nargs) : NULL;
 	if (p.o) {
 		for (Py_ssize_t i = 0; i < nargs; i++) {
 			PyTuple_SetItem(p.args, i, Py_NewRef(args[i]));
@@ -424,6 +425,7 @@ static PyObject *f_apply(PyObject *cls, PyObject *const *args, Py_ssize_t nargs)
 	}
 	Py_XDECREF((PyObject *)p.o);
 	Py_XDECREF(p.args);
+	Py_DECREF(info);
 	if (inputs != few)
 		PyMem_Free(inputs);
 	return res;

@@ -47,22 +47,29 @@ static PyObject *get_shape(PyObject *self, void *unused)
 {
 	PyTensor *o = (PyTensor *)self;
 	tensor_ints shape = tensor_shape(o->t);
+	int64_t sizes[TENSOR_MAX_DIMS];
 	PyObject *tuple;
 
 	if (likely(shape_is_kept(o, shape)))
 		return Py_NewRef(o->shape);
-	tuple = tuple_of(shape.data, shape.len);
+	/* Allocating the tuple may run code of the program, which resizes the tensor. */
+	memcpy(sizes, shape.data, shape.len * sizeof(*sizes));
+	tuple = tuple_of(sizes, shape.len);
 	if (!tuple || shape.len > (int64_t)COUNT(o->shape_sizes))
 		return tuple;
 	o->shape_ndim = shape.len;
-	memcpy(o->shape_sizes, shape.data, shape.len * sizeof(*shape.data));
+	memcpy(o->shape_sizes, sizes, shape.len * sizeof(*sizes));
 	set_ref(&o->shape, Py_NewRef(tuple));
 	return tuple;
 }
 
 static PyObject *get_strides(PyObject *self, void *unused)
 {
-	return tuple_of(tensor_strides(tensor_of(self)), tensor_dim(tensor_of(self)));
+	int64_t strides[TENSOR_MAX_DIMS];
+	int n = tensor_dim(tensor_of(self));
+
+	memcpy(strides, tensor_strides(tensor_of(self)), n * sizeof(*strides));
+	return tuple_of(strides, n);
 }
 
 static PyObject *get_ndim(PyObject *self, void *unused)

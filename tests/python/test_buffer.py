@@ -3,6 +3,8 @@
 import gc
 import hashlib
 import io
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -119,3 +121,38 @@ def test_buffers_may_be_released_on_any_thread():
     for t in threads:
         t.join()
     assert not held
+
+
+def test_a_long_chain_of_buffers_is_released_without_recursion():
+    code = """
+import devtensor as dt
+t = dt.zeros(4, dtype=dt.uint8)
+for _ in range(100000):
+    t = dt.frombuffer(memoryview(t), dtype=dt.uint8)
+del t
+"""
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+
+def test_the_sizes_are_those_of_one_moment():
+    """A collection, which the allocation of the tuple begins, resizes the tensor."""
+    sizes = (1,) * 10 + (2, 3)
+    x, threshold = dt.zeros(sizes), gc.get_threshold()
+    seen = set()
+
+    def resize(phase, info):
+        x.resize_(4)
+    gc.callbacks.append(resize)
+    try:
+        for _ in range(2000):
+            gc.disable()
+            x.resize_(sizes)
+            kept = [[] for _ in range(3)]  # noqa: F841
+            gc.set_threshold(1)
+            gc.enable()
+            seen.update((x.shape, x.strides))
+    finally:
+        gc.callbacks.remove(resize)
+        gc.set_threshold(*threshold)
+        gc.enable()
+    assert seen <= {sizes, (4,), (6,) * 10 + (3, 1), (1,)}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Functions with a backward in Python."""
 import gc
+import subprocess
+import sys
 import traceback
 import weakref
 
@@ -421,3 +423,28 @@ def test_many_calls_do_not_grow_memory():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     work(5000)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4096
+
+
+def test_a_call_keeps_the_functions_that_a_class_has_lost():
+    """In a process of its own, because a use of freed memory ends it."""
+    code = """
+import ctypes, devtensor as dt
+class Double(dt.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        del Double._devtensor_function
+        return x * 2
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+malloc = ctypes.CDLL(None).malloc
+malloc.restype = ctypes.c_void_p
+x = dt.ones(4, requires_grad=True)
+for _ in range(50):
+    y = Double.apply(x)
+    for size in range(64, 160, 8):
+        ctypes.memset(malloc(size), 0x41, size)
+    y.sum().backward()
+assert x.grad.tolist() == [100.0] * 4
+"""
+    subprocess.run([sys.executable, '-c', code], check=True)
