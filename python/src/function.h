@@ -9,7 +9,7 @@
 
 typedef struct {
 	PyObject_HEAD PyObject *cls;
-	PyObject *info; /* the capsule with the functions of the class */
+	PyObject *info;	   /* the capsule with the functions of the class */
 	PyObject *to_save; /* until forward has ended */
 	PyObject *needs;   /* needs_input_grad of forward */
 	uint8_t *tensors;  /* whether argument i, and after them output i, is a tensor */
