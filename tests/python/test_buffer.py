@@ -138,7 +138,7 @@ def test_the_sizes_are_those_of_one_moment():
     """A collection, which the allocation of the tuple begins, resizes the tensor."""
     sizes = (1,) * 10 + (2, 3)
     x, threshold = dt.zeros(sizes), gc.get_threshold()
-    seen = set()
+    seen, young = set(), []
 
     def resize(phase, info):
         x.resize_(4)
@@ -147,7 +147,7 @@ def test_the_sizes_are_those_of_one_moment():
         for _ in range(2000):
             gc.disable()
             x.resize_(sizes)
-            kept = [[] for _ in range(3)]  # noqa: F841
+            young[:] = [[] for _ in range(3)]
             gc.set_threshold(1)
             gc.enable()
             seen.update((x.shape, x.strides))
