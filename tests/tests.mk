@@ -41,7 +41,7 @@ UNIT_RUN = $(patsubst %.c,$(1)/tests/%,$(notdir $(UNIT_SRC))) $(patsubst tests/c
 unit: $(UNIT_BIN) $(CPP_BIN) $(B)/tests/fuzz-ops $(B)/tests/fuzz-calls $(B)/tests/reference $(TENSORSTAT) $(ONEDNN_SO)
 
 # $(call chosen,PROGRAMS): those that T names, T=view or T=test_view; all without T.
-chosen = $(if $(T),$(foreach t,$(T),$(or $(filter %/test_$(t) %/$(t) %/$(t).sh,$(1)),$(error T=$(t) names no test of \
+chosen = $(if $(T),$(foreach t,$(T),$(or $(filter %/test_$(t) %/$(t) %/$(t).sh %/test_$(t).py %/$(t).py,$(1)),$(error T=$(t) names no test of \
 	this target; it takes one or more of: $(patsubst test_%,%,$(basename $(notdir $(1))))))),$(1))
 
 # With T only the named programs are built.
