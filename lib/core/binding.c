@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What bindings of other languages need to know about a tensor. */
+/* Properties of tensors for bindings of other languages. */
 #include "core/tensor_impl.h"
 
 #include <tensor/binding.h>

@@ -8,7 +8,7 @@
 #define MOST_ARGS    32
 #define MOST_RETURNS 16
 
-/* What a call of a function in Python consists of. */
+/* The arguments of a call in Python. */
 struct call {
 	PyObject *self;
 	PyObject *const *args;

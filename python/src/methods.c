@@ -102,7 +102,7 @@ static PyObject *m_retain_grad(PyObject *self, PyObject *unused)
 
 /* ---- conversions ---- */
 
-/* What the arguments of to() say. */
+/* The conversion that the arguments of to() describe. */
 struct conversion {
 	tensor_options options;
 	bool non_blocking, copy;

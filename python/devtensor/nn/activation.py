@@ -3,6 +3,7 @@
 from devtensor import _C
 from devtensor.nn import functional as F
 from devtensor.nn import init
+from devtensor.nn._options import options_given
 from devtensor.nn.module import Module
 from devtensor.nn.parameter import Parameter
 
@@ -15,13 +16,7 @@ def _function_module(name, function, options, doc=None):
 
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
-        if len(args) > len(names):
-            raise TypeError(f'{name} takes {len(names)} arguments, got {len(args)}')
-        values = dict(zip(names, args))
-        for key, value in kwargs.items():
-            if key not in options or key in values:
-                raise TypeError(f'{name}: {"unknown" if key not in options else "two values for"} argument {key!r}')
-            values[key] = value
+        values = options_given(name, options, args, kwargs)
         for key, default in options.items():
             value = values.get(key, default)
             if value is _REQUIRED:

@@ -2,6 +2,7 @@
 """Losses as modules: each calls the function of its name in devtensor.nn.functional."""
 from devtensor._C import Tensor
 from devtensor.nn import functional as F
+from devtensor.nn._options import options_given
 from devtensor.nn.module import Module
 
 
@@ -11,13 +12,7 @@ def _loss(name, function, options, inputs=2):
 
     def __init__(self, *args, **kwargs):
         Module.__init__(self)
-        if len(args) > len(names):
-            raise TypeError(f'{name} takes {len(names)} arguments, got {len(args)}')
-        values = dict(zip(names, args))
-        for key, value in kwargs.items():
-            if key not in options or key in values:
-                raise TypeError(f'{name}: {"unknown" if key not in options else "two values for"} argument {key!r}')
-            values[key] = value
+        values = options_given(name, options, args, kwargs)
         for key in names:
             value = values.get(key, options[key])
             if isinstance(value, Tensor):
