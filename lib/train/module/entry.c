@@ -40,10 +40,6 @@ static tensor *entry_new(const struct new_entry *e, tensor_options options, cons
 	tensor *t = initialised(tensor_empty(e->sizes, options), e, op);
 
 	t = scope_leave_with(&scope, t);
-	if (t && e->requires_grad && tensor_set_requires_grad(t, true) < 0) {
-		tensor_put(t);
-		t = NULL;
-	}
 	thread()->modes = before;
 	return t;
 }
@@ -79,10 +75,6 @@ static tensor *entry_loaded(const struct module_node *node, tensor *file, const 
 			t = tensor_to_opt(file, options, false, options.shareable);
 	}
 	t = scope_leave_with(&scope, t);
-	if (t && e->requires_grad && tensor_set_requires_grad(t, true) < 0) {
-		tensor_put(t);
-		t = NULL;
-	}
 	thread()->modes = before;
 	return t;
 }
@@ -113,21 +105,30 @@ static tensor *existing(struct module_node *node, const struct new_entry *e, con
 	return entry_check_sizes(op, node, t, e->sizes, "the module") < 0 ? NULL : t;
 }
 
-/* Gives t to the node, unless another thread was faster. Consumes t. */
-static void publish(struct module_node *node, tensor *t, enum node_kind kind)
+/*
+ * Gives t to the node, unless another thread was faster. Consumes t. Under the lock a tensor becomes a
+ * parameter, because several threads may have the same tensor of a file.
+ */
+static int publish(struct module_node *node, tensor *t, const struct new_entry *e)
 {
 	struct module_tree *tree = node->parent->tree;
+	int err = 0;
 
 	pthread_mutex_lock(&tree->lock);
 	if (node_kind(node) == NODE_VACANT) {
-		tensor *file = node->t;
+		if (e->requires_grad)
+			err = tensor_set_requires_grad(t, true);
+		if (!err) {
+			tensor *file = node->t;
 
-		node->t = t;
-		t = file;
-		atomic_store_explicit(&node->kind, kind, memory_order_release);
+			node->t = t;
+			t = file;
+			atomic_store_explicit(&node->kind, e->kind, memory_order_release);
+		}
 	}
 	pthread_mutex_unlock(&tree->lock);
 	tensor_put(t);
+	return err;
 }
 
 tensor *module_entry(tensor_module *m, const char *op, const char *path, const struct new_entry *e)
@@ -148,9 +149,8 @@ tensor *module_entry(tensor_module *m, const char *op, const char *path, const s
 	file = file_tensor(node);
 	t = file ? entry_loaded(node, file, &n, options, op) : entry_new(&n, options, op);
 	tensor_put(file);
-	if (!t)
+	if (!t || publish(node, t, &n) < 0)
 		return NULL;
-	publish(node, t, e->kind);
 	return existing(node, e, op);
 }
 

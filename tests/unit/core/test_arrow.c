@@ -264,10 +264,10 @@ static void imported_bools_are_a_copy(void **state)
 
 static void columns_without_elements_need_no_memory(void **state)
 {
+	struct foreign f; /* outlives the scope, whose end releases it */
+
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		tensor_scope {
-			struct foreign f;
-
 			foreign_init(&f, types[i].format, 0);
 			f.buffers[1] = NULL;
 			f.array.offset = 3;
@@ -278,9 +278,9 @@ static void columns_without_elements_need_no_memory(void **state)
 
 static void bits_of_validity_are_counted_if_nulls_are_not(void **state)
 {
-	tensor_scope {
-		struct foreign f;
+	struct foreign f;
 
+	tensor_scope {
 		foreign_init(&f, "c", 9)->array.null_count = -1;
 		ok(import(&f)); /* no bits: no nulls */
 		foreign_init(&f, "c", 9)->array.null_count = -1;
@@ -362,9 +362,9 @@ static void invalid_structures_are_refused(void **state)
 	    (f.buffers[1] = (void *)(UINTPTR_MAX - 7), a->offset = 100));
 	LIE(ENOMEM, "", "b", a->length = INT64_MAX - 100);
 	assert_fails(tensor_from_arrow(NULL, &(struct ArrowArray){ 0 }), EINVAL, "schema is NULL");
-	tensor_scope {
-		struct foreign f;
+	struct foreign f;
 
+	tensor_scope {
 		assert_fails(tensor_from_arrow(&foreign_init(&f, "f", 4)->schema, NULL), EINVAL,
 			     "array is NULL");
 		assert_int_equal(f.schemas, 0);

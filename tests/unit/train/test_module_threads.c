@@ -93,9 +93,10 @@ static void one_of_several_initial_values_is_kept(void **state)
 	tensor_module_free(model);
 }
 
-/* A file's tensor is used once, whichever thread is first. */
+/* A file's tensor is used once, whichever thread is first, and becomes a parameter once. */
 static void *first_use(void *arg)
 {
+	pthread_barrier_wait(&all_initialise);
 	return tensor_module_parameter(model, arg, TENSOR_INTS(3), NULL, NULL);
 }
 
@@ -107,6 +108,7 @@ static void threads_use_a_loaded_tensor_once(void **state)
 
 	(void)state;
 	assert_true(close(mkstemp(path)) == 0);
+	pthread_barrier_init(&all_initialise, NULL, THREADS);
 	for (int round = 0; round < ROUNDS; round++) {
 		model = tensor_module_new(F32);
 		tensor_scope {
@@ -122,9 +124,11 @@ static void threads_use_a_loaded_tensor_once(void **state)
 			assert_ptr_equal(t, tensor_module_get(model, "a.w"));
 		}
 		assert_values(tensor_module_get(model, "a.w"), 0, 1, 1, 1);
+		assert_true(tensor_requires_grad(tensor_module_get(model, "a.w")));
 		assert_done(tensor_module_check_loaded(model));
 		tensor_module_free(model);
 	}
+	pthread_barrier_destroy(&all_initialise);
 	unlink(path);
 }
 
