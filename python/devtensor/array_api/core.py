@@ -53,8 +53,14 @@ def dtype_of(x):
 
 
 def promote(a, b):
-    common = _C.promote_types(a, b)
-    if common not in KIND and a in KIND and b in KIND:
+    known = a in KIND and b in KIND
+    try:
+        common = _C.promote_types(a, b)
+    except ValueError:  # u64 and a signed type
+        if not known:
+            raise
+        common = None
+    if known and common not in KIND:
         raise TypeError(f'no data type holds both {a} and {b}')
     return common
 
