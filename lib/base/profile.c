@@ -61,14 +61,18 @@ void profile_end(tensor_profiler *p)
 
 /* ---- rows ---- */
 
-/* Length of the inputs in the arguments of a span: "inputs":[...] without the key. */
-static const char *inputs_of(const struct trace_span *span, size_t *n)
+/*
+ * Length of the inputs in the arguments of a span: "inputs":[...] without the key. A span may have read trace_sinks
+ * while an earlier profile wanted shapes.
+ */
+static const char *inputs_of(const tensor_profiler *p, const struct trace_span *span, size_t *n)
 {
 	static const char key[] = "\"inputs\":";
 	const char *text = span->args, *end;
 
 	*n = 0;
-	if (!(span->sinks & TRACE_SHAPES) || strncmp(text, key, sizeof(key) - 1))
+	if (!(p->flags & TENSOR_PROFILE_SHAPES) || !(span->sinks & TRACE_SHAPES) ||
+	    strncmp(text, key, sizeof(key) - 1))
 		return "";
 	text += sizeof(key) - 1;
 	end = strstr(text, "],\"outputs\":");
@@ -101,7 +105,7 @@ static void free_row(struct profile_row *r)
 static struct profile_row *find_row(tensor_profiler *p, const struct trace_span *span)
 {
 	size_t n;
-	const char *inputs = inputs_of(span, &n);
+	const char *inputs = inputs_of(p, span, &n);
 	struct profile_row **chain = &p->chains[chain_of(span, inputs, n)], *r;
 
 	for (r = *chain; r; r = r->next)

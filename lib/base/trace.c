@@ -188,10 +188,13 @@ void trace_start(struct trace_span *span, const char *category, const char *name
 
 bool trace_add(struct trace_span *span, const char *fmt, ...)
 {
-	size_t room = sizeof(span->args) - span->used;
 	va_list args;
+	size_t room;
 	int n;
 
+	if (span->start < 0)
+		return false;
+	room = sizeof(span->args) - span->used;
 	va_start(args, fmt);
 	n = vsnprintf(span->args + span->used, room, fmt, args);
 	va_end(args);

@@ -49,12 +49,13 @@ static inline bool trace_describes(const struct trace_span *span)
 	return span->sinks & (TRACE_FILE | TRACE_SHAPES);
 }
 
-/* Appends to args; false, and nothing is appended, if it does not fit. */
+/* Appends to args; false, and nothing is appended, if it does not fit or nothing is recorded. */
 bool trace_add(struct trace_span *span, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static inline void trace_begin(struct trace_span *span, const char *category, const char *name)
 {
 	span->start = -1;
+	span->sinks = 0; /* trace_on() may change between two reads */
 	if (trace_on())
 		trace_start(span, category, name);
 }

@@ -79,16 +79,20 @@ static tensor *entry_loaded(const struct module_node *node, tensor *file, const 
 	return t;
 }
 
-/* What a file had for a vacant node. Owned; NULL if nothing. */
-static tensor *file_tensor(struct module_node *node)
+/*
+ * Sets *file to what a file had for a vacant node, NULL if nothing. Owned, and of this thread alone, because
+ * others may use the same tensor of the file.
+ */
+static int file_tensor(struct module_node *node, tensor **file)
 {
 	struct module_tree *tree = node->parent->tree;
-	tensor *file;
+	bool found;
 
 	pthread_mutex_lock(&tree->lock);
-	file = node_kind(node) == NODE_VACANT && node->t ? tensor_get(node->t) : NULL;
+	found = node_kind(node) == NODE_VACANT && node->t;
+	*file = found ? tensor_new_detached(node->t) : NULL;
 	pthread_mutex_unlock(&tree->lock);
-	return file;
+	return found && !*file ? -ENOMEM : 0;
 }
 
 /* ---- names ---- */
@@ -105,30 +109,21 @@ static tensor *existing(struct module_node *node, const struct new_entry *e, con
 	return entry_check_sizes(op, node, t, e->sizes, "the module") < 0 ? NULL : t;
 }
 
-/*
- * Gives t to the node, unless another thread was faster. Consumes t. Under the lock a tensor becomes a
- * parameter, because several threads may have the same tensor of a file.
- */
-static int publish(struct module_node *node, tensor *t, const struct new_entry *e)
+/* Gives t to the node, unless another thread was faster. Consumes t. */
+static void publish(struct module_node *node, tensor *t, enum node_kind kind)
 {
 	struct module_tree *tree = node->parent->tree;
-	int err = 0;
 
 	pthread_mutex_lock(&tree->lock);
 	if (node_kind(node) == NODE_VACANT) {
-		if (e->requires_grad)
-			err = tensor_set_requires_grad(t, true);
-		if (!err) {
-			tensor *file = node->t;
+		tensor *file = node->t;
 
-			node->t = t;
-			t = file;
-			atomic_store_explicit(&node->kind, e->kind, memory_order_release);
-		}
+		node->t = t;
+		t = file;
+		atomic_store_explicit(&node->kind, kind, memory_order_release);
 	}
 	pthread_mutex_unlock(&tree->lock);
 	tensor_put(t);
-	return err;
 }
 
 tensor *module_entry(tensor_module *m, const char *op, const char *path, const struct new_entry *e)
@@ -146,11 +141,15 @@ tensor *module_entry(tensor_module *m, const char *op, const char *path, const s
 	options = m->tree->options;
 	options.dtype = e->dtype ? e->dtype : options.dtype;
 	n.requires_grad = e->kind == NODE_PARAMETER && !node->parent->frozen;
-	file = file_tensor(node);
+	if (file_tensor(node, &file) < 0)
+		return NULL;
 	t = file ? entry_loaded(node, file, &n, options, op) : entry_new(&n, options, op);
 	tensor_put(file);
-	if (!t || publish(node, t, &n) < 0)
+	if (!t || (n.requires_grad && tensor_set_requires_grad(t, true) < 0)) {
+		tensor_put(t);
 		return NULL;
+	}
+	publish(node, t, e->kind);
 	return existing(node, e, op);
 }
 
