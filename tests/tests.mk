@@ -70,7 +70,7 @@ include tests/batch/batch.mk
 # Leaks count: what the library keeps on purpose is reachable. Of the kernels only the level that this
 # machine runs is built, all of them take three times as long; SANITIZE_LEVELS="v2 v3 v4" has them.
 SANITIZE_LEVELS ?= $(HOST_LEVEL)
-SANITIZED := SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" CFLAGS="-O1 -g"
+SANITIZED := SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" CFLAGS="-O1 -g1"
 
 # The runtime of GCC 12 takes the thread-local block of a library that dlopen() loaded, oneDNN's, for one with a
 # header of glibc 2.19 if it begins 16 bytes after a page, and LeakSanitizer reads wild addresses. Without the option
@@ -82,7 +82,7 @@ test-sanitize:
 	$(Q)$(ASAN) tests/run-unit build sanitize $(call UNIT_RUN,build/asan)
 
 # Threads: what several of them share, under ThreadSanitizer. Its memory map wants addresses that are not chosen at random.
-TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g"
+TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g1"
 TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd_devices test_autograd_devices_order test_autograd_reentrant \
 	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_retained test_autograd_saved test_autograd_checkpoint \
 	test_autograd_function test_autograd_hazards test_autograd_hazards_order test_autograd_hazards_threads \

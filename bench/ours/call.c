@@ -30,10 +30,12 @@ static int64_t ints[MOST][TENSOR_MAX_DIMS];
 static unsigned seed;
 static bool reorder; /* the row's weight, argument 1 */
 
-static void refuse(const char *word)
+static _Noreturn void refuse(const char *word)
 {
-	printf("error not understood: %s\n", word);
-	exit(1);
+	char why[160];
+
+	snprintf(why, sizeof(why), "not understood: %.120s", word);
+	row_fail(why);
 }
 
 static int dtype_of(const char *word, size_t len)

@@ -19,6 +19,7 @@
 #include "row.h"
 
 #include <dlfcn.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +34,20 @@ static const struct row *const tables[] = { tiny_rows,	train_rows, step_rows,
 
 static tensor *owned[64];
 static int nowned;
+static jmp_buf row_failed; /* set while a row is served */
+static bool serving;
 
-static void fail(void)
+void row_fail(const char *why)
 {
-	printf("error %s\n", tensor_last_error()->text);
+	printf("error %s\n", why);
+	if (serving)
+		longjmp(row_failed, 1);
 	exit(1);
+}
+
+static _Noreturn void fail(void)
+{
+	row_fail(tensor_last_error()->text);
 }
 
 void row_check(int err)
@@ -165,27 +175,35 @@ static const struct row *find(const char *name)
 	return call_row(name);
 }
 
-static void serve(const char *line)
-{
+enum request { REQUEST_TIME, REQUEST_PEAK, REQUEST_HEAP, REQUEST_VALUE };
+
+struct asked {
+	enum request request;
 	char name[256];
 	int samples;
 	double ms;
-	bool time = sscanf(line, "time %d %lf %255[^\n]", &samples, &ms, name) == 3;
-	bool peak = !time && sscanf(line, "peak %255[^\n]", name) == 1;
-	bool heap = !time && sscanf(line, "heap %255[^\n]", name) == 1;
-	int64_t before = 0, ignored, (*heap_bytes)(int64_t * peak) = NULL;
-	const struct row *row;
+};
 
-	if (!time && !peak && !heap && sscanf(line, "value %255[^\n]", name) != 1) {
-		printf("error request not understood: %s", line);
-		return;
-	}
-	row = find(name);
-	if (!row) {
-		printf("none\n");
-		return;
-	}
-	if (heap) {
+static bool parse(const char *line, struct asked *a)
+{
+	if (sscanf(line, "time %d %lf %255[^\n]", &a->samples, &a->ms, a->name) == 3)
+		a->request = REQUEST_TIME;
+	else if (sscanf(line, "peak %255[^\n]", a->name) == 1)
+		a->request = REQUEST_PEAK;
+	else if (sscanf(line, "heap %255[^\n]", a->name) == 1)
+		a->request = REQUEST_HEAP;
+	else if (sscanf(line, "value %255[^\n]", a->name) == 1)
+		a->request = REQUEST_VALUE;
+	else
+		return false;
+	return true;
+}
+
+static void answer(const struct row *row, const struct asked *a)
+{
+	int64_t before = 0, ignored, (*heap_bytes)(int64_t *peak) = NULL;
+
+	if (a->request == REQUEST_HEAP) {
 		*(void **)&heap_bytes = dlsym(RTLD_DEFAULT, "heap_bytes");
 		if (!heap_bytes) {
 			printf("error bench/heap.c is not preloaded\n");
@@ -193,13 +211,12 @@ static void serve(const char *line)
 		}
 		before = heap_bytes(&ignored);
 	}
-	tensor_clear_error();
 	row->setup();
-	if (time)
-		time_row(row, samples, ms);
-	else if (peak)
+	if (a->request == REQUEST_TIME)
+		time_row(row, a->samples, a->ms);
+	else if (a->request == REQUEST_PEAK)
 		print_peak(row, tensor_live_bytes, 0);
-	else if (heap)
+	else if (a->request == REQUEST_HEAP)
 		print_peak(row, heap_bytes, before);
 	else if (row->value)
 		printf("ok %.9g\n", row->value());
@@ -207,6 +224,29 @@ static void serve(const char *line)
 		printf("ok none\n");
 	if (row->teardown)
 		row->teardown();
+}
+
+/* A row that fails costs its own reply; what it had allocated beside its tensors is lost. */
+static void serve(const char *line)
+{
+	struct tensor_scope_guard none = tensor_scope_enter(), before = none;
+	const struct row *row;
+	struct asked a;
+
+	tensor_scope_leave(&none);
+	if (!parse(line, &a)) {
+		printf("error request not understood: %s", line);
+		return;
+	}
+	tensor_clear_error();
+	serving = true;
+	if (setjmp(row_failed))
+		tensor_scope_leave(&before); /* of the scopes that the row had opened */
+	else if (!(row = find(a.name)))
+		printf("none\n");
+	else
+		answer(row, &a);
+	serving = false;
 	row_drop();
 }
 

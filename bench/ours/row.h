@@ -29,14 +29,16 @@ const struct row *call_row(const char *spec);
 /* Set from the command line before the set-up of rows. */
 extern int row_threads;
 
-/* Keeps t until the row ends; a failure ends the program with the library's text. */
+/* Ends the row; its reply is the text. */
+_Noreturn void row_fail(const char *why);
+/* Keeps t until the row ends; a failure ends the row with the library's text. */
 tensor *row_own(tensor *t);
 void row_drop(void);
 /* Owned f32 tensor of scale * sin(seed + 0.37 i): the peers use the same numbers. */
 tensor *row_wave(tensor_ints size, double seed, double scale);
 /* Sum of the elements of a (f32). Releases a. */
 double row_sum(tensor *t);
-/* Ends the program if err is negative. */
+/* Ends the row if err is negative. */
 void row_check(int err);
 
 #endif

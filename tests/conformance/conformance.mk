@@ -34,7 +34,7 @@ conformance-page:
 
 # The same under ASan and UBSan; a report ends the process and is a failure of the call.
 conformance-sanitize:
-	$(Q)$(MAKE) --no-print-directory B=build/asan CFLAGS="-O1 -g" \
+	$(Q)$(MAKE) --no-print-directory B=build/asan CFLAGS="-O1 -g1" \
 		SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" build/asan/libtensor.so
 	$(Q)LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 		ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:handle_segv=1 \
