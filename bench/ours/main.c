@@ -201,7 +201,7 @@ static bool parse(const char *line, struct asked *a)
 
 static void answer(const struct row *row, const struct asked *a)
 {
-	int64_t before = 0, ignored, (*heap_bytes)(int64_t *peak) = NULL;
+	int64_t before = 0, ignored, (*heap_bytes)(int64_t * peak) = NULL;
 
 	if (a->request == REQUEST_HEAP) {
 		*(void **)&heap_bytes = dlsym(RTLD_DEFAULT, "heap_bytes");
