@@ -22,6 +22,9 @@
 #define FFT_INDEX_f64	 VEC_LANE_INDEX
 typedef vec_u32 fft_index_f32;
 typedef vec_u64 fft_index_f64;
+/* Vectors in buffers and tables, which are aligned; vec_f32 and vec_f64 are for tensors. */
+typedef float fft_vec_f32 __attribute__((vector_size(VEC_BYTES), may_alias));
+typedef double fft_vec_f64 __attribute__((vector_size(VEC_BYTES), may_alias));
 
 struct fft {
 	const struct fft_plan *plan;

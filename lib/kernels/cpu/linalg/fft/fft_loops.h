@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /* Transforms of tensors of T or of complex numbers of T (no include guard; see each_float.h). */
 #define F(name) CPU_PASTE(name, SUFFIX)
-#define V	CPU_PASTE(vec, SUFFIX)
+#define V	CPU_PASTE(fft_vec, SUFFIX)
+#define V_ANY	CPU_PASTE(vec, SUFFIX) /* of any alignment */
 #define U	CPU_PASTE(fft_index, SUFFIX)
 #define LANES	((int)(VEC_BYTES / sizeof(T)))
 
@@ -248,6 +249,7 @@ static int F(fft)(struct fft *t)
 
 #undef F
 #undef V
+#undef V_ANY
 #undef U
 #undef LANES
 #undef F_INDEX

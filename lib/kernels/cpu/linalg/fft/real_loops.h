@@ -73,8 +73,8 @@ static void F(fold_line)(const struct fft_plan *p, T *y, const T *x, bool back, 
 
 	for (; 2 * k <= h && k + LANES <= h; k += LANES) {
 		int64_t j = h - k - LANES + 1;
-		const V *f = (const V *)(x + 2 * k), *b = (const V *)(x + 2 * j);
-		const V *t = (const V *)(w + 2 * k);
+		const V_ANY *f = (const V_ANY *)(x + 2 * k), *b = (const V_ANY *)(x + 2 * j);
+		const V_ANY *t = (const V_ANY *)(w + 2 * k);
 		V fr = __builtin_shuffle(t[0], t[1], F_ODD) * half;
 		V fi = __builtin_shuffle(t[0], t[1], F_EVEN) * (half * sign);
 		struct F(complex) c = { __builtin_shuffle(f[0], f[1], F_EVEN),
@@ -83,10 +83,10 @@ static void F(fold_line)(const struct fft_plan *p, T *y, const T *x, bool back, 
 					__builtin_shuffle(b[0], b[1], reversed * 2 + 1) };
 
 		F(fold_pair)(&c, &d, fr, fi, half);
-		*(V *)(y + 2 * k) = __builtin_shuffle(c.re, c.im, F_LOW);
-		*(V *)(y + 2 * k + LANES) = __builtin_shuffle(c.re, c.im, F_HIGH);
-		*(V *)(y + 2 * j) = __builtin_shuffle(d.re, d.im, low);
-		*(V *)(y + 2 * j + LANES) = __builtin_shuffle(d.re, d.im, low - LANES / 2);
+		*(V_ANY *)(y + 2 * k) = __builtin_shuffle(c.re, c.im, F_LOW);
+		*(V_ANY *)(y + 2 * k + LANES) = __builtin_shuffle(c.re, c.im, F_HIGH);
+		*(V_ANY *)(y + 2 * j) = __builtin_shuffle(d.re, d.im, low);
+		*(V_ANY *)(y + 2 * j + LANES) = __builtin_shuffle(d.re, d.im, low - LANES / 2);
 	}
 	for (; 2 * k <= h; k++)
 		F(fold_one)(y, x, w, h, k, half, sign);
