@@ -20,15 +20,16 @@ struct F(matrix_run) {
  * Writes LANES outputs of the columns, from output k, to a block of rows: a transposition, after
  * which row i1 of the tile is multiplied by the twiddle factors.
  */
-INLINE void F(store_tile)(const struct fft_plan *p, const struct F(lines) * v, int64_t first,
-			  int columns, int64_t block, T *to)
+INLINE void F(store_tile_of)(const struct fft_plan *p, const struct F(lines) * v, int64_t first,
+			     int columns, int64_t block, T *to, bool coarse)
 {
 	int64_t n1 = p->rows.n, n2 = p->columns.n, index = block * n1 + first;
-	const T *w = (const T *)p->twiddle + (p->coarse ? first : index) * 2 * LANES;
-	const T *c = p->coarse ? (const T *)p->coarse + index * 2 : NULL;
+	const T *w = (const T *)p->twiddle + (coarse ? first : index) * 2 * LANES;
+	const T *c = coarse ? (const T *)p->coarse + index * 2 : NULL;
 	V re[LANES], im[LANES];
 
-	for (int i = 0; i < LANES; i++) {
+	_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
+	{
 		int64_t k = block * LANES + i;
 		struct F(complex) e = F(get)(v, p->columns.at[k < n2 ? k : n2 - 1]);
 
@@ -38,19 +39,30 @@ INLINE void F(store_tile)(const struct fft_plan *p, const struct F(lines) * v, i
 	F(transpose)(re);
 	F(transpose)(im);
 	to += index * 2 * LANES;
-	for (int i = 0; i < columns; i++, to += 2 * LANES, w += 2 * LANES) {
-		V wr = *(const V *)w, wi = *(const V *)(w + LANES);
+	_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
+	{
+		struct F(complex) f;
 
-		if (c) {
-			T cr = c[2 * i], ci = c[2 * i + 1];
-			V r = wr * cr - wi * ci;
-
-			wi = wr * ci + wi * cr;
-			wr = r;
-		}
-		*(V *)to = re[i] * wr - im[i] * wi;
-		*(V *)(to + LANES) = re[i] * wi + im[i] * wr;
+		if (i >= columns)
+			break;
+		f.re = *(const V *)(w + i * 2 * LANES);
+		f.im = *(const V *)(w + i * 2 * LANES + LANES);
+		if (coarse)
+			f = F(times)(f, c[2 * i], c[2 * i + 1]);
+		*(V *)(to + i * 2 * LANES) = re[i] * f.re - im[i] * f.im;
+		*(V *)(to + i * 2 * LANES + LANES) = re[i] * f.im + im[i] * f.re;
 	}
+}
+
+static void F(store_tile)(const struct fft_plan *p, const struct F(lines) * v, int64_t first,
+			  int columns, int64_t block, T *to)
+{
+	if (p->coarse)
+		F(store_tile_of)(p, v, first, columns, block, to, true);
+	else if (columns == LANES)
+		F(store_tile_of)(p, v, first, LANES, block, to, false);
+	else
+		F(store_tile_of)(p, v, first, columns, block, to, false);
 }
 
 /* Blocks of columns. */
