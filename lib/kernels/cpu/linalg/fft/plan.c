@@ -139,8 +139,6 @@ void CPU_NAME(fft_choose)(struct fft_plan *p)
 	p->size = p->n;
 	lanes = side_by_side_cost(p, &l);
 	line = choose_matrix(p, p->n, &n1, &n2);
-	if (l.nfactors && l.factor[0] > 13)
-		lanes *= 1;
 	if (!isfinite(lanes) || l.factor[0] > 31 || (l.nfactors > 1 && l.factor[1] > 13))
 		chirp = choose_chirp(p, &size, &a, &b);
 	if (lanes <= line && lanes <= chirp) {

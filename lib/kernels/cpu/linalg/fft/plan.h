@@ -6,7 +6,7 @@
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec.h"
 
-#define FFT_PRIME_MAX	127 /* the largest prime factor of a stage */
+#define FFT_PRIME_MAX	151 /* the largest prime factor of a stage */
 #define FFT_FACTORS_MAX 48
 #define FFT_TABLES_MAX	(4 * FFT_FACTORS_MAX)
 
