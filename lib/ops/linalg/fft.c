@@ -127,10 +127,9 @@ int op_fft_c2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	n = check_complex(op, self, dim, normalization, dims);
 	if (n < 0)
 		return error_code();
-	return return_result(op, out, self,
-			     transformed(op, self, dims, (int)dim.len, forward,
-					 scale_of(normalization, n)),
-			     0);
+	return return_result(
+		op, out, self,
+		transformed(op, self, dims, (int)dim.len, forward, scale_of(normalization, n)), 0);
 }
 
 int op_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,

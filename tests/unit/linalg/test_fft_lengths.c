@@ -27,8 +27,8 @@ static tensor *complex_noise(tensor_ints shape, bool f64, uint64_t seed)
 
 	memcpy(sizes, shape.data, (size_t)shape.len * sizeof(*sizes));
 	sizes[shape.len] = 2;
-	return ok(tensor_view_as_complex(noise((tensor_ints){ sizes, shape.len + 1 },
-					       f64 ? TENSOR_F64 : TENSOR_F32, seed)));
+	return ok(tensor_view_as_complex(
+		noise((tensor_ints){ sizes, shape.len + 1 }, f64 ? TENSOR_F64 : TENSOR_F32, seed)));
 }
 
 /* Real and imaginary parts of all elements as f64; the caller frees them. */
@@ -142,8 +142,8 @@ static void long_lines_have_exact_roots(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
 		tensor_scope {
 			int64_t n = lengths[i], j = n / 3;
-			tensor *x = ok(tensor_zeros(TENSOR_INTS(n),
-						    TENSOR_OPTIONS(.dtype = TENSOR_C64)));
+			tensor *x = ok(
+				tensor_zeros(TENSOR_INTS(n), TENSOR_OPTIONS(.dtype = TENSOR_C64)));
 			double *got, far = 0;
 
 			((float *)tensor_mutable_data(x))[2 * j] = 1;
@@ -173,11 +173,11 @@ static void views_are_transformed_like_their_copies(void **state)
 				assert_same(tensor_fft_c2c(v[i], TENSOR_INTS(d), 1, true),
 					    tensor_fft_c2c(tensor_contiguous(v[i]), TENSOR_INTS(d),
 							   1, true));
-		assert_same(tensor_fft_r2c(tensor_slice(tensor_real(x), 0, 1, 12, 2),
-					   TENSOR_INTS(0, 1), 0, true),
-			    tensor_fft_r2c(tensor_contiguous(tensor_slice(tensor_real(x), 0, 1, 12,
-									  2)),
-					   TENSOR_INTS(0, 1), 0, true));
+		assert_same(
+			tensor_fft_r2c(tensor_slice(tensor_real(x), 0, 1, 12, 2), TENSOR_INTS(0, 1),
+				       0, true),
+			tensor_fft_r2c(tensor_contiguous(tensor_slice(tensor_real(x), 0, 1, 12, 2)),
+				       TENSOR_INTS(0, 1), 0, true));
 	}
 }
 
@@ -187,9 +187,9 @@ static void results_may_be_given_and_may_be_the_input(void **state)
 		tensor *x = complex_noise(TENSOR_INTS(6, 50), false, 5), *want, *out;
 
 		want = ok(tensor_fft_c2c(x, TENSOR_INTS(0, 1), 1, false));
-		out = ok(tensor_transpose(ok(tensor_empty(TENSOR_INTS(50, 6),
-							  TENSOR_OPTIONS(.dtype = TENSOR_C64))),
-					  0, 1));
+		out = ok(tensor_transpose(
+			ok(tensor_empty(TENSOR_INTS(50, 6), TENSOR_OPTIONS(.dtype = TENSOR_C64))),
+			0, 1));
 		assert_true(tensor_fft_c2c_out(out, x, TENSOR_INTS(0, 1), 1, false) == out);
 		assert_same(ok(tensor_contiguous(out)), want);
 		assert_true(tensor_fft_c2c_out(x, x, TENSOR_INTS(0, 1), 1, false) == x);
@@ -200,8 +200,8 @@ static void results_may_be_given_and_may_be_the_input(void **state)
 static void empty_batches_are_transformed(void **state)
 {
 	tensor_scope {
-		tensor *x = ok(tensor_empty(TENSOR_INTS(0, 8),
-					    TENSOR_OPTIONS(.dtype = TENSOR_C64)));
+		tensor *x =
+			ok(tensor_empty(TENSOR_INTS(0, 8), TENSOR_OPTIONS(.dtype = TENSOR_C64)));
 
 		assert_shape(ok(tensor_fft_c2c(x, TENSOR_INTS(1), 0, true)), 0, 8);
 		assert_shape(ok(tensor_fft_c2c(x, TENSOR_INTS(0), 0, true)), 0, 8);
@@ -220,10 +220,11 @@ static void lengths_and_norms_that_are_given(void **state)
 
 		padded = ok(tensor_constant_pad_nd(x, TENSOR_INTS(0, 5), tensor_scalar_float(0)));
 		for (int i = 0; i < 3; i++) {
-			check_near(tensor_fft_fft(x, 25, 1, norms[i]),
-				   tensor_mul_scalar(tensor_fft_c2c(padded, TENSOR_INTS(1), 0, true),
-						     tensor_scalar_float(scale[i])),
-				   1e-13);
+			check_near(
+				tensor_fft_fft(x, 25, 1, norms[i]),
+				tensor_mul_scalar(tensor_fft_c2c(padded, TENSOR_INTS(1), 0, true),
+						  tensor_scalar_float(scale[i])),
+				1e-13);
 			check_near(tensor_fft_ifft(tensor_fft_fft(x, TENSOR_NONE, 1, norms[i]),
 						   TENSOR_NONE, 1, norms[i]),
 				   x, 1e-14);
@@ -265,11 +266,13 @@ static void *transform_many_lengths(void *failed)
 		for (int64_t n = 100; n < 190; n++)
 			tensor_scope {
 				tensor *x = noise(TENSOR_INTS(n), TENSOR_F64, (uint64_t)n);
-				tensor *y = tensor_fft_c2r(tensor_fft_r2c(x, TENSOR_INTS(0), 0, true),
-							   TENSOR_INTS(0), 2, n);
+				tensor *y =
+					tensor_fft_c2r(tensor_fft_r2c(x, TENSOR_INTS(0), 0, true),
+						       TENSOR_INTS(0), 2, n);
 				double far = 1;
 
-				if (!y || tensor_item(tensor_max(tensor_abs(tensor_sub(x, y))), &far) ||
+				if (!y ||
+				    tensor_item(tensor_max(tensor_abs(tensor_sub(x, y))), &far) ||
 				    !(far < 1e-13))
 					atomic_store((atomic_bool *)failed, true);
 			}

@@ -22,7 +22,8 @@ static size_t F(lanes_bytes)(int64_t n)
 
 static struct F(lines) F(lines_at)(T *buffer, bool backward)
 {
-	return (struct F(lines)){ buffer + (backward ? LANES : 0), buffer + (backward ? 0 : LANES) };
+	return (struct F(lines)){ buffer + (backward ? LANES : 0),
+				  buffer + (backward ? 0 : LANES) };
 }
 
 /* The first n lanes of a vector, all of them or none. */
@@ -51,8 +52,7 @@ INLINE void F(transpose)(V *a)
 			b[i] = __builtin_shuffle(a[j], a[j + S / 2], low);
 			b[i + 1] = __builtin_shuffle(a[j], a[j + S / 2], low + S / 2);
 		}
-		_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
-			a[i] = b[i];
+		_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) a[i] = b[i];
 	}
 	_Pragma("GCC unroll 4") for (int round = S; round < LANES; round *= 2)
 	{
@@ -63,8 +63,7 @@ INLINE void F(transpose)(V *a)
 			b[i] = __builtin_shuffle(a[j], a[j + S], even);
 			b[i + LANES / 2] = __builtin_shuffle(a[j], a[j + S], even + S);
 		}
-		_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
-			a[i] = b[i];
+		_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) a[i] = b[i];
 	}
 }
 
@@ -151,9 +150,8 @@ INLINE void F(load_tile)(T *to, int64_t row, const T *x, int64_t line, int lanes
 		a[l] = some == LANES ? *(const V_ANY *)from : F_LOAD(from, part);
 	}
 	F(transpose)(a);
-	_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
-		if (i < some)
-			*(V *)(to + i * row) = a[i];
+	_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) if (i < some) *
+		(V *)(to + i * row) = a[i];
 }
 
 /*
@@ -167,8 +165,8 @@ static void F(load_rows)(T *to, int64_t row, const T *x, int64_t line, int64_t n
 	for (; j + LANES <= n && lanes == LANES; j += LANES)
 		F(load_tile)(to + j * row, row, x + j, line, LANES, LANES);
 	for (; j < n; j += LANES)
-		F(load_tile)(to + j * row, row, x + j, line, lanes,
-			     (int)(n - j < LANES ? n - j : LANES));
+		F(load_tile)
+		(to + j * row, row, x + j, line, lanes, (int)(n - j < LANES ? n - j : LANES));
 }
 
 /* Numbers from output at[0]; see store_rows(). */
@@ -187,11 +185,9 @@ INLINE void F(store_tile_rows)(T *y, int64_t line, const T *from, const int32_t 
 			a[i + 1] = *(const V *)(e + LANES) * scale;
 	}
 	F(transpose)(a);
-	_Pragma("GCC unroll 16") for (int l = 0; l < LANES; l++)
-		if (l < lanes && some == LANES)
-			*(V_ANY *)(y + l * line) = a[l];
-		else if (l < lanes)
-			F_STORE(y + l * line, part, a[l]);
+	_Pragma("GCC unroll 16") for (int l = 0; l < LANES; l++) if (l < lanes && some == LANES) *
+		(V_ANY *)(y + l * line) = a[l];
+	else if (l < lanes) F_STORE(y + l * line, part, a[l]);
 }
 
 /* n numbers of the outputs in order: two of each output, or its real part. */
@@ -201,11 +197,12 @@ INLINE void F(store_rows_of)(T *y, int64_t line, const T *from, const int32_t *a
 	int64_t j = 0;
 
 	for (; j + LANES <= n && lanes == LANES; j += LANES)
-		F(store_tile_rows)(y + j, line, from, at + (pairs ? j / 2 : j), LANES, LANES, pairs,
-				   scale);
+		F(store_tile_rows)
+		(y + j, line, from, at + (pairs ? j / 2 : j), LANES, LANES, pairs, scale);
 	for (; j < n; j += LANES)
-		F(store_tile_rows)(y + j, line, from, at + (pairs ? j / 2 : j), lanes,
-				   (int)(n - j < LANES ? n - j : LANES), pairs, scale);
+		F(store_tile_rows)
+		(y + j, line, from, at + (pairs ? j / 2 : j), lanes,
+		 (int)(n - j < LANES ? n - j : LANES), pairs, scale);
 }
 
 static void F(store_rows)(T *y, int64_t line, const T *from, const int32_t *at, int64_t n,

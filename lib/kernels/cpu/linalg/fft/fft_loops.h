@@ -63,8 +63,9 @@ static void F(load_block)(const struct fft *t, int64_t first, int lanes, T *buff
 		F(gather_line)(t, first + l, work + l * t->x_length * t->x_parts);
 	for (int64_t i = 0; i < n && !pairs; i++)
 		*(V *)(buffer + (2 * i + 1) * LANES) = (V){ 0 };
-	F(load_rows)(buffer, pairs ? LANES : 2 * LANES, inner > 1 ? work : x,
-		     t->x_length * t->x_parts, t->x_length * t->x_parts, lanes);
+	F(load_rows)
+	(buffer, pairs ? LANES : 2 * LANES, inner > 1 ? work : x, t->x_length * t->x_parts,
+	 t->x_length * t->x_parts, lanes);
 }
 
 static void F(store_block)(const struct fft *t, int64_t first, int lanes, const T *buffer, T *work)
@@ -76,15 +77,16 @@ static void F(store_block)(const struct fft *t, int64_t first, int lanes, const 
 
 	if (t->side_by_side) {
 		if (t->out_parts == 2)
-			F(store_pairs)(y, 2 * inner, false, buffer, at, t->kept, lanes,
-				       (T)t->scale);
+			F(store_pairs)
+			(y, 2 * inner, false, buffer, at, t->kept, lanes, (T)t->scale);
 		else
-			F(store_columns)(y, inner, buffer, at, pairs ? t->kept / 2 : t->kept, lanes,
-					 pairs, (T)t->scale);
+			F(store_columns)
+			(y, inner, buffer, at, pairs ? t->kept / 2 : t->kept, lanes, pairs,
+			 (T)t->scale);
 		return;
 	}
-	F(store_rows)(inner > 1 ? work : y, line, buffer, at, t->kept * t->out_parts, lanes, pairs,
-		      (T)t->scale);
+	F(store_rows)
+	(inner > 1 ? work : y, line, buffer, at, t->kept * t->out_parts, lanes, pairs, (T)t->scale);
 	for (int l = 0; l < lanes && inner > 1; l++)
 		F(scatter_line)(t, first + l, work + l * line);
 }
@@ -123,8 +125,9 @@ static void F(blocks)(int64_t begin, int64_t end, void *ctx)
 		int64_t first = t->side_by_side ? b / row * t->inner + b % row * LANES : b * LANES;
 		int64_t left = t->side_by_side ? t->inner - b % row * LANES : t->count - first;
 
-		F(transform_block)(t, first, (int)(left < LANES ? left : LANES), s->data,
-				   (T *)((char *)s->data + buffer));
+		F(transform_block)
+		(t, first, (int)(left < LANES ? left : LANES), s->data,
+		 (T *)((char *)s->data + buffer));
 	}
 	storage_put(s);
 }
@@ -133,9 +136,8 @@ static void F(blocks)(int64_t begin, int64_t end, void *ctx)
 
 static bool F(complex_line)(const struct fft *t, T *y, const T *x, T *padded, T scale)
 {
-	return t->plan->mode == FFT_CHIRP ?
-		       F(chirp)(t->plan, y, x, padded, t->backward, scale) :
-		       F(matrix)(t->plan, y, x, t->backward, scale);
+	return t->plan->mode == FFT_CHIRP ? F(chirp)(t->plan, y, x, padded, t->backward, scale) :
+					    F(matrix)(t->plan, y, x, t->backward, scale);
 }
 
 /* A contiguous line; a has room for n + 1 complex elements, padded for those of a convolution. */
@@ -222,7 +224,7 @@ static int F(fft)(struct fft *t)
 	struct fft_plan *p;
 
 	t->side_by_side = t->inner > LANES / 2;
-	key.lines = t->side_by_side  ? FFT_COLUMNS :
+	key.lines = t->side_by_side   ? FFT_COLUMNS :
 		    t->count >= LANES ? FFT_MANY_LINES :
 		    t->count >= 4     ? FFT_FEW_LINES :
 					FFT_ONE_LINE;
@@ -233,9 +235,8 @@ static int F(fft)(struct fft *t)
 	t->failed = &failed;
 	if (p->mode == FFT_LANES)
 		parallel_for(0,
-			     t->side_by_side ?
-				     t->count / t->inner * fft_vectors(t->inner, LANES) :
-				     fft_vectors(t->count, LANES),
+			     t->side_by_side ? t->count / t->inner * fft_vectors(t->inner, LANES) :
+					       fft_vectors(t->count, LANES),
 			     F(grain)(t->n), F(blocks), t);
 	else if (t->count < FFT_SERIAL_LINES) /* each line is parallel */
 		F(some_lines)(0, t->count, t);

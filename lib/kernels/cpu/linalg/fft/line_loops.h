@@ -106,8 +106,8 @@ static void F(matrix_rows)(int64_t begin, int64_t end, void *ctx)
 		int rows = (int)(n2 - first < LANES ? n2 - first : LANES);
 
 		F(transform_lanes)(&p->rows, &v);
-		F(store_pairs)(r->y + 2 * first, 2 * n2, r->backward, block, p->rows.at, n1, rows,
-			       r->scale);
+		F(store_pairs)
+		(r->y + 2 * first, 2 * n2, r->backward, block, p->rows.at, n1, rows, r->scale);
 	}
 }
 

@@ -9,9 +9,9 @@
 
 #include <math.h>
 
-/* Largest buffers for lines side by side that are used if a line can be computed alone. */
-#define LANES_BYTES   (48 << 10)
-#define COLUMNS_BYTES (1 << 20)
+/* Buffers for lines side by side that fit into a first and a second level cache. */
+#define BYTES_L1 (48 << 10)
+#define BYTES_L2 (512 << 10)
 
 /* Cost of an element in a stage. */
 static double factor_cost(int f)
@@ -124,9 +124,8 @@ static double side_by_side_cost(const struct fft_plan *p, struct fft_lanes *l)
 	int lanes = lanes_of(p);
 	double count = fmin(lines[p->lines], lanes), cost = factorize(p->n, l) + 10;
 	int64_t bytes = p->n * 2 * VEC_BYTES;
-	bool large = bytes > (p->lines == FFT_COLUMNS ? COLUMNS_BYTES : LANES_BYTES);
 
-	return cost * (double)p->n / count * (large ? 4 : 1);
+	return cost * (double)p->n / count * (bytes > BYTES_L2 ? 4 : bytes > BYTES_L1 ? 1.2 : 1);
 }
 
 void CPU_NAME(fft_choose)(struct fft_plan *p)

@@ -137,8 +137,7 @@ INLINE void F(butterfly)(const struct F(lines) * v, int r, int64_t first, int64_
 {
 	struct F(complex) x[FFT_PRIME_MAX];
 
-	_Pragma("GCC unroll 16") for (int j = 0; j < r; j++)
-		x[j] = F(get)(v, first + j * m);
+	_Pragma("GCC unroll 16") for (int j = 0; j < r; j++) x[j] = F(get)(v, first + j * m);
 	if (r == 2)
 		F(butterfly_2)(x);
 	else if (r == 4)
@@ -149,8 +148,7 @@ INLINE void F(butterfly)(const struct F(lines) * v, int r, int64_t first, int64_
 		F(butterfly_odd)(x, r, roots);
 	F(set)(v, first, x[0]);
 	_Pragma("GCC unroll 16") for (int k = 1; k < r; k++)
-		F(set)(v, first + k * m,
-		       w ? F(times)(x[k], w[2 * k - 2], w[2 * k - 1]) : x[k]);
+		F(set)(v, first + k * m, w ? F(times)(x[k], w[2 * k - 2], w[2 * k - 1]) : x[k]);
 }
 
 /* A stage: blocks of `left` elements, each of left / r butterflies. */

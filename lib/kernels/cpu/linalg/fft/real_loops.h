@@ -53,9 +53,9 @@ static void F(fold_one)(T *y, const T *x, const T *w, int64_t h, int64_t k, T ha
 	T dr = x[2 * k] - x[2 * j], di = x[2 * k + 1] + x[2 * j + 1];
 	T or = dr * fr - di * fi, oi = dr * fi + di * fr;
 
-	y[2 * k] = er + or;
+	y[2 * k] = er + or ;
 	y[2 * k + 1] = ei + oi;
-	y[2 * j] = er - or;
+	y[2 * j] = er - or ;
 	y[2 * j + 1] = oi - ei;
 }
 
