@@ -166,7 +166,7 @@ static void F(load_rows)(T *to, int64_t row, const T *x, int64_t line, int64_t n
 		F(load_tile)(to + j * row, row, x + j, line, LANES, LANES);
 	for (; j < n; j += LANES)
 		F(load_tile)
-		(to + j * row, row, x + j, line, lanes, (int)(n - j < LANES ? n - j : LANES));
+	(to + j * row, row, x + j, line, lanes, (int)(n - j < LANES ? n - j : LANES));
 }
 
 /* Numbers from output at[0]; see store_rows(). */
@@ -198,11 +198,11 @@ INLINE void F(store_rows_of)(T *y, int64_t line, const T *from, const int32_t *a
 
 	for (; j + LANES <= n && lanes == LANES; j += LANES)
 		F(store_tile_rows)
-		(y + j, line, from, at + (pairs ? j / 2 : j), LANES, LANES, pairs, scale);
+	(y + j, line, from, at + (pairs ? j / 2 : j), LANES, LANES, pairs, scale);
 	for (; j < n; j += LANES)
 		F(store_tile_rows)
-		(y + j, line, from, at + (pairs ? j / 2 : j), lanes,
-		 (int)(n - j < LANES ? n - j : LANES), pairs, scale);
+	(y + j, line, from, at + (pairs ? j / 2 : j), lanes, (int)(n - j < LANES ? n - j : LANES),
+	 pairs, scale);
 }
 
 static void F(store_rows)(T *y, int64_t line, const T *from, const int32_t *at, int64_t n,

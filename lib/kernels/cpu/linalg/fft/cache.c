@@ -34,12 +34,17 @@ static void setup(void)
 	pthread_atfork(lock_plans, unlock_plans, unlock_plans);
 }
 
+void CPU_NAME(fft_free_tables)(struct fft_plan *p)
+{
+	for (int i = 0; i < p->ntables; i++)
+		free(p->tables[i]);
+}
+
 void CPU_NAME(fft_plan_put)(struct fft_plan *p)
 {
 	if (!p || !ref_put(&p->refs))
 		return;
-	for (int i = 0; i < p->ntables; i++)
-		free(p->tables[i]);
+	CPU_NAME(fft_free_tables)(p);
 	free(p);
 }
 

@@ -47,8 +47,33 @@ static int64_t first_of_line(const struct fft *t, int64_t line, int64_t length)
 	return line / t->inner * length * t->inner + line % t->inner;
 }
 
+/*
+ * The transform of the conjugated chirp of a line of n elements, divided by work->size: a table of
+ * work, whose dimensions are given. NULL if memory is short.
+ */
+static const double *chirp_filter(struct fft_plan *work, int64_t n);
+
 #define LOOPS_FILE "kernels/cpu/linalg/fft/fft_loops.h"
 #include "kernels/cpu/simd/each_float.h"
+
+static const double *chirp_filter(struct fft_plan *work, int64_t n)
+{
+	int64_t size = work->size;
+	double *filter = CPU_NAME(fft_table)(work, (size_t)(2 * size) * sizeof(*filter));
+
+	if (!filter || !make_matrix_f64(work))
+		return NULL;
+	memset(filter, 0, (size_t)(2 * size) * sizeof(*filter));
+	for (int64_t k = 0; k < n; k++) {
+		int64_t other = k ? size - k : 0;
+		double c[2];
+
+		root_f64(c, (int64_t)((__int128)k * k % (2 * n)), 2 * n);
+		filter[2 * k] = filter[2 * other] = c[0] / (double)size;
+		filter[2 * k + 1] = filter[2 * other + 1] = -c[1] / (double)size;
+	}
+	return matrix_f64(work, filter, filter, false, 1) ? filter : NULL;
+}
 
 /* Transforms all lines along dim. x and out are contiguous; other dimensions have equal sizes. */
 static int transform_dim(const char *name, tensor *out, const tensor *x, int dim, int64_t n,

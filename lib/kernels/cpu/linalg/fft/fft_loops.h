@@ -78,11 +78,9 @@ static void F(store_block)(const struct fft *t, int64_t first, int lanes, const 
 	if (t->side_by_side) {
 		if (t->out_parts == 2)
 			F(store_pairs)
-			(y, 2 * inner, false, buffer, at, t->kept, lanes, (T)t->scale);
-		else
-			F(store_columns)
-			(y, inner, buffer, at, pairs ? t->kept / 2 : t->kept, lanes, pairs,
-			 (T)t->scale);
+		(y, 2 * inner, false, buffer, at, t->kept, lanes, (T)t->scale);
+		else F(store_columns)(y, inner, buffer, at, pairs ? t->kept / 2 : t->kept, lanes,
+				      pairs, (T)t->scale);
 		return;
 	}
 	F(store_rows)

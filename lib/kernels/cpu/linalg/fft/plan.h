@@ -70,6 +70,7 @@ struct fft_plan {
 void CPU_NAME(fft_choose)(struct fft_plan *p);
 /* A table of `bytes`, owned by the plan; NULL if memory is short. */
 void *CPU_NAME(fft_table)(struct fft_plan *p, size_t bytes);
+void CPU_NAME(fft_free_tables)(struct fft_plan *p);
 /* exp(-2 pi i k / n), correctly rounded but for the last bits of f64; 0 <= k < n. */
 void CPU_NAME(fft_unit_root)(int64_t k, int64_t n, double *re, double *im);
 

@@ -94,27 +94,22 @@ static bool F(make_matrix)(struct fft_plan *p)
 	return true;
 }
 
-/* The tables of Bluestein's algorithm; the filter is transformed with the plan itself. */
+/* The tables of Bluestein's algorithm. The filter is computed in f64, too. */
 static bool F(make_chirp)(struct fft_plan *p)
 {
-	int64_t n = p->n, size = p->size;
-	T *chirp = CPU_NAME(fft_table)(p, (size_t)(2 * n) * sizeof(T));
-	T *filter = CPU_NAME(fft_table)(p, (size_t)(2 * size) * sizeof(T));
+	T *chirp = CPU_NAME(fft_table)(p, (size_t)(2 * p->n) * sizeof(T));
+	T *filter = CPU_NAME(fft_table)(p, (size_t)(2 * p->size) * sizeof(T));
+	struct fft_plan work = { .size = p->size, .columns = p->columns, .rows = p->rows };
+	const double *exact = chirp && filter ? chirp_filter(&work, p->n) : NULL;
 
-	if (!chirp || !filter)
-		return false;
-	memset(filter, 0, (size_t)(2 * size) * sizeof(T));
-	for (int64_t k = 0; k < n; k++) {
-		int64_t other = k ? size - k : 0;
-		T *c = chirp + 2 * k;
-
-		F(root)(c, (int64_t)((__int128)k * k % (2 * n)), 2 * n);
-		filter[2 * k] = filter[2 * other] = c[0] / (T)size;
-		filter[2 * k + 1] = filter[2 * other + 1] = -c[1] / (T)size;
-	}
+	for (int64_t k = 0; k < p->n && chirp; k++)
+		F(root)(chirp + 2 * k, (int64_t)((__int128)k * k % (2 * p->n)), 2 * p->n);
+	for (int64_t k = 0; k < 2 * p->size && exact; k++)
+		filter[k] = (T)exact[k];
 	p->chirp = chirp;
 	p->filter = filter;
-	return F(matrix)(p, filter, filter, false, 1);
+	CPU_NAME(fft_free_tables)(&work);
+	return exact;
 }
 
 static bool F(make_tables)(struct fft_plan *p)
