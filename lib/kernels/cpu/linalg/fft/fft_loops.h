@@ -18,6 +18,8 @@ static int64_t F(grain)(int64_t n)
 
 #include "kernels/cpu/linalg/fft/access_loops.h"
 
+#include "kernels/cpu/linalg/fft/ends_loops.h"
+
 #include "kernels/cpu/linalg/fft/line_loops.h"
 
 #include "kernels/cpu/linalg/fft/real_loops.h"
@@ -89,6 +91,23 @@ static void F(store_block)(const struct fft *t, int64_t first, int lanes, const 
 		F(scatter_line)(t, first + l, work + l * line);
 }
 
+/* Complex lines that are side by side in memory. */
+static void F(transform_pairs)(const struct fft *t, int64_t first, int lanes, T *buffer)
+{
+	const struct fft_lanes *p = &t->plan->columns;
+	struct F(lines) v = F(lines_at)(buffer, t->backward);
+	const T *x = (const T *)t->x + 2 * first_of_line(t, first, t->n);
+	T *y = (T *)t->out + 2 * first_of_line(t, first, t->n);
+	bool end = F(ends_in_memory)(p, lanes);
+
+	F(load_transform)(p, buffer, x, 2 * t->inner, lanes, t->backward, end);
+	if (end)
+		F(transform_store)(p, &v, y, 2 * t->inner, t->backward, (T)t->scale);
+	else
+		F(store_pairs)
+	(y, 2 * t->inner, false, buffer, p->at, t->n, lanes, (T)t->scale);
+}
+
 static void F(transform_block)(const struct fft *t, int64_t first, int lanes, T *buffer, T *work)
 {
 	const struct fft_plan *p = t->plan;
@@ -123,9 +142,13 @@ static void F(blocks)(int64_t begin, int64_t end, void *ctx)
 		int64_t first = t->side_by_side ? b / row * t->inner + b % row * LANES : b * LANES;
 		int64_t left = t->side_by_side ? t->inner - b % row * LANES : t->count - first;
 
-		F(transform_block)
-		(t, first, (int)(left < LANES ? left : LANES), s->data,
-		 (T *)((char *)s->data + buffer));
+		int lanes = (int)(left < LANES ? left : LANES);
+
+		if (t->side_by_side && t->kind == FFT_C2C)
+			F(transform_pairs)(t, first, lanes, s->data);
+		else
+			F(transform_block)
+			(t, first, lanes, s->data, (T *)((char *)s->data + buffer));
 	}
 	storage_put(s);
 }

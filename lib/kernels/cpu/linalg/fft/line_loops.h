@@ -83,8 +83,8 @@ static void F(matrix_columns)(int64_t begin, int64_t end, void *ctx)
 		int64_t first = c * LANES;
 		int columns = (int)(n1 - first < LANES ? n1 - first : LANES);
 
-		F(load_pairs)(s->data, r->x + 2 * first, 2 * n1, n2, columns);
-		F(transform_lanes)(&p->columns, &v);
+		F(load_transform)
+		(&p->columns, s->data, r->x + 2 * first, 2 * n1, columns, r->backward, 0);
 		for (int64_t b = 0; b < blocks; b++)
 			F(store_tile)(p, &v, first, columns, b, r->between);
 	}
@@ -104,10 +104,16 @@ static void F(matrix_rows)(int64_t begin, int64_t end, void *ctx)
 		/* The tiles have the parts in the order of the transform. */
 		struct F(lines) v = F(lines_at)(block, false);
 		int rows = (int)(n2 - first < LANES ? n2 - first : LANES);
+		T *y = r->y + 2 * first;
 
+		if (F(ends_in_memory)(&p->rows, rows)) {
+			F(run_stages)(&p->rows, &v, 0, p->rows.nfactors - 1);
+			F(transform_store)(&p->rows, &v, y, 2 * n2, r->backward, r->scale);
+			continue;
+		}
 		F(transform_lanes)(&p->rows, &v);
 		F(store_pairs)
-		(r->y + 2 * first, 2 * n2, r->backward, block, p->rows.at, n1, rows, r->scale);
+		(y, 2 * n2, r->backward, block, p->rows.at, n1, rows, r->scale);
 	}
 }
 

@@ -19,7 +19,7 @@ struct fft_lanes {
 	const void *twiddle[FFT_FACTORS_MAX];
 	/* cos and sin of 2 pi k / factor[i]; NULL for 2, 4 and 8. */
 	const void *roots[FFT_FACTORS_MAX];
-	const int32_t *at; /* the position of output k */
+	const int32_t *at, *order; /* the position of output k; the output at a position */
 };
 
 enum fft_mode {

@@ -38,8 +38,9 @@ static bool F(make_lanes)(struct fft_plan *p, struct fft_lanes *l)
 {
 	int64_t left = l->n;
 	int32_t *at = CPU_NAME(fft_table)(p, (size_t)(l->n + 1) * sizeof(*at));
+	int32_t *order = CPU_NAME(fft_table)(p, (size_t)l->n * sizeof(*order));
 
-	if (!at)
+	if (!at || !order)
 		return false;
 	for (int i = 0; i < l->nfactors; i++) {
 		if (!F(make_stage)(p, l, i, left))
@@ -56,9 +57,11 @@ static bool F(make_lanes)(struct fft_plan *p, struct fft_lanes *l)
 			rest /= l->factor[i];
 		}
 		at[k] = (int32_t)position;
+		order[position] = (int32_t)k;
 	}
 	at[l->n] = (int32_t)l->n; /* of the element that a real transform adds */
 	l->at = at;
+	l->order = order;
 	return true;
 }
 

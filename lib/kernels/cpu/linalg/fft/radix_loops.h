@@ -128,16 +128,9 @@ INLINE void F(butterfly_odd)(struct F(complex) * x, int r, const T *roots)
 	}
 }
 
-/*
- * Butterfly of r operands m elements apart, from element `first`. Outputs are multiplied by the
- * twiddle factors w, of which output 0 has none, unless w is NULL. r is constant.
- */
-INLINE void F(butterfly)(const struct F(lines) * v, int r, int64_t first, int64_t m, const T *w,
-			 const T *roots)
+/* A butterfly of r operands; r is constant. */
+INLINE void F(compute)(struct F(complex) * x, int r, const T *roots)
 {
-	struct F(complex) x[FFT_PRIME_MAX];
-
-	_Pragma("GCC unroll 16") for (int j = 0; j < r; j++) x[j] = F(get)(v, first + j * m);
 	if (r == 2)
 		F(butterfly_2)(x);
 	else if (r == 4)
@@ -146,9 +139,28 @@ INLINE void F(butterfly)(const struct F(lines) * v, int r, int64_t first, int64_
 		F(butterfly_8)(x);
 	else
 		F(butterfly_odd)(x, r, roots);
+}
+
+/*
+ * Stores outputs m elements apart, multiplied by the twiddle factors w, of which output 0 has none,
+ * unless w is NULL.
+ */
+INLINE void F(set_outputs)(const struct F(lines) * v, int r, int64_t first, int64_t m,
+			   const struct F(complex) * x, const T *w)
+{
 	F(set)(v, first, x[0]);
 	_Pragma("GCC unroll 16") for (int k = 1; k < r; k++)
 		F(set)(v, first + k * m, w ? F(times)(x[k], w[2 * k - 2], w[2 * k - 1]) : x[k]);
+}
+
+INLINE void F(butterfly)(const struct F(lines) * v, int r, int64_t first, int64_t m, const T *w,
+			 const T *roots)
+{
+	struct F(complex) x[FFT_PRIME_MAX];
+
+	_Pragma("GCC unroll 16") for (int j = 0; j < r; j++) x[j] = F(get)(v, first + j * m);
+	F(compute)(x, r, roots);
+	F(set_outputs)(v, r, first, m, x, w);
 }
 
 /* A stage: blocks of `left` elements, each of left / r butterflies. */
@@ -206,13 +218,20 @@ static void F(run_stage)(const struct F(lines) * v, int r, int64_t n, int64_t le
 	}
 }
 
-/* The forward transform of v; exchanging re and im makes it the backward one. */
-static void F(transform_lanes)(const struct fft_lanes *p, const struct F(lines) * v)
+/* Stages begin to end - 1; all of them make the forward transform. */
+static void F(run_stages)(const struct fft_lanes *p, const struct F(lines) * v, int begin, int end)
 {
 	int64_t left = p->n;
 
-	for (int i = 0; i < p->nfactors; i++) {
-		F(run_stage)(v, p->factor[i], p->n, left, p->twiddle[i], p->roots[i]);
+	for (int i = 0; i < end; i++) {
+		if (i >= begin)
+			F(run_stage)(v, p->factor[i], p->n, left, p->twiddle[i], p->roots[i]);
 		left /= p->factor[i];
 	}
+}
+
+/* The forward transform of v; exchanging re and im makes it the backward one. */
+static void F(transform_lanes)(const struct fft_lanes *p, const struct F(lines) * v)
+{
+	F(run_stages)(p, v, 0, p->nfactors);
 }
