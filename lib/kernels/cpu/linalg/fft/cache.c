@@ -84,42 +84,47 @@ static struct fft_plan *find(const struct fft_plan *key)
 	return p;
 }
 
-/* Removes the plan that was not used for the longest time, or one that equals key. Locked. */
-static struct fft_plan *evict(const struct fft_plan *key, int *at)
+/* An empty place, or -1. */
+static int empty_place(void)
 {
-	struct fft_plan *p;
-
-	*at = 0;
-	for (int i = 0; i < PLANS_KEPT; i++) {
-		p = cache.plan[i];
-		if (p && same(p, key)) {
-			*at = i;
-			break;
-		}
-		if (cache.plan[*at] && (!p || p->used < cache.plan[*at]->used))
-			*at = i;
-	}
-	p = cache.plan[*at];
-	cache.plan[*at] = NULL;
-	cache.bytes -= p ? p->bytes : 0;
-	return p;
+	for (int i = 0; i < PLANS_KEPT; i++)
+		if (!cache.plan[i])
+			return i;
+	return -1;
 }
 
-/* Keeps a reference to p unless p is too large. */
+/* The place of the plan that was not used for the longest time, or -1 if there is none. */
+static int oldest_place(void)
+{
+	int at = -1;
+
+	for (int i = 0; i < PLANS_KEPT; i++)
+		if (cache.plan[i] && (at < 0 || cache.plan[i]->used < cache.plan[at]->used))
+			at = i;
+	return at;
+}
+
+/*
+ * Keeps a reference to p, unless p is too large, in place of plans that were not used for long. If
+ * two threads make the same plan, both are kept until they are the oldest.
+ */
 static void keep(struct fft_plan *p)
 {
-	struct fft_plan *old[PLANS_KEPT + 1];
+	struct fft_plan *old[PLANS_KEPT];
 	int n = 0, at;
 
 	if (p->bytes > BYTES_KEPT / 2)
 		return;
 	lock_plans();
-	do
-		old[n++] = evict(p, &at);
-	while (cache.bytes + p->bytes > BYTES_KEPT);
+	while (empty_place() < 0 || cache.bytes + p->bytes > BYTES_KEPT) {
+		at = oldest_place();
+		old[n] = cache.plan[at];
+		cache.plan[at] = NULL;
+		cache.bytes -= old[n++]->bytes;
+	}
 	p->used = ++cache.uses;
 	ref_get(&p->refs);
-	cache.plan[at] = p;
+	cache.plan[empty_place()] = p;
 	cache.bytes += p->bytes;
 	unlock_plans();
 	while (n--)

@@ -148,7 +148,7 @@ static void F(blocks)(int64_t begin, int64_t end, void *ctx)
 			F(transform_pairs)(t, first, lanes, s->data);
 		else
 			F(transform_block)
-			(t, first, lanes, s->data, (T *)((char *)s->data + buffer));
+		(t, first, lanes, s->data, (T *)((char *)s->data + buffer));
 	}
 	storage_put(s);
 }

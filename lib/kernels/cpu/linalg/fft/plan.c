@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#define LANES_MAX (1 << 24) /* longer lines are matrices; positions are 32-bit */
 /* Buffers for lines side by side that fit into a first and a second level cache. */
 #define BYTES_L1 (48 << 10)
 #define BYTES_L2 (512 << 10)
@@ -125,6 +126,8 @@ static double side_by_side_cost(const struct fft_plan *p, struct fft_lanes *l)
 	double count = fmin(lines[p->lines], lanes), cost = factorize(p->n, l) + 10;
 	int64_t bytes = p->n * 2 * VEC_BYTES;
 
+	if (p->n > LANES_MAX)
+		return INFINITY;
 	return cost * (double)p->n / count * (bytes > BYTES_L2 ? 4 : bytes > BYTES_L1 ? 1.2 : 1);
 }
 
