@@ -7,7 +7,7 @@ import numpy as np
 from operators import numpy_has
 
 NUMPY = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32,
-         "i64": np.int64, "f16": np.float16, "f32": np.float32, "f64": np.float64}
+         "i64": np.int64, "f16": np.float16, "f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
 # NumPy's names that differ from PyTorch's.
 RENAMED = {"div": "divide", "sub": "subtract", "mul": "multiply", "pow": "power", "neg": "negative",
            "gt": "greater", "eq": "equal", "amax": "max", "amin": "min", "mm": "matmul"}
@@ -105,6 +105,7 @@ def torch_row(torch):
         plain = values[:len(values) - len(keyword)]
         places = (torch, torch._C._nn, torch.special)
         call = next((getattr(p, base) for p in places if hasattr(p, base)), op)
+        call = getattr(torch.fft, base[4:]) if base.startswith("fft_") else call
         with torch.inference_mode():
             try:
                 call(*plain, **keyword)
@@ -134,7 +135,7 @@ def numpy_row(spec):
         return None
     name, *words = spec.split()
     base = name.partition(".")[0]
-    call = getattr(np, RENAMED.get(base, base))
+    call = getattr(np.fft, base[4:]) if base.startswith("fft_") else getattr(np, RENAMED.get(base, base))
     values = arguments(words, lambda x, dtype: x.astype(NUMPY[dtype]), NUMPY)
     named = {}
     if base in ALONG:
@@ -146,6 +147,6 @@ def numpy_row(spec):
             call(*values, **named)
 
     def value():
-        r = np.abs(np.asarray(call(*values, **named)).astype(np.float64))
+        r = np.abs(np.asarray(call(*values, **named))).astype(np.float64)
         return float(np.where(np.isfinite(r), r, 0).mean())
     return run, value

@@ -211,6 +211,33 @@ def blocked():
             yield f"to_mkldnn {x[:-2]}"
 
 
+# ---- Fourier transforms -------------------------------------------------------------------------------
+
+# Lines: powers of two, products of small primes, primes; one long line and batches of short ones.
+LINES = [(1, 256), (1, 1024), (1, 4096), (1, 65536), (1, 1048576), (1, 1155), (1, 10000), (1, 44100), (1, 1009),
+         (1, 10007), (256, 16), (256, 64), (256, 100), (256, 105), (256, 128), (256, 210), (256, 251), (256, 256),
+         (64, 1000), (64, 1009), (64, 1024), (16, 4096)]
+
+
+def fft():
+    for real, complex_ in (("f32", "c64"), ("f64", "c128")):
+        for m, n in LINES:
+            yield f"fft_fft {complex_}[{m},{n}] - -1"
+            yield f"fft_rfft {real}[{m},{n}] - -1"
+            yield f"fft_irfft {complex_}[{m},{n // 2 + 1}] {n} -1"
+        # Frames of speech, images, layers that multiply spectra.
+        for n in (400, 512):
+            yield f"fft_rfft {real}[1000,{n}] - -1"
+            yield f"fft_irfft {complex_}[1000,{n // 2 + 1}] {n} -1"
+        for b, n in ((3, 224), (1, 256), (64, 64), (1, 1024)):
+            yield f"fft_fft2 {complex_}[{b},{n},{n}] - (-2,-1)"
+            yield f"fft_rfft2 {real}[{b},{n},{n}] - (-2,-1)"
+            yield f"fft_irfft2 {complex_}[{b},{n},{n // 2 + 1}] ({n},{n}) (-2,-1)"
+        yield f"fft_fft {complex_}[16,256,64] - 1"
+        yield f"fft_rfft {real}[16,256,64] - 1"
+        yield f"fft_irfft {complex_}[16,129,64] 256 1"
+
+
 # Operators that NumPy has with the same results; its sort returns no indices, so it is not compared.
 NUMPY = {"add", "sub", "mul", "div", "pow", "maximum", "neg", "abs", "gt", "eq", "floor", "exp", "log",
          "sqrt", "tanh", "sin", "where", "sum", "mean", "prod", "amax", "argmax", "cumsum",
@@ -218,7 +245,8 @@ NUMPY = {"add", "sub", "mul", "div", "pow", "maximum", "neg", "abs", "gt", "eq",
 
 
 def numpy_has(spec):
-    return spec.split()[0].partition(".")[0] in NUMPY and not re.search(r"\bbf16|\bc64|:b", spec)
+    base = spec.split()[0].partition(".")[0]
+    return base.startswith("fft_") or base in NUMPY and not re.search(r"\bbf16|\bc64|:b", spec)
 
 
 def mark(spec):
@@ -231,4 +259,4 @@ def mark(spec):
 GROUPS = {"elementwise": (elementwise, 1.5), "reduce": (reduce, 1.5), "shapes": (shapes, 1.5),
           "normalize": (normalize, 1.5), "movement": (movement, 1.5),
           "product": (product, None), "convolution": (convolution, None),
-          "blocked": (blocked, None)}
+          "blocked": (blocked, None), "fft": (fft, None)}

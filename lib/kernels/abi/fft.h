@@ -9,8 +9,8 @@
 
 #include "kernels/abi/kernels.h"
 
-/* Transforms t, complex, in place. */
-typedef int (*fft_c2c_kernel)(tensor *t, int dim, bool forward, double scale);
+/* out, complex = the transform of x; they have the same shape and may be the same tensor. */
+typedef int (*fft_c2c_kernel)(tensor *out, const tensor *x, int dim, bool forward, double scale);
 extern fft_c2c_kernel type_of_fft_c2c;
 /* out, complex = the first elements of the forward transform of x, as many as out has. */
 typedef int (*fft_r2c_kernel)(tensor *out, const tensor *x, int dim, double scale);

@@ -55,16 +55,34 @@ static double scale_of(int64_t normalization, int64_t n)
 	return normalization == 2 ? 1 / positions : normalization == 1 ? 1 / sqrt(positions) : 1;
 }
 
-/* Transform t in place along dims and scale it in the last. */
-static int transform(const struct tensor_op *op, tensor *t, const int *dims, int n, bool forward,
-		     double scale)
+/*
+ * t = x transformed along dims and scaled in the last of them; x may be t. x and t are complex and
+ * contiguous. dims are not empty.
+ */
+static int transform(const struct tensor_op *op, tensor *t, const tensor *x, const int *dims, int n,
+		     bool forward, double scale)
 {
 	fft_c2c_kernel fn = (fft_c2c_kernel)op_kernel(op, &kernels_fft_c2c, t);
 	int err = fn ? 0 : error_code();
 
-	for (int i = n - 1; i >= 0 && !err; i--)
-		err = fn(t, dims[i], forward, i ? 1 : scale);
+	for (int i = n - 1; i >= 0 && !err; i--, x = t)
+		err = fn(t, x, dims[i], forward, i ? 1 : scale);
 	return err;
+}
+
+/* As transform(), to a new tensor; NULL with the error set. */
+static tensor *transformed(const struct tensor_op *op, tensor *self, const int *dims, int n,
+			   bool forward, double scale)
+{
+	tensor *x = operand_contiguous(self),
+	       *t = x ? tensor_new_like(self, self->sizes, self->ndim) : NULL;
+
+	if (t && (n ? transform(op, t, x, dims, n, forward, scale) : operand_copy(t, x)) < 0) {
+		tensor_put(t);
+		t = NULL;
+	}
+	tensor_put(x);
+	return t;
 }
 
 /* Set *out from the kernels' result t, which is consumed. */
@@ -89,17 +107,6 @@ static int return_result(const struct tensor_op *op, tensor **out, const tensor 
 	return err;
 }
 
-static tensor *contiguous_copy(const tensor *self)
-{
-	tensor *t = tensor_new_like(self, self->sizes, self->ndim);
-
-	if (t && operand_copy(t, self) < 0) {
-		tensor_put(t);
-		return NULL;
-	}
-	return t;
-}
-
 /* As check_dims(), for an operator on a complex self. */
 static int64_t check_complex(const struct tensor_op *op, const tensor *self, tensor_ints dim,
 			     int64_t normalization, int *dims)
@@ -116,15 +123,13 @@ int op_fft_c2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 {
 	int dims[TENSOR_MAX_DIMS];
 	int64_t n;
-	tensor *t;
 
 	n = check_complex(op, self, dim, normalization, dims);
 	if (n < 0)
 		return error_code();
-	t = contiguous_copy(self);
 	return return_result(
-		op, out, self, t,
-		t ? transform(op, t, dims, (int)dim.len, forward, scale_of(normalization, n)) : 0);
+		op, out, self,
+		transformed(op, self, dims, (int)dim.len, forward, scale_of(normalization, n)), 0);
 }
 
 int op_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints dim,
@@ -159,7 +164,7 @@ int op_fft_r2c(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	if (t)
 		err = fn(t, x, last, dim.len > 1 ? 1 : scale);
 	if (t && !err && dim.len > 1)
-		err = transform(op, t, dims, (int)dim.len - 1, true, scale);
+		err = transform(op, t, t, dims, (int)dim.len - 1, true, scale);
 	tensor_put(x);
 	return return_result(op, out, self, t, err);
 }
@@ -185,11 +190,10 @@ int op_fft_c2r(const struct tensor_op *op, tensor **out, tensor *self, tensor_in
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
 	n = n / sizes[last] * last_dim_size;
 	sizes[last] = last_dim_size;
-	x = contiguous_copy(self);
+	x = dim.len > 1 ? transformed(op, self, dims, (int)dim.len - 1, false, 1) :
+			  operand_contiguous(self);
 	t = x ? tensor_new(self->device, dtype_real(self->dtype), sizes, self->ndim) : NULL;
-	if (t && dim.len > 1)
-		err = transform(op, x, dims, (int)dim.len - 1, false, 1);
-	if (t && !err)
+	if (t)
 		err = fn(t, x, last, scale_of(normalization, n));
 	tensor_put(x);
 	return return_result(op, out, self, t, err);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * One long line, contiguous, as a matrix of n2 rows and n1 columns: the columns are transformed
+ * side by side, multiplied by twiddle factors, and then the n2 rows, LANES of them side by side.
+ * The intermediate matrix consists of blocks of LANES rows k2; block b has element (i1, k2) at
+ * (b * n1 + i1) * 2 * LANES + k2 % LANES, its imaginary part LANES behind, so that a block is
+ * transformed where it is.
+ */
+
+struct F(matrix_run) {
+	const struct fft_plan *plan;
+	const T *x;
+	T *y, *between;
+	bool backward;
+	T scale;
+	_Atomic bool failed;
+};
+
+/*
+ * Writes LANES outputs of the columns, from output k, to a block of rows: a transposition, after
+ * which row i1 of the tile is multiplied by the twiddle factors.
+ */
+INLINE void F(store_tile_of)(const struct fft_plan *p, const struct F(lines) * v, int64_t first,
+			     int columns, int64_t block, T *to, bool coarse)
+{
+	int64_t n1 = p->rows.n, n2 = p->columns.n, index = block * n1 + first;
+	const T *w = (const T *)p->twiddle + (coarse ? first : index) * 2 * LANES;
+	const T *c = coarse ? (const T *)p->coarse + index * 2 : NULL;
+	V re[LANES], im[LANES];
+
+	_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
+	{
+		int64_t k = block * LANES + i;
+		struct F(complex) e = F(get)(v, p->columns.at[k < n2 ? k : n2 - 1]);
+
+		re[i] = e.re;
+		im[i] = e.im;
+	}
+	F(transpose)(re);
+	F(transpose)(im);
+	to += index * 2 * LANES;
+	_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
+	{
+		struct F(complex) f;
+
+		if (i >= columns)
+			break;
+		f.re = *(const V *)(w + i * 2 * LANES);
+		f.im = *(const V *)(w + i * 2 * LANES + LANES);
+		if (coarse)
+			f = F(times)(f, c[2 * i], c[2 * i + 1]);
+		*(V *)(to + i * 2 * LANES) = re[i] * f.re - im[i] * f.im;
+		*(V *)(to + i * 2 * LANES + LANES) = re[i] * f.im + im[i] * f.re;
+	}
+}
+
+static void F(store_tile)(const struct fft_plan *p, const struct F(lines) * v, int64_t first,
+			  int columns, int64_t block, T *to)
+{
+	if (p->coarse)
+		F(store_tile_of)(p, v, first, columns, block, to, true);
+	else if (columns == LANES)
+		F(store_tile_of)(p, v, first, LANES, block, to, false);
+	else
+		F(store_tile_of)(p, v, first, columns, block, to, false);
+}
+
+/* Blocks of columns. */
+static void F(matrix_columns)(int64_t begin, int64_t end, void *ctx)
+{
+	struct F(matrix_run) *r = ctx;
+	const struct fft_plan *p = r->plan;
+	int64_t n1 = p->rows.n, n2 = p->columns.n, blocks = fft_vectors(n2, LANES);
+	struct tensor_storage *s = storage_alloc(TENSOR_DEVICE_CPU, F(lanes_bytes)(n2), false);
+	struct F(lines) v;
+
+	if (!s) {
+		r->failed = true;
+		return;
+	}
+	v = F(lines_at)(s->data, r->backward);
+	for (int64_t c = begin; c < end; c++) {
+		int64_t first = c * LANES;
+		int columns = (int)(n1 - first < LANES ? n1 - first : LANES);
+
+		F(load_transform)
+		(&p->columns, s->data, r->x + 2 * first, 2 * n1, columns, r->backward, 0);
+		for (int64_t b = 0; b < blocks; b++)
+			F(store_tile)(p, &v, first, columns, b, r->between);
+	}
+	storage_put(s);
+}
+
+/* Blocks of rows. */
+static void F(matrix_rows)(int64_t begin, int64_t end, void *ctx)
+{
+	struct F(matrix_run) *r = ctx;
+	const struct fft_plan *p = r->plan;
+	int64_t n1 = p->rows.n, n2 = p->columns.n;
+
+	for (int64_t b = begin; b < end; b++) {
+		int64_t first = b * LANES;
+		T *block = r->between + b * n1 * 2 * LANES;
+		/* The tiles have the parts in the order of the transform. */
+		struct F(lines) v = F(lines_at)(block, false);
+		int rows = (int)(n2 - first < LANES ? n2 - first : LANES);
+		T *y = r->y + 2 * first;
+
+		if (F(ends_in_memory)(&p->rows, rows)) {
+			F(run_stages)(&p->rows, &v, 0, p->rows.nfactors - 1);
+			F(transform_store)(&p->rows, &v, y, 2 * n2, r->backward, r->scale);
+			continue;
+		}
+		F(transform_lanes)(&p->rows, &v);
+		F(store_pairs)
+		(y, 2 * n2, r->backward, block, p->rows.at, n1, rows, r->scale);
+	}
+}
+
+/*
+ * The transform of the contiguous complex line x of p->size elements, multiplied by scale. y may be
+ * x. Parallel unless the caller is. Returns false if memory is short.
+ */
+static bool F(matrix)(const struct fft_plan *p, T *y, const T *x, bool backward, T scale)
+{
+	int64_t n1 = p->rows.n, n2 = p->columns.n, blocks = fft_vectors(n2, LANES);
+	size_t bytes = (size_t)(blocks * n1 * 2 * LANES) * sizeof(T);
+	struct tensor_storage *s = storage_alloc(TENSOR_DEVICE_CPU, bytes, false);
+	struct F(matrix_run) r = { p, x, y, s ? s->data : NULL, backward, scale, false };
+
+	if (!s)
+		return false;
+	parallel_for(0, fft_vectors(n1, LANES), F(grain)(n2), F(matrix_columns), &r);
+	if (!r.failed)
+		parallel_for(0, blocks, F(grain)(n1), F(matrix_rows), &r);
+	storage_put(s);
+	return !r.failed;
+}
+
+/* to = x times the chirp, or its product with the transform of the filter, exchanged. */
+static void F(times_table)(T *to, const T *x, const T *table, int64_t n, bool backward)
+{
+	IVDEP for (int64_t k = 0; k < 2 * n; k += 2)
+	{
+		T re = x[k + backward], im = x[k + !backward];
+		T r = re * table[k] - im * table[k + 1], i = re * table[k + 1] + im * table[k];
+
+		to[k] = r;
+		to[k + 1] = i;
+	}
+}
+
+/*
+ * Bluestein's algorithm: the transform as a convolution with a chirp. `padded` has room for
+ * p->size elements. For the backward transform re and im are exchanged at both ends.
+ */
+static bool F(chirp)(const struct fft_plan *p, T *y, const T *x, T *padded, bool backward, T scale)
+{
+	const T *chirp = p->chirp;
+
+	F(times_table)(padded, x, chirp, p->n, backward);
+	memset(padded + 2 * p->n, 0, (size_t)(p->size - p->n) * 2 * sizeof(T));
+	if (!F(matrix)(p, padded, padded, false, 1))
+		return false;
+	F(times_table)(padded, padded, p->filter, p->size, false);
+	if (!F(matrix)(p, padded, padded, true, scale))
+		return false;
+	IVDEP for (int64_t k = 0; k < 2 * p->n; k += 2)
+	{
+		T re = padded[k] * chirp[k] - padded[k + 1] * chirp[k + 1];
+		T im = padded[k] * chirp[k + 1] + padded[k + 1] * chirp[k];
+
+		y[k + backward] = re;
+		y[k + !backward] = im;
+	}
+	return true;
+}

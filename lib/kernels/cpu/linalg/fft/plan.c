@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Chooses how a length is computed. Costs are vector operations and memory accesses, measured on
+ * processors with AVX2 and AVX-512 (docs/decisions/0009-fft.md); only their order matters.
+ */
+#include "kernels/cpu/linalg/fft/plan.h"
+
+#include "core/tensor_impl.h"
+
+#include <math.h>
+
+#define LANES_MAX (1 << 24) /* longer lines are matrices; positions are 32-bit */
+/* Buffers for lines side by side that fit into a first and a second level cache. */
+#define BYTES_L1 (48 << 10)
+#define BYTES_L2 (512 << 10)
+
+/* Cost of an element in a stage. */
+static double factor_cost(int f)
+{
+	switch (f) {
+	case 2:
+		return 7;
+	case 4:
+		return 11;
+	case 8:
+		return 16;
+	default:
+		return f <= 13 ? f + 9 : 2 * f + 8;
+	}
+}
+
+/*
+ * The factors of n: odd ones, then 4 and 8, with at most one 2. Returns the cost of an element, or
+ * infinity if a prime factor is too large.
+ */
+static double factorize(int64_t n, struct fft_lanes *l)
+{
+	double cost = 0;
+	int twos = 0;
+
+	*l = (struct fft_lanes){ .n = n };
+	for (; n % 2 == 0; n /= 2)
+		twos++;
+	for (int f = 3; f <= FFT_PRIME_MAX && n > 1; f += 2)
+		for (; n % f == 0; n /= f)
+			l->factor[l->nfactors++] = f;
+	for (; twos == 2 || twos == 4 || (twos > 3 && twos % 3); twos -= 2)
+		l->factor[l->nfactors++] = 4;
+	if (twos == 1)
+		l->factor[l->nfactors++] = 2;
+	for (; twos >= 3; twos -= 3)
+		l->factor[l->nfactors++] = 8;
+	for (int i = 0; i < l->nfactors; i++)
+		cost += factor_cost(l->factor[i]);
+	return n == 1 ? cost : INFINITY;
+}
+
+static int lanes_of(const struct fft_plan *p)
+{
+	return p->f64 ? VEC_F64 : VEC_F32;
+}
+
+/* The cost of one line as a matrix of n1 columns of n2 elements. */
+static double matrix_cost(const struct fft_plan *p, int64_t n1, int64_t n2)
+{
+	struct fft_lanes l;
+	int lanes = lanes_of(p);
+	int64_t first = fft_vectors(n1, lanes) * n2, second = fft_vectors(n2, lanes) * n1;
+	int64_t tiles = fft_vectors(n1, lanes) * fft_vectors(n2, lanes) * lanes;
+
+	return 60 + (double)first * (factorize(n2, &l) + 8) +
+	       (double)second * (factorize(n1, &l) + 8) + (double)tiles * 20;
+}
+
+/* Sets the dimensions of the cheapest matrix of `size` elements; returns its cost. */
+static double choose_matrix(const struct fft_plan *p, int64_t size, int64_t *n1, int64_t *n2)
+{
+	double best = INFINITY;
+
+	for (int64_t a = 2; a * a <= size; a++) {
+		double there, back;
+
+		if (size % a)
+			continue;
+		there = matrix_cost(p, a, size / a);
+		back = matrix_cost(p, size / a, a);
+		if (fmin(there, back) >= best)
+			continue;
+		best = fmin(there, back);
+		*n1 = there <= back ? a : size / a;
+		*n2 = size / *n1;
+	}
+	return best;
+}
+
+/* The cheapest size of the convolution for a line of n: a power of two times a small number. */
+static double choose_chirp(const struct fft_plan *p, int64_t *size, int64_t *n1, int64_t *n2)
+{
+	static const int odd[] = { 1, 3, 5, 7, 9, 11, 15 };
+	double best = INFINITY;
+
+	for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
+		int64_t m = odd[i], a = 0, b = 0;
+		double cost;
+
+		while (m < 2 * p->n - 1 || m < 16)
+			m *= 2;
+		cost = 2 * choose_matrix(p, m, &a, &b) + 12.0 * (double)(m + p->n) / lanes_of(p);
+		if (cost >= best)
+			continue;
+		best = cost;
+		*size = m;
+		*n1 = a;
+		*n2 = b;
+	}
+	return best;
+}
+
+/* The cost of a line that is computed side by side with others. */
+static double side_by_side_cost(const struct fft_plan *p, struct fft_lanes *l)
+{
+	static const double lines[] = {
+		[FFT_ONE_LINE] = 1, [FFT_FEW_LINES] = 4, [FFT_MANY_LINES] = 64, [FFT_COLUMNS] = 64
+	};
+	int lanes = lanes_of(p);
+	double count = fmin(lines[p->lines], lanes), cost = factorize(p->n, l) + 10;
+	int64_t bytes = p->n * 2 * VEC_BYTES;
+
+	if (p->n > LANES_MAX)
+		return INFINITY;
+	return cost * (double)p->n / count * (bytes > BYTES_L2 ? 4 : bytes > BYTES_L1 ? 1.2 : 1);
+}
+
+void CPU_NAME(fft_choose)(struct fft_plan *p)
+{
+	int64_t n1 = 0, n2 = 0, size = 0, a = 0, b = 0;
+	double lanes, line, chirp = INFINITY;
+	struct fft_lanes l;
+
+	p->n = p->kind != FFT_C2C && p->key_n % 2 == 0 ? p->key_n / 2 : p->key_n;
+	p->size = p->n;
+	lanes = side_by_side_cost(p, &l);
+	line = choose_matrix(p, p->n, &n1, &n2);
+	if (!isfinite(lanes) || l.factor[0] > 31 || (l.nfactors > 1 && l.factor[1] > 13))
+		chirp = choose_chirp(p, &size, &a, &b);
+	if (lanes <= line && lanes <= chirp) {
+		p->mode = FFT_LANES;
+		p->columns = l;
+		return;
+	}
+	p->mode = FFT_LINE;
+	if (chirp < line) {
+		p->mode = FFT_CHIRP;
+		p->size = size;
+		n1 = a;
+		n2 = b;
+	}
+	factorize(n2, &p->columns);
+	factorize(n1, &p->rows);
+}
+
+void CPU_NAME(fft_unit_root)(int64_t k, int64_t n, double *re, double *im)
+{
+	int64_t eighth = (int64_t)((__int128)8 * k / n), rest;
+	double c, s, angle;
+
+	/* rest / n: quarter turns from the nearest axis; cos and sin of small angles are accurate */
+	if (eighth & 1)
+		rest = (eighth + 1) / 2 * n - 4 * k;
+	else
+		rest = 4 * k - eighth / 2 * n;
+	angle = (double)rest / (double)n * (M_PI / 2);
+	c = cos(angle);
+	s = eighth & 1 ? -sin(angle) : sin(angle);
+	switch ((eighth + 1) / 2 % 4) {
+	case 0:
+		*re = c, *im = -s;
+		break;
+	case 1:
+		*re = -s, *im = -c;
+		break;
+	case 2:
+		*re = -c, *im = s;
+		break;
+	default:
+		*re = s, *im = c;
+	}
+}
