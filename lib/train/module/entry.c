@@ -86,12 +86,14 @@ static tensor *entry_loaded(const struct module_node *node, tensor *file, const 
 static int file_tensor(struct module_node *node, tensor **file)
 {
 	struct module_tree *tree = node->parent->tree;
+	struct thread_modes before = thread_enter_plain();
 	bool found;
 
 	pthread_mutex_lock(&tree->lock);
 	found = node_kind(node) == NODE_VACANT && node->t;
 	*file = found ? tensor_new_detached(node->t) : NULL;
 	pthread_mutex_unlock(&tree->lock);
+	thread()->modes = before;
 	return found && !*file ? -ENOMEM : 0;
 }
 
