@@ -266,6 +266,7 @@ static int F(fft)(struct fft *t)
 	if (t->kept < t->out_length && !failed)
 		parallel_for(0, t->count, F(grain)(t->n / LANES + 1), F(mirror), t);
 	CPU_NAME(fft_plan_put)(p);
+	t->failed = NULL;
 	return failed ? tensor_fail(ENOMEM, "fft: no memory for a line") : 0;
 }
 

@@ -223,9 +223,10 @@ static void F(run_stages)(const struct fft_lanes *p, const struct F(lines) * v, 
 {
 	int64_t left = p->n;
 
-	for (int i = 0; i < end; i++) {
-		if (i >= begin)
-			F(run_stage)(v, p->factor[i], p->n, left, p->twiddle[i], p->roots[i]);
+	for (int i = 0; i < begin; i++)
+		left /= p->factor[i];
+	for (int i = begin; i < end; i++) {
+		F(run_stage)(v, p->factor[i], p->n, left, p->twiddle[i], p->roots[i]);
 		left /= p->factor[i];
 	}
 }
