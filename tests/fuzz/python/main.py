@@ -36,7 +36,7 @@ class Counts(ctypes.Structure):
 
 
 def library():
-    return ctypes.CDLL(os.path.join(os.path.dirname(_C.__file__), 'libtensor.so.0'))
+    return ctypes.CDLL(_C.__file__)
 
 
 def live_tensors():
