@@ -270,6 +270,8 @@ static int check_call(const struct tensor_function *f, tensor_list inputs, tenso
 /* forward records nothing, and backward gets the gradients of samples: those of the batch would be lost. */
 static int check_samples(const struct tensor_function *f, tensor_list inputs)
 {
+	if (f->flags & TENSOR_FUNCTION_RECORDS_BATCH)
+		return 0;
 	for (int64_t i = 0; i < inputs.len && thread()->modes.grad_enabled; i++)
 		if (unlikely(is_batched(inputs.data[i])) && batch_has_history(inputs.data[i]))
 			return tensor_fail(

@@ -136,7 +136,8 @@ TENSOR_EXPORT int tensor_function_set_outputs(tensor_function_ctx *ctx, tensor *
 
 int function_check_flags(const struct tensor_function *f, unsigned flags)
 {
-	if (flags & ~(TENSOR_FUNCTION_ONCE_DIFFERENTIABLE | TENSOR_FUNCTION_UNDEFINED_GRADS))
+	if (flags & ~(TENSOR_FUNCTION_ONCE_DIFFERENTIABLE | TENSOR_FUNCTION_UNDEFINED_GRADS |
+		      TENSOR_FUNCTION_RECORDS_BATCH))
 		return tensor_fail(EINVAL, "function_apply: %s has unknown flags %#x", f->name,
 				   flags);
 	return 0;
