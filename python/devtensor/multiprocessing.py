@@ -3,8 +3,9 @@
 
 The names are those of the standard library's multiprocessing. Queues, pipes and arguments of processes, of every
 start method, pass a tensor as a descriptor of its buffer: the receiver gets a tensor on the same memory, with the same
-sizes and strides. The tensor is moved to a shareable buffer first if need be. The receiver's descriptor holds the buffer:
-it outlives the sender once it was received. A leaf keeps requires_grad; the result of a recorded operator is refused.
+sizes and strides. The tensor is moved to a shareable buffer first if need be. The receiver's descriptor holds the
+buffer: it outlives the sender once it was received. A leaf keeps requires_grad; the result of a recorded operator is
+refused.
 
 Importing devtensor is enough to register the tensors; this module is for programs that say
 `import devtensor.multiprocessing as mp`.

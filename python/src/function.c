@@ -5,7 +5,7 @@
  */
 #include "function.h"
 
-/* What a call of apply() has on its stack for forward. */
+/* The state of a call of apply(), on its stack, for forward. */
 struct application {
 	const struct class_info *info;
 	PyContext *o;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What devtensor.func, autograd.forward_ad, gradcheck and checkpoint need: levels of vmap, dual tensors, calls of Python
- * functions by the library. */
+/* The parts of devtensor.func, autograd.forward_ad, gradcheck and checkpoint in C: levels of vmap, dual tensors, calls
+ * of Python functions by the library. */
 #include "internal.h"
 
 #include <errno.h>

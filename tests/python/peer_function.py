@@ -140,7 +140,7 @@ def gradients_of_samples(lib, log):
 
 
 def forward_mode(lib, log):
-    f, (cube, scale, _, square) = transforms(lib), functions(lib)
+    f, (cube, scale, *_) = transforms(lib), functions(lib)
     x, t, w = data(lib, False), data(lib, False) + 1, data(lib, False)[0] + 1
     log.append(plain(f.jvp(cube.apply, (x,), (t,))))
     log.append(plain(f.jvp(lambda a: scale.apply(a, w, 2), (x[0],), (t[0],))))
@@ -175,7 +175,8 @@ def own_rule(lib, log):
     f.vmap(outside.apply, in_dims=(0, None))(x, 0).square().sum().backward()
     log.append(plain(x.grad))
     log.append(plain(f.vmap(f.grad(lambda r: outside.apply(r, 0).square().sum()))(x.detach())))
-    log.append(plain(f.vmap(f.vmap(outside.apply, in_dims=(0, None)), in_dims=(0, None))(x.detach().reshape(2, 2, 3), 0)))
+    nested = f.vmap(f.vmap(outside.apply, in_dims=(0, None)), in_dims=(0, None))
+    log.append(plain(nested(x.detach().reshape(2, 2, 3), 0)))
 
 
 def broken(lib, changes, call):

@@ -186,7 +186,7 @@ def difference(mine, theirs, limit=LIMIT):
 
 
 def gradients(module, inputs, results):
-    """Of parameters and floating inputs, for the sum of all results."""
+    """The gradients of parameters and floating inputs, for the sum of all results."""
     total = sum(r.sum() for r in flat(results) if r is not None and r.requires_grad)
     total.backward()
     return [x.grad for x in [*module.parameters(), *flat(inputs)] if getattr(x, 'requires_grad', False)]

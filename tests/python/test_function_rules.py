@@ -170,8 +170,9 @@ def test_an_exception_in_a_rule_leaves_no_level():
 
     with pytest.raises(LookupError):
         vmap(Fails.apply)(X)
+    without = {'generate_vmap_rule': True, 'forward': staticmethod(lambda ctx, x: x)}
     with pytest.raises(RuntimeError, match='setup_context'):
-        vmap(type('None_', (Function,), {'generate_vmap_rule': True, 'forward': staticmethod(lambda ctx, x: x)}).apply)(X)
+        vmap(type('Without', (Function,), without).apply)(X)
     assert dt.rand(3).shape == (3,) and vmap(Square.apply)(X).tolist() == (X * X).tolist()
 
 
@@ -192,9 +193,11 @@ def test_calls_keep_nothing():
 
 
 def test_a_class_is_collected():
-    cls = type('Local', (Own,), {'vmap': staticmethod(lambda info, dims, x: (x * x, 0))})
-    vmap(grad(lambda r: cls.apply(r).sum()))(X)
-    found = weakref.ref(cls)
-    del cls
+    def class_that_was_used():
+        cls = type('Local', (Own,), {'vmap': staticmethod(lambda info, dims, x: (x * x, 0))})
+        vmap(grad(lambda r: cls.apply(r).sum()))(X)
+        return weakref.ref(cls)
+
+    found = class_that_was_used()
     gc.collect()
     assert found() is None

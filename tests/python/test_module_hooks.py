@@ -90,7 +90,8 @@ def test_a_shared_module_is_changed_by_another_process(method):
     process.start()
     process.join(60)
     assert process.exitcode == 0
-    assert isinstance(m.weight, nn.Parameter) and m.weight.tolist() == [2, 2, 2] and m.running_mean.tolist() == [7, 7, 7]
+    assert isinstance(m.weight, nn.Parameter) and m.weight.tolist() == [2, 2, 2] and m.running_mean.tolist() == [7, 7,
+                                                                                                                 7]
 
 
 def _describe(queue, m):

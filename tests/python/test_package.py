@@ -170,7 +170,8 @@ def checker(name):
 
 
 def import_paths(*more):
-    """Where mypy looks for modules. It refuses a path that the interpreter has already: that of an installed package."""
+    """Where mypy looks for modules. It refuses a path that the interpreter has already: that of an installed
+    package."""
     found = os.path.dirname(PACKAGE)
     return os.pathsep.join(([] if found in site.getsitepackages() else [found]) + list(more))
 
@@ -179,7 +180,8 @@ def check_types(name, folder, text, *flags):
     path = folder / 'program.py'
     path.write_text(text)
     env = dict(os.environ, MYPYPATH=import_paths(), PYTHONPATH=os.path.dirname(PACKAGE))
-    done = subprocess.run([*checker(name), *flags, str(path)], capture_output=True, text=True, cwd=folder, env=env, check=False)
+    done = subprocess.run([*checker(name), *flags, str(path)], capture_output=True, text=True, cwd=folder, env=env,
+                          check=False)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -204,8 +206,8 @@ def test_type_checker_accepts_programs_and_refuses_mistakes(name, tmp_path):
 def run_mypy(tmp_path, *arguments):
     """The errors of mypy in the programs and the package, of names alone: their modules set methods of Tensor."""
     env = dict(os.environ, MYPYPATH=import_paths(os.path.join(TREE, 'examples', 'python')))
-    done = subprocess.run([*checker('mypy'), '--cache-dir', str(tmp_path / 'cache'), *arguments], capture_output=True, text=True,
-                          cwd=tmp_path, env=env, check=False)
+    done = subprocess.run([*checker('mypy'), '--cache-dir', str(tmp_path / 'cache'), *arguments], capture_output=True,
+                          text=True, cwd=tmp_path, env=env, check=False)
     assert done.returncode in (0, 1), done.stderr
     return [line for line in done.stdout.splitlines() if re.search(r'\[(attr-defined|name-defined|call-arg)\]', line)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What forward and backward of a function of the program declare and read (include/tensor/function.h). */
+/* Declarations and reads of forward and backward of a function of the program (include/tensor/function.h). */
 #include "autograd/function/function.h"
 
 #include "autograd/graph/record.h"

@@ -87,7 +87,7 @@ static tensor *entry_loaded(const struct module_node *node, tensor *file, const 
 	return t;
 }
 
-/* What a file had for a vacant node. Owned; NULL if nothing. */
+/* The tensor that a file had for a vacant node. Owned; NULL if nothing. */
 static tensor *file_tensor(struct module_node *node)
 {
 	struct module_tree *tree = node->parent->tree;

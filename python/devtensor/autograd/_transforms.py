@@ -111,8 +111,8 @@ def _call_batched(cls, args, level):
 
 
 def _on_samples(cls):
-    """A Function that is recorded for the samples, with the setup_context and backward of cls; its forward is the rule of
-    cls. It is kept in the class."""
+    """A Function that is recorded for the samples, with the setup_context and backward of cls; its forward is the rule
+    of cls. It is kept in the class."""
     found = cls.__dict__.get('_devtensor_on_samples')
     if found is None:
         _check_rules(cls)

@@ -33,8 +33,8 @@ class Function(_C._Function):
     in backward are recorded with create_graph, which makes second derivatives. With a staticmethod
     setup_context(ctx, inputs, output), forward has no ctx.
 
-    In forward mode jvp(ctx, *tangents), which runs after forward, gets a tangent, or None, for each argument and returns
-    one for each output; it finds what was saved by ctx.save_for_forward() in ctx.saved_tensors.
+    In forward mode jvp(ctx, *tangents), which runs after forward, gets a tangent, or None, for each argument and
+    returns one for each output; it finds what was saved by ctx.save_for_forward() in ctx.saved_tensors.
 
     Under vmap a class without a rule runs on the samples as they are. vmap(info, in_dims, *args) gets the batches,
     their dimensions, None for other arguments, and info.batch_size and info.randomness; it returns the outputs and

@@ -26,8 +26,8 @@ class BackwardHookFunction(Function):
 
 
 def _with_node(values):
-    """The tuple with tensors behind one node, the positions of tensors, and the node; (values, None, None) if no gradient
-    is recorded."""
+    """The tuple with tensors behind one node, the positions of tensors, and the node; (values, None, None) if no
+    gradient is recorded."""
     places = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
     if not (_C.is_grad_enabled() and any(values[i].requires_grad for i in places)):
         return values, None, None

@@ -62,7 +62,7 @@ class Module:
         own['_state_dict_hooks'] = {}
 
     def forward(self, *args, **kwargs):
-        """What a call computes; every module defines it."""
+        """Compute the result of a call; every module defines it."""
         raise NotImplementedError(f'{type(self).__name__} has no forward()')
 
     # ---- calls ----
@@ -122,14 +122,15 @@ class Module:
         return self._add_hook(self._pre_hooks, hook, prepend, with_kwargs)
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
-        """hook(module, grad_output) when backward arrives at the results of a call: a tuple with a gradient for each, None
-        where there is none. It may return other gradients. The results are new tensors, not to be changed in place."""
+        """hook(module, grad_output) when backward arrives at the results of a call: a tuple with a gradient for each,
+        None where there is none. It may return other gradients. The results are new tensors, not to be changed in
+        place."""
         return self._add_hook(self._backward_pre_hooks, hook, prepend, False)
 
     def register_full_backward_hook(self, hook, prepend=False):
-        """hook(module, grad_input, grad_output) when the gradients of the arguments by position are complete: tuples, None
-        for what is no tensor and requires no gradient. It may return other gradients in place of grad_input. Arguments and
-        results of a call are new tensors, not to be changed in place."""
+        """hook(module, grad_input, grad_output) when the gradients of the arguments by position are complete: tuples,
+        None for what is no tensor and requires no gradient. It may return other gradients in place of grad_input.
+        Arguments and results of a call are new tensors, not to be changed in place."""
         return self._add_hook(self._backward_hooks, hook, prepend, False)
 
     # ---- attributes ----
@@ -405,7 +406,7 @@ class Module:
     # ---- text ----
 
     def extra_repr(self):
-        """What repr() shows of the module's options."""
+        """The options of the module as repr() shows them."""
         return ''
 
     def _get_name(self):

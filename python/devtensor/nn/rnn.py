@@ -14,8 +14,8 @@ __all__ = ['RNN', 'LSTM', 'GRU', 'RNNCell', 'LSTMCell', 'GRUCell']
 
 
 class RNNBase(Module):
-    """Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0 of an LSTM with projections, then those
-    of l0_reverse, l1, ...: uniform in +-1 / sqrt(hidden_size)."""
+    """Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0 of an LSTM with projections, then
+    those of l0_reverse, l1, ...: uniform in +-1 / sqrt(hidden_size)."""
 
     gates, _names = 1, ()
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What bindings of other languages use: nodes, owned values, parts of vmap, functions with any number of outputs. */
+/* Functions for bindings of other languages: nodes, owned values, parts of vmap, functions with any number of outputs. */
 #include "autograd.h"
 
 #include <tensor/binding.h>
