@@ -218,8 +218,9 @@ ROWS = {f"step_{name}{suffix}": step_row(name, **how)
 
 
 def heap(row):
-    """The largest number of bytes in blocks of 4 KiB and more in the third step, of all that were allocated since the row was
-    set up: bench/heap.c counts them. A step of a small model loads first what PyTorch loads with the first step of any."""
+    """The largest number of bytes in blocks of 4 KiB and more in the third step, of all that were allocated since the
+    row was set up: bench/heap.c counts them. A step of a small model loads first what PyTorch loads with the first step
+    of any."""
     name, fused, _ = row.removeprefix("step_").partition("_fused")
     how = {"fused": True} if fused else {}
     bytes_now, most = ctypes.CDLL(None).heap_bytes, ctypes.c_int64()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Gradients of each sample of an MLP, 784-128-10 with a batch of 64, in ms: libtensor by tensor_vmap() and by a loop, torch.func
-by vmap(grad()), in one run.
+"""Gradients of each sample of an MLP, 784-128-10 with a batch of 64, in ms: libtensor by tensor_vmap() and by a loop,
+torch.func by vmap(grad()), in one run.
 
     make bench-per-sample
 

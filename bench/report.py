@@ -145,5 +145,6 @@ def means(lines, marks):
 
 def build_table(lines):
     rows = [[l["work"], f"{l['seconds']:.1f} s", f"<= {l['mark']:g} s" if l["mark"] else "-",
-             "-" if not l["mark"] else "yes" if l["met"] else "**short**"] for l in sorted(lines, key=lambda l: l["met"])]
+             "-" if not l["mark"] else "yes" if l["met"] else "**short**"] for l in sorted(lines,
+                                                                                           key=lambda l: l["met"])]
     return markdown(["work", "ours", "mark", "met"], rows) + "\n"

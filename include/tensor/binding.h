@@ -70,6 +70,14 @@ struct tensor_vmap_level *tensor_vmap_enter(int64_t size, enum tensor_vmap_rando
 tensor *tensor_vmap_samples(struct tensor_vmap_level *level, tensor *t, int64_t dim);
 tensor *tensor_vmap_batch(struct tensor_vmap_level *level, tensor *t, int64_t dim);
 void tensor_vmap_leave(struct tensor_vmap_level *level);
+/*
+ * For functions of the program that compute a whole batch at once. tensor_vmap_has_samples() is true for a tensor that
+ * stands for the samples of this level. tensor_vmap_suspend() makes operators those of the caller of the level, until
+ * tensor_vmap_resume(); false, without an effect, if the level is not the innermost one of the thread.
+ */
+bool tensor_vmap_has_samples(const struct tensor_vmap_level *level, const tensor *t);
+bool tensor_vmap_suspend(struct tensor_vmap_level *level);
+void tensor_vmap_resume(struct tensor_vmap_level *level);
 
 #ifdef __cplusplus
 }

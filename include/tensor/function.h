@@ -18,6 +18,9 @@ struct tensor_value; /* <tensor/dispatch.h> */
 #define TENSOR_FUNCTION_ONCE_DIFFERENTIABLE 1u
 /* backward gets NULL for an output without a gradient, instead of zeros. */
 #define TENSOR_FUNCTION_UNDEFINED_GRADS 2u
+/* forward computes and records the batch of the samples itself (<tensor/binding.h>), so inputs may be samples of tensors
+ * that require a gradient outside of tensor_vmap(). */
+#define TENSOR_FUNCTION_RECORDS_BATCH 4u
 
 /* A function. It and its name must stay valid as long as graphs with calls of it. */
 struct tensor_function {

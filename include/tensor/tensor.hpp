@@ -18,6 +18,7 @@
 #ifndef TENSOR_TENSOR_HPP
 #define TENSOR_TENSOR_HPP
 
+#include <tensor/blob.hpp>
 #include <tensor/callbacks.hpp>
 #include <tensor/ops.hpp>
 

@@ -17,7 +17,7 @@ struct magazine {
 	void *slot[MAGAZINE];
 };
 
-/* What a function of the program can set for the calls inside of it, and what a node of the graph finds. */
+/* Modes that a function of the program can set for the calls inside of it, and what a node of the graph finds. */
 struct thread_modes {
 	uint32_t include, exclude;	       /* dispatch keys */
 	bool grad_enabled, inference, anomaly; /* see grad_mode.c */

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* What a rule changes for the operators that it calls. Returns the modes before. */
+/* Sets the modes for the operators that a rule calls. Returns the modes before. */
 static struct thread_modes outside_enter(struct batch_level *level)
 {
 	struct thread_modes *m = &thread()->modes, before = *m;

@@ -122,3 +122,26 @@ TENSOR_EXPORT tensor *tensor_vmap_batch(struct tensor_vmap_level *l, tensor *t, 
 	t = scope_leave_with(&scope, t);
 	return scope_own(thread(), t);
 }
+
+TENSOR_EXPORT bool tensor_vmap_has_samples(const struct tensor_vmap_level *l, const tensor *t)
+{
+	return l && t && t != tensor_none && is_batched(t) && batched_of(t)->level == l->level;
+}
+
+TENSOR_EXPORT bool tensor_vmap_suspend(struct tensor_vmap_level *l)
+{
+	if (!l || thread()->modes.batch_level != l->level)
+		return false;
+	enter_outer(l);
+	return true;
+}
+
+TENSOR_EXPORT void tensor_vmap_resume(struct tensor_vmap_level *l)
+{
+	struct thread_modes *modes = &thread()->modes;
+
+	if (!l)
+		return;
+	modes->include |= BATCHED_BIT;
+	modes->batch_level = l->level;
+}

@@ -58,7 +58,8 @@ class Monitor:
             self.problem = 'tensorstat is not installed: no list of buffers'
             return []
         try:
-            out = subprocess.run([self.tool, '-j', 'buffer', 'show'], capture_output=True, timeout=10, check=True).stdout
+            out = subprocess.run([self.tool, '-j', 'buffer', 'show'], capture_output=True, timeout=10,
+                                 check=True).stdout
             rows = json.loads(out or b'[]')
         except (OSError, ValueError, subprocess.SubprocessError) as e:
             self.problem = f'{self.tool}: {e}'

@@ -134,7 +134,8 @@ def _deepcopy_of(self, memo):
 
 
 def _to_device(self, device, /, *, stream=None):
-    """The tensor on a device: of the array API standard. ValueError for a device that is not there, and for a stream."""
+    """The tensor on a device: of the array API standard. ValueError for a device that is not there, and for a
+    stream."""
     device = _C.device(device)
     if stream is not None:
         raise ValueError('to_device: a device without streams')

@@ -23,7 +23,7 @@ class UnpicklingError(pickle.UnpicklingError, ValueError):
 
 
 class Function:
-    """What a pickle may call: a name, and a function of this library."""
+    """A function that a pickle may call: a name, and a function of this library."""
     __slots__ = ("name", "call")
 
     def __init__(self, name, call):

@@ -4,7 +4,7 @@ inside of autograd: a result has a history if an argument, or a tensor that the 
 import functools
 import threading
 
-from devtensor import _C, _tree
+from devtensor import _C, _levels, _tree
 from devtensor import autograd
 from devtensor.autograd import enable_grad
 
@@ -233,9 +233,6 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
 # ---- vmap ----
 
-_RANDOMNESS = {'error': 0, 'different': 1, 'same': 2}
-
-
 def _batch_size(leaves, dims):
     sizes = set()
     for t, d in zip(leaves, dims):
@@ -259,9 +256,8 @@ def _batch_size(leaves, dims):
 
 def _run_level(call, leaves, dims, out_dims, size, randomness):
     """One call on `size` samples: the outputs with their batch, their dimensions and their structure."""
-    level = _C._vmap_enter(size, randomness)
-    try:
-        samples = [t if d is None else _C._vmap_samples(level, t, d) for t, d in zip(leaves, dims)]
+    with _levels.entered(size, randomness) as level:
+        samples = [t if d is None else _C._vmap_samples(level.handle, t, d) for t, d in zip(leaves, dims)]
         result, shape = _tree.flatten(call(samples))
         if shape is not _tree.LEAF or not isinstance(out_dims, int):
             places = _tree.broadcast_prefix(out_dims, _tree.unflatten(result, shape), 'vmap: out_dims')
@@ -273,9 +269,7 @@ def _run_level(call, leaves, dims, out_dims, size, randomness):
                 raise ValueError(f'vmap: the function must only return tensors, got type {type(o).__name__}')
             if d is None and _C._is_batched(o):
                 raise ValueError('vmap: out_dims is None for an output that differs between the samples')
-            outputs.append(o if d is None else _C._vmap_batch(level, o, d))
-    finally:
-        _C._vmap_leave(level)
+            outputs.append(o if d is None else _C._vmap_batch(level.handle, o, d))
     return outputs, places, shape
 
 
@@ -285,7 +279,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None):
     or a tuple whose elements may have the structure of the arguments. out_dims, likewise, has that of the outputs.
     randomness: 'error', 'different' numbers for each sample, or the 'same'. chunk_size: samples that are computed at
     once. Keyword arguments are the same for all samples."""
-    if randomness not in _RANDOMNESS:
+    if randomness not in _levels.RANDOMNESS:
         raise RuntimeError("Only allowed values for randomness are 'error', 'different', or 'same'. "
                            f'Got {randomness!r}')
     if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
@@ -312,7 +306,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness='error', *, chunk_size=None):
                 chunk = leaves
                 if n < size:
                     chunk = [t if d is None else t.narrow(d, first, n) for t, d in zip(leaves, dims)]
-                parts.append(_run_level(call, chunk, dims, out_dims, n, _RANDOMNESS[randomness]))
+                parts.append(_run_level(call, chunk, dims, out_dims, n, randomness))
         finally:
             _state.tracked -= tracked
         outputs, places, shape = parts[0]

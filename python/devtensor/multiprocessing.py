@@ -3,8 +3,9 @@
 
 The names are those of the standard library's multiprocessing. Queues, pipes and arguments of processes, of every
 start method, pass a tensor as a descriptor of its buffer: the receiver gets a tensor on the same memory, with the same
-sizes and strides. The tensor is moved to a shareable buffer first if need be. The receiver's descriptor holds the buffer:
-it outlives the sender once it was received. A leaf keeps requires_grad; the result of a recorded operator is refused.
+sizes and strides. The tensor is moved to a shareable buffer first if need be. The receiver's descriptor holds the
+buffer: it outlives the sender once it was received. A leaf keeps requires_grad; the result of a recorded operator is
+refused.
 
 Importing devtensor is enough to register the tensors; this module is for programs that say
 `import devtensor.multiprocessing as mp`.
@@ -77,8 +78,9 @@ def _reduce(tensor):
                            'or send the leaves')
     if tensor.layout is not _C.strided or tensor.device != 'cpu':
         return tensor.__reduce_ex__(4)
+    attributes = getattr(tensor, '__dict__', None) or None
     if not tensor.numel():
-        return _rebuild_empty, (tensor.dtype, tensor.shape, tensor.requires_grad, type(tensor))
+        return _rebuild_empty, (tensor.dtype, tensor.shape, tensor.requires_grad, type(tensor)), attributes
     shared = _shareable(tensor)
     info = _C._buffer_info(shared)
     writable = not (info['readonly'] or info['sealed'])
@@ -91,7 +93,7 @@ def _reduce(tensor):
         finally:
             os.close(fd)
     return _rebuild, (df, tensor.dtype, tensor.shape, tensor.strides, shared.storage_offset(), tensor.requires_grad,
-                      type(tensor))
+                      type(tensor)), attributes
 
 
 def _rebuild_channel(socket):
@@ -104,7 +106,7 @@ def _reduce_channel(channel):
 
 
 def register(cls):
-    """Tensors of the subclass cls are passed as descriptors, too."""
+    """Tensors of the subclass cls are passed as descriptors, too, with the attributes of their objects."""
     reduction.ForkingPickler.register(cls, _reduce)
     return cls
 

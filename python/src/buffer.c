@@ -7,7 +7,7 @@
  */
 #include "internal.h"
 
-/* What a view refers to. */
+/* The memory that a view refers to, and the arrays of its sizes and strides. */
 struct exported {
 	tensor *t; /* owned */
 	Py_ssize_t shape[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];

@@ -24,23 +24,36 @@ static struct active *in_forward(PyObject *self, const char *what)
 	return NULL;
 }
 
-static PyObject *c_save_for_backward(PyObject *self, PyObject *args)
+static PyObject *save(PyObject *self, PyObject *args, const char *what, PyObject **to)
 {
-	PyContext *o = (PyContext *)self;
-
-	if (!in_forward(self, "save_for_backward"))
+	if (!in_forward(self, what))
 		return NULL;
 	for (Py_ssize_t i = 0; i < PyTuple_Size(args); i++) {
 		PyObject *t = PyTuple_GetItem(args, i);
 
 		if (t != Py_None && !is_tensor(t))
-			return PyErr_Format(
-				PyExc_TypeError,
-				"save_for_backward can only save tensors, but argument %zd is of type "
-				"%R; keep other values as attributes of ctx",
-				i, Py_TYPE(t));
+			return PyErr_Format(PyExc_TypeError,
+					    "%s can only save tensors, but argument %zd is of type "
+					    "%R; keep other values as attributes of ctx",
+					    what, i, Py_TYPE(t));
 	}
-	set_ref(&o->to_save, Py_NewRef(args));
+	set_ref(to, Py_NewRef(args));
+	Py_RETURN_NONE;
+}
+
+static PyObject *c_save_for_backward(PyObject *self, PyObject *args)
+{
+	return save(self, args, "save_for_backward", &((PyContext *)self)->to_save);
+}
+
+static PyObject *c_save_for_forward(PyObject *self, PyObject *args)
+{
+	return save(self, args, "save_for_forward", &((PyContext *)self)->for_forward);
+}
+
+static PyObject *c_end_forward(PyObject *self, PyObject *unused)
+{
+	Py_CLEAR(((PyContext *)self)->for_forward);
 	Py_RETURN_NONE;
 }
 
@@ -102,11 +115,14 @@ static PyObject *c_saved_tensors(PyObject *self, void *unused)
 	PyObject *tuple;
 	int n;
 
+	if (((PyContext *)self)->for_forward && !(a && !a->forward))
+		return Py_NewRef(((PyContext *)self)->for_forward);
 	if (a && a->forward && ((PyContext *)self)->to_save)
 		return Py_NewRef(((PyContext *)self)->to_save);
 	if (!a || a->forward)
 		return PyErr_Format(PyExc_RuntimeError,
-				    "saved_tensors: only backward may read them");
+				    "saved_tensors: only backward may read them, and jvp "
+				    "those of save_for_forward()");
 	n = tensor_function_saved_count(a->c);
 	tuple = PyTuple_New(n);
 	for (int i = 0; tuple && i < n; i++) {
@@ -132,6 +148,11 @@ PyObject *context_needs(const PyContext *o, const tensor_function_ctx *c)
 	return tuple;
 }
 
+static PyObject *c_materialize_grads(PyObject *self, void *unused)
+{
+	return PyBool_FromLong(((PyContext *)self)->materialize);
+}
+
 static PyObject *c_needs_input_grad(PyObject *self, void *unused)
 {
 	const struct active *a = active_of(self);
@@ -149,6 +170,7 @@ static int context_traverse(PyObject *self, visitproc visit, void *arg)
 	Py_VISIT(Py_TYPE(self));
 	Py_VISIT(o->cls);
 	Py_VISIT(o->to_save);
+	Py_VISIT(o->for_forward);
 	Py_VISIT(o->needs);
 	return 0;
 }
@@ -157,6 +179,7 @@ static int context_traverse(PyObject *self, visitproc visit, void *arg)
 static int context_clear(PyObject *self)
 {
 	Py_CLEAR(((PyContext *)self)->to_save);
+	Py_CLEAR(((PyContext *)self)->for_forward);
 	Py_CLEAR(((PyContext *)self)->needs);
 	return 0;
 }
@@ -177,6 +200,9 @@ static void context_dealloc(PyObject *self)
 static PyMethodDef context_methods[] = {
 	{ "save_for_backward", c_save_for_backward, METH_VARARGS,
 	  "save_for_backward(*tensors)\n--\n\nIn forward: save inputs, outputs and other tensors, or None." },
+	{ "save_for_forward", c_save_for_forward, METH_VARARGS,
+	  "save_for_forward(*tensors)\n--\n\nIn forward: tensors, or None, that jvp finds in saved_tensors." },
+	{ "_end_forward", c_end_forward, METH_NOARGS, NULL },
 	{ "mark_dirty", c_mark_dirty, METH_VARARGS,
 	  "mark_dirty(*tensors)\n--\n\nIn forward: inputs that it changes in place and returns." },
 	{ "mark_non_differentiable", c_mark_non_differentiable, METH_VARARGS,
@@ -188,7 +214,9 @@ static PyMethodDef context_methods[] = {
 };
 
 static PyGetSetDef context_getset[] = {
-	{ "saved_tensors", c_saved_tensors, NULL, "In backward: the tensors that forward saved." },
+	{ "saved_tensors", c_saved_tensors, NULL,
+	  "In backward the tensors of save_for_backward(), in jvp those of save_for_forward()." },
+	{ "materialize_grads", c_materialize_grads, NULL, "The value of set_materialize_grads()." },
 	{ "needs_input_grad", c_needs_input_grad, NULL,
 	  "For each argument whether its gradient is needed: a tuple." },
 	{ NULL },

@@ -83,58 +83,79 @@ static int not_a_list(void)
 	return PyErr_Occurred() ? -1 : 0;
 }
 
-int convert_ints(struct arena *a, PyObject *o, tensor_ints *ints)
+/* Converts each element by one(), to an array in the arena. A template: each caller has a copy, with its size and one(). */
+static inline __attribute__((always_inline)) int convert_each(struct arena *a, PyObject *o,
+							      size_t size,
+							      int (*one)(PyObject *o, void *to),
+							      void *list, int64_t *len)
 {
 	Py_ssize_t n;
 	PyObject *tuple = keep_elements(a, o, &n);
-	int64_t *data;
+	char *data;
 	int res = 1;
 
 	if (!tuple)
 		return not_a_list();
-	data = arena_alloc(a, n * sizeof(*data));
+	data = arena_alloc(a, n * size);
 	if (!data)
 		return -1;
 	for (Py_ssize_t i = 0; res > 0 && i < n; i++)
-		res = convert_int(PyTuple_GetItem(tuple, i), &data[i]);
-	*ints = (tensor_ints){ data, n };
+		res = one(PyTuple_GetItem(tuple, i), data + i * size);
+	memcpy(list, &data, sizeof(data));
+	*len = n;
 	return res;
+}
+
+static int int_element(PyObject *o, void *to)
+{
+	return convert_int(o, to);
+}
+
+static int float_element(PyObject *o, void *to)
+{
+	return convert_float(o, to);
+}
+
+static int scalar_element(PyObject *o, void *to)
+{
+	return convert_scalar(o, to);
+}
+
+static int tensor_element(PyObject *o, void *to)
+{
+	*(tensor **)to = is_tensor(o) ? tensor_of(o) : NULL;
+	return is_tensor(o);
+}
+
+static int optional_tensor_element(PyObject *o, void *to)
+{
+	if (o != Py_None)
+		return tensor_element(o, to);
+	*(tensor **)to = tensor_none;
+	return 1;
+}
+
+int convert_ints(struct arena *a, PyObject *o, tensor_ints *ints)
+{
+	return convert_each(a, o, sizeof(int64_t), int_element, &ints->data, &ints->len);
 }
 
 static int convert_floats(struct arena *a, PyObject *o, tensor_floats *floats)
 {
-	Py_ssize_t n;
-	PyObject *tuple = keep_elements(a, o, &n);
-	double *data;
-	int res = 1;
-
-	if (!tuple)
-		return not_a_list();
-	data = arena_alloc(a, n * sizeof(*data));
-	if (!data)
-		return -1;
-	for (Py_ssize_t i = 0; res > 0 && i < n; i++)
-		res = convert_float(PyTuple_GetItem(tuple, i), &data[i]);
-	*floats = (tensor_floats){ data, n };
-	return res;
+	return convert_each(a, o, sizeof(double), float_element, &floats->data, &floats->len);
 }
 
 static int convert_scalars(struct arena *a, PyObject *o, tensor_scalars *scalars)
 {
-	Py_ssize_t n;
-	PyObject *tuple = keep_elements(a, o, &n);
-	tensor_scalar *data;
-	int res = 1;
+	return convert_each(a, o, sizeof(tensor_scalar), scalar_element, &scalars->data,
+			    &scalars->len);
+}
 
-	if (!tuple)
-		return not_a_list();
-	data = arena_alloc(a, n * sizeof(*data));
-	if (!data)
-		return -1;
-	for (Py_ssize_t i = 0; res > 0 && i < n; i++)
-		res = convert_scalar(PyTuple_GetItem(tuple, i), &data[i]);
-	*scalars = (tensor_scalars){ data, n };
-	return res;
+static int convert_tensors(struct arena *a, PyObject *o, bool optional, tensor_list *list)
+{
+	return convert_each(a, o, sizeof(tensor *),
+			    optional ? optional_tensor_element : tensor_element, &list->data,
+			    &list->len);
 }
 
 static int convert_bools(PyObject *o, uint64_t *bits)
@@ -151,31 +172,6 @@ static int convert_bools(PyObject *o, uint64_t *bits)
 			return PyErr_Occurred() ? -1 : 0;
 		*bits |= (uint64_t)(e == Py_True) << i;
 	}
-	return 1;
-}
-
-static int convert_tensors(struct arena *a, PyObject *o, bool optional, tensor_list *list)
-{
-	Py_ssize_t n;
-	PyObject *tuple = keep_elements(a, o, &n);
-	tensor **data;
-
-	if (!tuple)
-		return not_a_list();
-	data = arena_alloc(a, n * sizeof(*data));
-	if (!data)
-		return -1;
-	for (Py_ssize_t i = 0; i < n; i++) {
-		PyObject *e = PyTuple_GetItem(tuple, i);
-
-		if (is_tensor(e))
-			data[i] = tensor_of(e);
-		else if (optional && e == Py_None)
-			data[i] = tensor_none;
-		else
-			return 0;
-	}
-	*list = (tensor_list){ data, n };
 	return 1;
 }
 
@@ -301,7 +297,7 @@ static int convert_list(struct arena *a, enum tensor_arg_type type, PyObject *o,
 	case TENSOR_ARG_OPTIONAL_INTS:
 		/* A number stands for a list of one, which the operator repeats if it wants more. */
 		v->kind = TENSOR_VALUE_INT;
-		res = convert_int(o, &v->i);
+		res = PyTuple_CheckExact(o) ? 0 : convert_int(o, &v->i);
 		if (res)
 			return res;
 		v->kind = TENSOR_VALUE_INTS;

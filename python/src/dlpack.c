@@ -30,32 +30,24 @@ static PyObject *raise_exchange(void)
 
 /* ---- export ---- */
 
-static void free_plain(PyObject *capsule)
+/* NULL for a capsule of another name: a consumer has renamed it and owns the memory. */
+static void *named(PyObject *capsule, const char *name)
 {
-	DLManagedTensor *m = PyCapsule_IsValid(capsule, plain_name) ?
-				     PyCapsule_GetPointer(capsule, plain_name) :
-				     NULL;
-	PyObject *type, *value, *trace;
-
-	if (!m || !m->deleter)
-		return;
-	/* A deleter may run code of Python, and the capsule may die while an exception is set. */
-	PyErr_Fetch(&type, &value, &trace);
-	m->deleter(m);
-	PyErr_Restore(type, value, trace);
+	return PyCapsule_IsValid(capsule, name) ? PyCapsule_GetPointer(capsule, name) : NULL;
 }
 
-static void free_versioned(PyObject *capsule)
+static void free_managed(PyObject *capsule)
 {
-	DLManagedTensorVersioned *m = PyCapsule_IsValid(capsule, versioned_name) ?
-					      PyCapsule_GetPointer(capsule, versioned_name) :
-					      NULL;
+	DLManagedTensorVersioned *versioned = named(capsule, versioned_name);
+	DLManagedTensor *plain = named(capsule, plain_name);
 	PyObject *type, *value, *trace;
 
-	if (!m || !m->deleter)
-		return;
+	/* A deleter may run code of Python, and the capsule may die while an exception is set. */
 	PyErr_Fetch(&type, &value, &trace);
-	m->deleter(m);
+	if (versioned && versioned->deleter)
+		versioned->deleter(versioned);
+	if (plain && plain->deleter)
+		plain->deleter(plain);
 	PyErr_Restore(type, value, trace);
 }
 
@@ -66,7 +58,7 @@ static PyObject *plain_capsule(tensor *t)
 
 	if (!m)
 		return raise_exchange();
-	capsule = PyCapsule_New(m, plain_name, free_plain);
+	capsule = PyCapsule_New(m, plain_name, free_managed);
 	if (!capsule)
 		m->deleter(m);
 	return capsule;
@@ -79,7 +71,7 @@ static PyObject *versioned_capsule(tensor *t, bool copied)
 
 	if (!m)
 		return raise_exchange();
-	capsule = PyCapsule_New(m, versioned_name, free_versioned);
+	capsule = PyCapsule_New(m, versioned_name, free_managed);
 	if (!capsule)
 		m->deleter(m);
 	return capsule;

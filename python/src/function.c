@@ -5,19 +5,7 @@
  */
 #include "function.h"
 
-/* ---- the functions of a class ---- */
-
-/* In a capsule in the dict of the class, from where a program may remove it: every ctx holds it, too. */
-struct class_info {
-	struct tensor_function f;
-	PyObject *cls; /* borrowed: a subclass inherits the capsule, but has functions of its own */
-	bool setup, once;
-	char name[41];
-};
-
-#define INFO "devtensor.function"
-
-/* What a call of apply() has on its stack for forward. */
+/* The state of a call of apply(), on its stack, for forward. */
 struct application {
 	const struct class_info *info;
 	PyContext *o;
@@ -28,101 +16,15 @@ struct application {
 
 static __thread struct application *applied;
 
-static PyObject *context_class, *base_setup, *name_forward, *name_backward, *name_setup, *name_info;
-
-static void info_free(PyObject *capsule)
-{
-	free(PyCapsule_GetPointer(capsule, INFO));
-}
-
-/* The name of the class, without what a name of the library may not have. */
-static int set_name(struct class_info *info, PyObject *cls)
-{
-	PyObject *name = PyType_GetName((PyTypeObject *)cls);
-	const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-	size_t n;
-
-	if (text) {
-		n = strlen(text);
-		n = n < sizeof(info->name) - 1 ? n : sizeof(info->name) - 1;
-		while (n && (text[n] & 0xc0) == 0x80)
-			n--;
-		memcpy(info->name, text, n);
-	}
-	for (char *c = info->name; *c; c++)
-		if (*c == '"' || *c == '\'' || *c == '\\' || (unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '_';
-	Py_XDECREF(name);
-	return text ? 0 : -1;
-}
-
-static int forward(tensor_function_ctx *c, tensor *const *inputs, int ninputs, tensor **outputs,
-		   int noutputs);
-static int backward(tensor_function_ctx *c, tensor *const *output_grads, int noutputs,
-		    tensor **input_grads, int ninputs);
-
-static bool is_true(PyObject *o, const char *attribute)
-{
-	PyObject *v = PyObject_GetAttrString(o, attribute);
-	bool res = v && PyObject_IsTrue(v) > 0;
-
-	PyErr_Clear();
-	Py_XDECREF(v);
-	return res;
-}
-
-static int fill_info(struct class_info *info, PyObject *cls)
-{
-	PyObject *setup = PyObject_GetAttr(cls, name_setup), *back = NULL;
-
-	if (setup)
-		back = PyObject_GetAttr(cls, name_backward);
-	if (back && !set_name(info, cls)) {
-		info->cls = cls;
-		info->setup = setup != base_setup;
-		info->once = is_true(back, "_once_differentiable");
-		info->f = (struct tensor_function){ info->name[0] ? info->name : "Function",
-						    forward, backward, 0 };
-	}
-	Py_XDECREF(back);
-	Py_XDECREF(setup);
-	return info->cls ? 0 : -1;
-}
-
-/* The capsule: a new reference. */
-static PyObject *info_of(PyObject *cls)
-{
-	PyObject *capsule = PyObject_GetAttr(cls, name_info);
-	struct class_info *info;
-
-	if (!capsule) {
-		PyErr_Clear();
-	} else {
-		info = PyCapsule_GetPointer(capsule, INFO);
-		if (info && info->cls == cls)
-			return capsule;
-		Py_DECREF(capsule);
-		if (!info)
-			return NULL;
-	}
-	info = calloc(1, sizeof(*info));
-	if (!info)
-		return PyErr_NoMemory();
-	capsule = PyCapsule_New(info, INFO, info_free);
-	if (!capsule)
-		free(info);
-	else if (fill_info(info, cls) < 0 || PyObject_SetAttr(cls, name_info, capsule) < 0)
-		Py_CLEAR(capsule);
-	return capsule;
-}
+static PyObject *context_class, *transformed;
 
 /* ---- forward ---- */
 
 /* forward(ctx, *args), or forward(*args) and setup_context(ctx, args, result). */
 static PyObject *call_forward(struct application *p)
 {
-	PyObject *cls = p->o->cls, *fn = PyObject_GetAttr(cls, name_forward), *args, *res = NULL,
-		 *set;
+	PyObject *cls = p->o->cls, *fn = PyObject_GetAttr(cls, function_names.forward), *args,
+		 *res = NULL, *set;
 	Py_ssize_t n = p->o->nargs;
 
 	if (!fn)
@@ -139,7 +41,8 @@ static PyObject *call_forward(struct application *p)
 	Py_DECREF(fn);
 	if (!res || !p->info->setup)
 		return res;
-	set = PyObject_CallMethodObjArgs(cls, name_setup, (PyObject *)p->o, p->args, res, NULL);
+	set = PyObject_CallMethodObjArgs(cls, function_names.setup, (PyObject *)p->o, p->args, res,
+					 NULL);
 	if (!set)
 		Py_CLEAR(res);
 	Py_XDECREF(set);
@@ -213,8 +116,8 @@ static int run_forward(struct application *p, tensor_function_ctx *c)
 }
 
 /* Runs on the thread that called apply(), with the lock held. */
-static int forward(tensor_function_ctx *c, tensor *const *inputs, int ninputs, tensor **outputs,
-		   int noutputs)
+int function_forward(tensor_function_ctx *c, tensor *const *inputs, int ninputs, tensor **outputs,
+		     int noutputs)
 {
 	struct application *p = applied;
 	struct active here = { p->o, c, true, function_active };
@@ -301,9 +204,9 @@ static int run_backward(tensor_function_ctx *c, PyContext *o, tensor *const *out
 			tensor **grads)
 {
 	struct active here = { o, c, false, function_active };
-	const struct class_info *info = PyCapsule_GetPointer(o->info, INFO);
-	PyObject *fn = info ? PyObject_GetAttr(o->cls, name_backward) : NULL, *args = NULL,
-		 *res = NULL;
+	const struct class_info *info = PyCapsule_GetPointer(o->info, CLASS_INFO);
+	PyObject *fn = info ? PyObject_GetAttr(o->cls, function_names.backward) : NULL,
+		 *args = NULL, *res = NULL;
 	int err = -1;
 
 	if (fn)
@@ -321,8 +224,8 @@ static int run_backward(tensor_function_ctx *c, PyContext *o, tensor *const *out
 }
 
 /* On any thread, several at once: the state of the call is on the stack. */
-static int backward(tensor_function_ctx *c, tensor *const *output_grads, int noutputs,
-		    tensor **input_grads, int ninputs)
+int function_backward(tensor_function_ctx *c, tensor *const *output_grads, int noutputs,
+		      tensor **input_grads, int ninputs)
 {
 	PyContext *o = tensor_function_data(c);
 	PyGILState_STATE state;
@@ -401,16 +304,17 @@ static PyObject *call_function_c(struct application *p, tensor **inputs, int nin
 	return res;
 }
 
-static PyObject *f_apply(PyObject *cls, PyObject *const *args, Py_ssize_t nargs)
+/* The result; *context, unless it is NULL, becomes the ctx of the call. */
+static PyObject *apply(PyObject *cls, PyObject *const *args, Py_ssize_t nargs, PyObject **context)
 {
-	PyObject *info = info_of(cls), *res = NULL;
+	PyObject *info = class_info_of(cls), *res = NULL;
 	struct application p = { NULL };
 	tensor *few[16], **inputs = few;
 	int n = 0;
 
 	if (!info)
 		return NULL;
-	p.info = PyCapsule_GetPointer(info, INFO);
+	p.info = PyCapsule_GetPointer(info, CLASS_INFO);
 	if (nargs > (Py_ssize_t)COUNT(few))
 		inputs = PyMem_Calloc(nargs, sizeof(*inputs));
 	p.args = inputs ? PyTuple_New(nargs) : PyErr_NoMemory();
@@ -423,12 +327,48 @@ static PyObject *f_apply(PyObject *cls, PyObject *const *args, Py_ssize_t nargs)
 		}
 		res = call_function_c(&p, inputs, n);
 	}
+	if (res && context)
+		*context = Py_NewRef((PyObject *)p.o);
 	Py_XDECREF((PyObject *)p.o);
 	Py_XDECREF(p.args);
 	Py_DECREF(info);
 	if (inputs != few)
 		PyMem_Free(inputs);
 	return res;
+}
+
+static PyObject *f_apply(PyObject *cls, PyObject *const *args, Py_ssize_t nargs)
+{
+	const uint64_t special = 1ull << TENSOR_KEY_BATCHED | 1ull << TENSOR_KEY_FORWARD;
+	PyObject *tuple, *res;
+	uint64_t keys = 0;
+
+	for (Py_ssize_t i = 0; i < nargs; i++)
+		if (is_tensor(args[i]))
+			keys |= tensor_keys(tensor_of(args[i]));
+	if (likely(!(keys & special) || !transformed))
+		return apply(cls, args, nargs, NULL);
+	/* Samples of a batch, and tensors with a tangent. */
+	tuple = PyTuple_New(nargs);
+	for (Py_ssize_t i = 0; tuple && i < nargs; i++)
+		PyTuple_SetItem(tuple, i, Py_NewRef(args[i]));
+	res = tuple ? PyObject_CallFunctionObjArgs(transformed, cls, tuple, NULL) : NULL;
+	Py_XDECREF(tuple);
+	return res;
+}
+
+/* _function_apply(cls, *args): (result, ctx), without transforms. */
+static PyObject *m_function_apply(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+	PyObject *context = NULL, *res, *pair;
+
+	if (nargs < 1 || !PyType_Check(args[0]))
+		return PyErr_Format(PyExc_TypeError, "_function_apply: a Function is needed");
+	res = apply(args[0], args + 1, nargs - 1, &context);
+	pair = res ? PyTuple_Pack(2, res, context) : NULL;
+	Py_XDECREF(res);
+	Py_XDECREF(context);
+	return pair;
 }
 
 static PyMethodDef function_methods[] = {
@@ -447,21 +387,24 @@ static PyType_Slot function_slots[] = {
 static PyType_Spec function_spec = { "devtensor.autograd._Function", sizeof(PyObject), 0,
 				     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, function_slots };
 
-/* _set_function_classes(context, setup_context): the class of contexts, and the setup_context that is none. */
+/* _set_function_classes(context, setup_context, transformed): the class of contexts, the setup_context that is none, and
+ * transformed(cls, args), which calls a Function under vmap and in forward mode. */
 static PyObject *m_set_classes(PyObject *module, PyObject *args)
 {
-	PyObject *context, *setup;
+	PyObject *context, *setup, *other;
 
-	if (!PyArg_ParseTuple(args, "OO", &context, &setup))
+	if (!PyArg_ParseTuple(args, "OOO", &context, &setup, &other))
 		return NULL;
 	if (!PyType_Check(context) || !PyType_IsSubtype((PyTypeObject *)context, context_type))
 		return PyErr_Format(PyExc_TypeError, "%R is no class of contexts", context);
 	set_ref(&context_class, Py_NewRef(context));
-	set_ref(&base_setup, Py_NewRef(setup));
+	set_ref(&function_base_setup, Py_NewRef(setup));
+	set_ref(&transformed, Py_NewRef(other));
 	Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
+	{ "_function_apply", (PyCFunction)(void (*)(void))m_function_apply, METH_FASTCALL, NULL },
 	{ "_set_function_classes", m_set_classes, METH_VARARGS, NULL },
 	{ NULL },
 };
@@ -470,11 +413,7 @@ int add_function(PyObject *module)
 {
 	PyObject *function = PyType_FromSpec(&function_spec);
 
-	name_forward = PyUnicode_InternFromString("forward");
-	name_backward = PyUnicode_InternFromString("backward");
-	name_setup = PyUnicode_InternFromString("setup_context");
-	name_info = PyUnicode_InternFromString("_devtensor_function");
-	if (!function || !name_forward || !name_backward || !name_setup || !name_info)
+	if (!function || add_function_names() < 0)
 		return -1;
 	if (PyModule_AddObjectRef(module, "_Function", function) < 0 || add_context(module) < 0)
 		return -1;

@@ -9,13 +9,47 @@
 
 typedef struct {
 	PyObject_HEAD PyObject *cls;
-	PyObject *info;	   /* the capsule with the functions of the class */
-	PyObject *to_save; /* until forward has ended */
-	PyObject *needs;   /* needs_input_grad of forward */
-	uint8_t *tensors;  /* whether argument i, and after them output i, is a tensor */
+	PyObject *info;	       /* the capsule with the functions of the class */
+	PyObject *to_save;     /* until forward has ended */
+	PyObject *for_forward; /* saved by save_for_forward() */
+	PyObject *needs;       /* needs_input_grad of forward */
+	uint8_t *tensors;      /* whether argument i, and after them output i, is a tensor */
 	Py_ssize_t nargs, nout;
 	bool materialize;
 } PyContext;
+
+/* ---- function_class.c ---- */
+
+/* In a capsule in the dict of the class, from where a program may remove it: every ctx holds it, too. */
+struct class_info {
+	struct tensor_function f;
+	PyObject *cls; /* borrowed: a subclass inherits the capsule, but has functions of its own */
+	bool setup, once;
+	char name[41];
+};
+
+#define CLASS_INFO "devtensor.function"
+
+/* Interned names of attributes. */
+struct function_names {
+	PyObject *forward, *backward, *setup, *info;
+};
+
+extern struct function_names function_names;
+/* The setup_context of a class that has none. */
+extern PyObject *function_base_setup;
+/* The capsule of a class: a new reference. */
+PyObject *class_info_of(PyObject *cls);
+int add_function_names(void);
+
+/* ---- function.c ---- */
+
+int function_forward(tensor_function_ctx *c, tensor *const *inputs, int ninputs, tensor **outputs,
+		     int noutputs);
+int function_backward(tensor_function_ctx *c, tensor *const *output_grads, int noutputs,
+		      tensor **input_grads, int ninputs);
+
+/* ---- context.c ---- */
 
 /* A forward or backward that runs on this thread. */
 struct active {

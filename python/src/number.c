@@ -148,133 +148,51 @@ static PyObject *inplace(struct operator* op, PyObject *a, PyObject *b)
 
 /* ---- slots ---- */
 
-static PyObject *nb_add(PyObject *a, PyObject *b)
-{
-	return binary(&op_add, a, b);
-}
+/* The function of a slot, which has no argument for the operator. */
+#define BINARY_SLOT(slot, op)                           \
+	static PyObject *slot(PyObject *a, PyObject *b) \
+	{                                               \
+		return binary(&(op), a, b);             \
+	}
+#define INPLACE_SLOT(slot, op)                          \
+	static PyObject *slot(PyObject *a, PyObject *b) \
+	{                                               \
+		return inplace(&(op), a, b);            \
+	}
 
-static PyObject *nb_sub(PyObject *a, PyObject *b)
-{
-	return binary(&op_sub, a, b);
-}
+BINARY_SLOT(nb_add, op_add)
+BINARY_SLOT(nb_sub, op_sub)
+BINARY_SLOT(nb_mul, op_mul)
+BINARY_SLOT(nb_div, op_div)
+BINARY_SLOT(nb_floor_divide, op_floor_divide)
+BINARY_SLOT(nb_remainder, op_remainder)
+BINARY_SLOT(nb_matmul, op_matmul)
+BINARY_SLOT(nb_and, op_and)
+BINARY_SLOT(nb_or, op_or)
+BINARY_SLOT(nb_xor, op_xor)
+BINARY_SLOT(nb_lshift, op_lshift)
+BINARY_SLOT(nb_rshift, op_rshift)
 
-static PyObject *nb_mul(PyObject *a, PyObject *b)
-{
-	return binary(&op_mul, a, b);
-}
-
-static PyObject *nb_div(PyObject *a, PyObject *b)
-{
-	return binary(&op_div, a, b);
-}
-
-static PyObject *nb_floor_divide(PyObject *a, PyObject *b)
-{
-	return binary(&op_floor_divide, a, b);
-}
-
-static PyObject *nb_remainder(PyObject *a, PyObject *b)
-{
-	return binary(&op_remainder, a, b);
-}
+INPLACE_SLOT(nb_inplace_add, op_add)
+INPLACE_SLOT(nb_inplace_sub, op_sub)
+INPLACE_SLOT(nb_inplace_mul, op_mul)
+INPLACE_SLOT(nb_inplace_div, op_div)
+INPLACE_SLOT(nb_inplace_floor_divide, op_floor_divide)
+INPLACE_SLOT(nb_inplace_remainder, op_remainder)
+INPLACE_SLOT(nb_inplace_and, op_and)
+INPLACE_SLOT(nb_inplace_or, op_or)
+INPLACE_SLOT(nb_inplace_xor, op_xor)
+INPLACE_SLOT(nb_inplace_lshift, op_lshift)
+INPLACE_SLOT(nb_inplace_rshift, op_rshift)
 
 static PyObject *nb_pow(PyObject *a, PyObject *b, PyObject *modulo)
 {
-	if (modulo != Py_None)
-		Py_RETURN_NOTIMPLEMENTED;
-	return binary(&op_pow, a, b);
-}
-
-static PyObject *nb_matmul(PyObject *a, PyObject *b)
-{
-	return binary(&op_matmul, a, b);
-}
-
-static PyObject *nb_and(PyObject *a, PyObject *b)
-{
-	return binary(&op_and, a, b);
-}
-
-static PyObject *nb_or(PyObject *a, PyObject *b)
-{
-	return binary(&op_or, a, b);
-}
-
-static PyObject *nb_xor(PyObject *a, PyObject *b)
-{
-	return binary(&op_xor, a, b);
-}
-
-static PyObject *nb_lshift(PyObject *a, PyObject *b)
-{
-	return binary(&op_lshift, a, b);
-}
-
-static PyObject *nb_rshift(PyObject *a, PyObject *b)
-{
-	return binary(&op_rshift, a, b);
-}
-
-static PyObject *nb_inplace_add(PyObject *a, PyObject *b)
-{
-	return inplace(&op_add, a, b);
-}
-
-static PyObject *nb_inplace_sub(PyObject *a, PyObject *b)
-{
-	return inplace(&op_sub, a, b);
-}
-
-static PyObject *nb_inplace_mul(PyObject *a, PyObject *b)
-{
-	return inplace(&op_mul, a, b);
-}
-
-static PyObject *nb_inplace_div(PyObject *a, PyObject *b)
-{
-	return inplace(&op_div, a, b);
-}
-
-static PyObject *nb_inplace_floor_divide(PyObject *a, PyObject *b)
-{
-	return inplace(&op_floor_divide, a, b);
-}
-
-static PyObject *nb_inplace_remainder(PyObject *a, PyObject *b)
-{
-	return inplace(&op_remainder, a, b);
+	return modulo == Py_None ? binary(&op_pow, a, b) : Py_NewRef(Py_NotImplemented);
 }
 
 static PyObject *nb_inplace_pow(PyObject *a, PyObject *b, PyObject *modulo)
 {
-	if (modulo != Py_None)
-		Py_RETURN_NOTIMPLEMENTED;
-	return inplace(&op_pow, a, b);
-}
-
-static PyObject *nb_inplace_and(PyObject *a, PyObject *b)
-{
-	return inplace(&op_and, a, b);
-}
-
-static PyObject *nb_inplace_or(PyObject *a, PyObject *b)
-{
-	return inplace(&op_or, a, b);
-}
-
-static PyObject *nb_inplace_xor(PyObject *a, PyObject *b)
-{
-	return inplace(&op_xor, a, b);
-}
-
-static PyObject *nb_inplace_lshift(PyObject *a, PyObject *b)
-{
-	return inplace(&op_lshift, a, b);
-}
-
-static PyObject *nb_inplace_rshift(PyObject *a, PyObject *b)
-{
-	return inplace(&op_rshift, a, b);
+	return modulo == Py_None ? inplace(&op_pow, a, b) : Py_NewRef(Py_NotImplemented);
 }
 
 static PyObject *nb_negative(PyObject *a)

@@ -12,9 +12,8 @@ static bool is_index(PyObject *o)
 {
 	if (likely(PyLong_CheckExact(o)))
 		return true;
-	if (PyBool_Check(o) || is_numpy_bool(o))
-		return false;
-	return PyIndex_Check(o);
+	/* The last question is the slow one: sequences must not get there. */
+	return PyIndex_Check(o) && !PyBool_Check(o) && !is_numpy_bool(o);
 }
 
 int read_item(const tensor *t, tensor_scalar *s)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What devtensor.func, autograd.forward_ad, gradcheck and checkpoint need: levels of vmap, dual tensors, calls of Python
- * functions by the library. */
+/* The parts of devtensor.func, autograd.forward_ad, gradcheck and checkpoint in C: levels of vmap, dual tensors, calls
+ * of Python functions by the library. */
 #include "internal.h"
 
 #include <errno.h>
@@ -67,6 +67,36 @@ static PyObject *m_vmap_samples(PyObject *module, PyObject *args)
 static PyObject *m_vmap_batch(PyObject *module, PyObject *args)
 {
 	return vmap_part(args, tensor_vmap_batch);
+}
+
+static PyObject *m_vmap_has_samples(PyObject *module, PyObject *args)
+{
+	struct tensor_vmap_level *level;
+	PyObject *capsule, *t;
+
+	if (!PyArg_ParseTuple(args, "OO", &capsule, &t))
+		return NULL;
+	level = PyCapsule_GetPointer(capsule, LEVEL);
+	if (!level)
+		return NULL;
+	return PyBool_FromLong(is_tensor(t) && tensor_vmap_has_samples(level, tensor_of(t)));
+}
+
+static PyObject *m_vmap_suspend(PyObject *module, PyObject *capsule)
+{
+	struct tensor_vmap_level *level = PyCapsule_GetPointer(capsule, LEVEL);
+
+	return level ? PyBool_FromLong(tensor_vmap_suspend(level)) : NULL;
+}
+
+static PyObject *m_vmap_resume(PyObject *module, PyObject *capsule)
+{
+	struct tensor_vmap_level *level = PyCapsule_GetPointer(capsule, LEVEL);
+
+	if (!level)
+		return NULL;
+	tensor_vmap_resume(level);
+	Py_RETURN_NONE;
 }
 
 static PyObject *m_is_batched(PyObject *module, PyObject *t)
@@ -342,6 +372,9 @@ static PyMethodDef functions[] = {
 	{ "_vmap_leave", m_vmap_leave, METH_O, NULL },
 	{ "_vmap_samples", m_vmap_samples, METH_VARARGS, NULL },
 	{ "_vmap_batch", m_vmap_batch, METH_VARARGS, NULL },
+	{ "_vmap_has_samples", m_vmap_has_samples, METH_VARARGS, NULL },
+	{ "_vmap_suspend", m_vmap_suspend, METH_O, NULL },
+	{ "_vmap_resume", m_vmap_resume, METH_O, NULL },
 	{ "_is_batched", m_is_batched, METH_O, NULL },
 	{ "_make_dual", m_make_dual, METH_VARARGS, NULL },
 	{ "_primal", m_primal, METH_O, NULL },

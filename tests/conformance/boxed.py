@@ -417,7 +417,8 @@ class Library:
 
 
 def library(path):
-    """The library, with the calls that CONFORMANCE_THROUGH names: boxed (the default) or extension, the Python package."""
+    """The library, with the calls that CONFORMANCE_THROUGH names: boxed (the default) or extension, the Python
+    package."""
     through = os.environ.get('CONFORMANCE_THROUGH', 'boxed')
     if through == 'extension':
         import extension

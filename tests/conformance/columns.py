@@ -3,8 +3,8 @@
 
     columns.py --lib LIBRARY
 
-Both sides share memory, checked by address, which either side keeps alive and releases once. Without pyarrow the test is
-skipped.
+Both sides share memory, checked by address, which either side keeps alive and releases once. Without pyarrow the test
+is skipped.
 """
 import argparse
 import ctypes as C
@@ -21,8 +21,8 @@ except ImportError:
 
 TYPES = {'i8': 'int8', 'u8': 'uint8', 'i16': 'int16', 'u16': 'uint16', 'i32': 'int32', 'u32': 'uint32', 'i64': 'int64',
          'u64': 'uint64', 'f16': 'float16', 'f32': 'float32', 'f64': 'float64'}
-CODES = {'i8': 'b', 'u8': 'B', 'i16': 'h', 'u16': 'H', 'i32': 'i', 'u32': 'I', 'i64': 'q', 'u64': 'Q', 'f16': 'e', 'f32': 'f',
-         'f64': 'd', 'bool': '?'}
+CODES = {'i8': 'b', 'u8': 'B', 'i16': 'h', 'u16': 'H', 'i32': 'i', 'u32': 'I', 'i64': 'q', 'u64': 'Q', 'f16': 'e',
+         'f32': 'f', 'f64': 'd', 'bool': '?'}
 RELEASE = {'schema': 56, 'array': 64}  # offset of the member in the structure
 
 
@@ -41,7 +41,8 @@ class Columns:
 
     def values(self, t):
         n, code = t.sizes[0], CODES[t.dtype]
-        return list(struct.unpack(f'<{n}{code}', C.string_at(self.lib.so.tensor_data(t.ptr), n * struct.calcsize(code))))
+        return list(struct.unpack(f'<{n}{code}',
+                                  C.string_at(self.lib.so.tensor_data(t.ptr), n * struct.calcsize(code))))
 
     def export(self, t):
         schema, array = C.create_string_buffer(128), C.create_string_buffer(128)
@@ -140,7 +141,8 @@ def nanoarrow_reads_ours(c):
 
     class Producer:
         def __arrow_c_array__(self, requested_schema=None):
-            return (new(C.addressof(self.schema), b'arrow_schema', None), new(C.addressof(self.array), b'arrow_array', None))
+            return (new(C.addressof(self.schema), b'arrow_schema', None),
+                    new(C.addressof(self.array), b'arrow_array', None))
 
     for dtype in [*TYPES, 'bool']:
         p = Producer()
@@ -156,8 +158,8 @@ def main():
     if pa is None:
         print('1..0 # SKIP pyarrow is not installed')
         return
-    tests = (ours_in_pyarrow, theirs_here, bools_are_copied, memory_lives_as_long_as_either_side, other_columns_are_refused,
-             nanoarrow_reads_ours)
+    tests = (ours_in_pyarrow, theirs_here, bools_are_copied, memory_lives_as_long_as_either_side,
+             other_columns_are_refused, nanoarrow_reads_ours)
     columns = Columns(boxed.Library(args.lib))
     print(f'1..{len(tests)}')
     for n, test in enumerate(tests, 1):

@@ -10,9 +10,10 @@ import os
 import boxed
 from boxed import Failed, Tensor, Unsupported
 
-DTYPE_NAMES = {'u8': 'uint8', 'i8': 'int8', 'i16': 'int16', 'i32': 'int32', 'i64': 'int64', 'u16': 'uint16', 'u32': 'uint32',
-               'u64': 'uint64', 'f16': 'float16', 'bf16': 'bfloat16', 'f32': 'float32', 'f64': 'float64', 'c64': 'complex64',
-               'c128': 'complex128', 'f8_e4m3fn': 'float8_e4m3fn', 'f8_e5m2': 'float8_e5m2', 'bool': 'bool'}
+DTYPE_NAMES = {'u8': 'uint8', 'i8': 'int8', 'i16': 'int16', 'i32': 'int32', 'i64': 'int64', 'u16': 'uint16',
+               'u32': 'uint32', 'u64': 'uint64', 'f16': 'float16', 'bf16': 'bfloat16', 'f32': 'float32',
+               'f64': 'float64', 'c64': 'complex64', 'c128': 'complex128', 'f8_e4m3fn': 'float8_e4m3fn',
+               'f8_e5m2': 'float8_e5m2', 'bool': 'bool'}
 CODES = [(IndexError, errno.ERANGE), (OverflowError, errno.EOVERFLOW), (MemoryError, errno.ENOMEM),
          (NotImplementedError, errno.EOPNOTSUPP), (ValueError, errno.EINVAL), (TypeError, errno.EINVAL)]
 

@@ -19,10 +19,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, '..', '..')
 REFUSALS = [
     ('geqrf', 'self', "the derivative for 'geqrf' is not implemented."),
-    ('_embedding_bag_dense_backward', 'grad, per_sample_weights', "the derivative for '_embedding_bag_dense_backward' is not implemented."),
+    ('_embedding_bag_dense_backward', 'grad, per_sample_weights',
+     "the derivative for '_embedding_bag_dense_backward' is not implemented."),
     ('_embedding_bag_per_sample_weights_backward', 'grad, weight',
      'derivative for aten::_embedding_bag_per_sample_weights_backward is not implemented'),
-    ('native_layer_norm_backward', 'mean, rstd', "the derivative for 'native_layer_norm_backward mean' is not implemented."),
+    ('native_layer_norm_backward', 'mean, rstd',
+     "the derivative for 'native_layer_norm_backward mean' is not implemented."),
     ('native_batch_norm_backward', 'save_mean, save_invstd',
      "the derivative for 'native_batch_norm_backward save_invstd' is not implemented."),
     ('native_group_norm_backward', 'mean, rstd', 'derivative for aten::native_group_norm_backward is not implemented'),
@@ -102,7 +104,8 @@ def page(report, commit, command):
         yield f'## {title}: percentage that agrees, by family and dtype\n'
         yield from matrix([r for r in report['rows'] if r['kind'] == kind], known)
         yield ''
-    yield '## Explained differences\n\n`tests/conformance/explained.py` lists them; any other difference fails the run.\n'
+    yield ('## Explained differences\n\n'
+           '`tests/conformance/explained.py` lists them; any other difference fails the run.\n')
     yield '| calls | operators | dtypes | reason |\n|---:|---|---|---|'
     groups = {}
     for f in report['failures']:

@@ -11,7 +11,8 @@ from replay import COUNTS
 def sort_of(message):
     """The text of a failure without its details, to group failures."""
     text = message.split('; PyTorch: ')[-1].split(' -- ')[0]
-    text = re.sub(r'\b(bool|u8|i8|i16|i32|i64|u16|u32|u64|f8_e4m3fn|f8_e5m2|f16|bf16|f32|f64|c64|c128)\b', 'dtype', text)
+    text = re.sub(r'\b(bool|u8|i8|i16|i32|i64|u16|u32|u64|f8_e4m3fn|f8_e5m2|f16|bf16|f32|f64|c64|c128)\b', 'dtype',
+                  text)
     return ''.join('#' if c.isdigit() else c for c in text[:50])
 
 

@@ -6,9 +6,9 @@
 
 The models are written with torch.nn, and their state dict is the file that the program loads. Losses in f64 must
 agree to 1e-12, in f32 to 1e-3: two orders of summation differ, and steps of training enlarge a difference. How much
-depends on the learning rate: for ResNet-18 on batches of 8, PyTorch's own losses after 50 steps change by 6e-9 at a rate
-of 0.01 if its initial weights are changed by one rounding, by 3e-10 at 0.001. The program uses 5e-5. In f32 a larger
-difference than 1e-3 is compared with this one of PyTorch. KTAP.
+depends on the learning rate: for ResNet-18 on batches of 8, PyTorch's own losses after 50 steps change by 6e-9 at a
+rate of 0.01 if its initial weights are changed by one rounding, by 3e-10 at 0.001. The program uses 5e-5. In f32 a
+larger difference than 1e-3 is compared with this one of PyTorch. KTAP.
 """
 import json
 import math
@@ -35,7 +35,8 @@ def save(path, state):
     header, data = {}, b""
     for name, t in state.items():
         raw = t.detach().contiguous().numpy().tobytes()
-        header[name] = {"dtype": TYPES[t.dtype], "shape": list(t.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        header[name] = {"dtype": TYPES[t.dtype], "shape": list(t.shape),
+                        "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()
     with open(path, "wb") as f:
@@ -192,8 +193,8 @@ def main():
             number += 1
             worst, limit = compare(build, name, dtype, steps)
             failed |= worst > limit
-            print(f"{'not ok' if worst > limit else 'ok'} {number} {name} {dtype}: {steps} steps differ by {worst:.1e}, "
-                  f"limit {limit:.1e}", flush=True)
+            print(f"{'not ok' if worst > limit else 'ok'} {number} {name} {dtype}: {steps} steps differ by "
+                  f"{worst:.1e}, limit {limit:.1e}", flush=True)
     return int(failed)
 
 

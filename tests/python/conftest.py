@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Leaks: with LeakSanitizer in the process, lost memory that the extension or the library allocated fails the run of a file.
+"""Leaks: with LeakSanitizer in the process, lost memory that the extension or the library allocated fails the run of a
+file.
 
-LeakSanitizer does not see the memory in which Python keeps the frames of running functions, and reports the objects that only
-they refer to: a leak counts if a function of ours is among its callers.
+LeakSanitizer does not see the memory in which Python keeps the frames of running functions, and reports the objects
+that only they refer to: a leak counts if a function of ours is among its callers.
 """
 import ctypes
 import gc
@@ -14,7 +15,7 @@ OURS = re.compile(r'python/src/|python/operators\.c|_C\.abi3\.so|libtensor\.so')
 
 
 def leak_report(check):
-    """What LeakSanitizer writes to the standard error output."""
+    """The text that LeakSanitizer writes to the standard error output."""
     with tempfile.TemporaryFile() as report:
         saved = os.dup(2)
         os.dup2(report.fileno(), 2)

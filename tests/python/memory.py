@@ -1,9 +1,22 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Resident memory of the process, for tests of leaks."""
+"""Resident memory and live tensors of the process, for tests of leaks."""
 import ctypes
 import gc
 
 import pytest
+
+from devtensor import _C
+
+
+class _Counts(ctypes.Structure):
+    _fields_ = [("tensors", ctypes.c_uint64), ("storages", ctypes.c_uint64)]
+
+
+def live_tensors():
+    """Tensors of the C library in this process."""
+    counts = _Counts()
+    ctypes.CDLL(_C.__file__).tensor_live_counts(ctypes.byref(counts))
+    return counts.tensors
 
 
 def resident():

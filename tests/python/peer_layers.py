@@ -53,6 +53,8 @@ LAYERS = [
     ('nn.RNN(3, 4, 2, "relu", bidirectional=True)', [rand(5, 2, 3)]), ('nn.RNN(3, 4)', [rand(5, 3), rand(1, 4)]),
     ('nn.LSTM(3, 4, 2, batch_first=True)', [rand(2, 5, 3)]), ('nn.LSTM(3, 4, bias=False)', [rand(5, 3)]),
     ('nn.LSTM(3, 4)', [rand(5, 2, 3), (rand(1, 2, 4), rand(1, 2, 4))]),
+    ('nn.LSTM(3, 4, 2, bidirectional=True, proj_size=2)', [rand(5, 2, 3), (rand(4, 2, 2), rand(4, 2, 4))]),
+    ('nn.LSTM(3, 4, 2, bias=False, batch_first=True, proj_size=3)', [rand(2, 5, 3)]),
     ('nn.GRU(3, 4, 2, bidirectional=True)', [rand(5, 2, 3), rand(4, 2, 4)]
      ), ('nn.GRU(3, 4, batch_first=True)', [rand(5, 3)]),
     ('nn.RNNCell(3, 4, nonlinearity="relu")', [rand(2, 3)]), ('nn.GRUCell(3, 4)', [rand(3), rand(4)]),
@@ -184,7 +186,7 @@ def difference(mine, theirs, limit=LIMIT):
 
 
 def gradients(module, inputs, results):
-    """Of parameters and floating inputs, for the sum of all results."""
+    """The gradients of parameters and floating inputs, for the sum of all results."""
     total = sum(r.sum() for r in flat(results) if r is not None and r.requires_grad)
     total.backward()
     return [x.grad for x in [*module.parameters(), *flat(inputs)] if getattr(x, 'requires_grad', False)]

@@ -4,7 +4,7 @@
 
 PY_TESTS := $(wildcard tests/python/test_*.py)
 
-.PHONY: test-python test-python-debug test-python-sanitize torture-python test-wheel
+.PHONY: test-python test-python-debug test-python-sanitize torture-python test-wheel test-sdist
 test-python: python-deps
 	+$(Q)$(MAKE) --no-print-directory python
 	$(Q)PYTHONPATH=$(abspath $(B))/python tests/run-python $(B) python $(call chosen,$(PY_TESTS))
@@ -39,3 +39,8 @@ SUITES ?= bookworm trixie
 test-wheel:
 	@packaging/install-deps wheel
 	@tests/vm/tally wheel tests/packaging/test-wheel $(SUITES)
+
+# T=test_tensor runs one file of tests/python with it, instead of all.
+test-sdist: all
+	@packaging/install-deps build wheel python-test
+	@tests/vm/tally sdist tests/packaging/test-sdist $(if $(T),$(call chosen,$(PY_TESTS)))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Libraries that support the array API standard recognise the tensors: one real function of each, where it is installed."""
+"""Libraries that support the array API standard recognise the tensors: one real function of each, where it is
+installed."""
 import os
 import subprocess
 import sys

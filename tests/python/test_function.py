@@ -35,6 +35,25 @@ class Exp(Function):
         return grad * y
 
 
+class Same(Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.mark_non_differentiable(y)
+        return x, y
+
+    @staticmethod
+    def backward(ctx, gx, gy):
+        return gx * 2, gy
+
+
+def test_an_input_that_is_returned_as_non_differentiable_requires_no_gradient():
+    x, y = leaf(1), leaf(2)
+    a, b = Same.apply(x, y)
+    assert a.requires_grad and not b.requires_grad and b.is_leaf and b.data_ptr() == y.data_ptr()
+    (a * b).sum().backward()
+    assert values(x.grad) == [4]
+
+
 class Scale(Function):
     """Arguments that are no tensors, attributes, setup_context."""
 

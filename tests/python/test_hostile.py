@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Objects whose methods raise, lie or change what is being read: an exception or a result, and every reference is returned."""
+"""Objects whose methods raise, lie or change what is being read: an exception or a result, and every reference is
+returned."""
 import gc
 import os
 import sys
@@ -18,12 +19,13 @@ import values  # noqa: E402
 @pytest.mark.parametrize('name', values.PROTOCOLS)
 def test_a_hostile_object_is_an_exception_or_a_result(name, make):
     x = dt.ones(3)
-    calls = [lambda o: dt.tensor(o), lambda o: dt.tensor([1, o]), lambda o: x + o, lambda o: o + x, lambda o: x[o], lambda o: x[o:],
-             lambda o: dt.zeros(o), lambda o: dt.zeros((2, o)), lambda o: x.sum(o), lambda o: x.sum(dim=(o,)), lambda o: dt.add(x, x, alpha=o),
-             lambda o: x.to(o), lambda o: dt.ones(2, dtype=o), lambda o: dt.cat(o), lambda o: dt.cat([x, o]), lambda o: x.fill_(o),
-             lambda o: x == o, lambda o: o in x, lambda o: dt.device(o), lambda o: dt.Generator(o), lambda o: x.view(o, 3),
-             lambda o: setattr(x, 'grad', o), lambda o: setattr(x, 'requires_grad', o), lambda o: x.__setitem__(o, 1),
-             lambda o: x.__setitem__(0, o)]
+    calls = [lambda o: dt.tensor(o), lambda o: dt.tensor([1, o]), lambda o: x + o, lambda o: o + x, lambda o: x[o],
+             lambda o: x[o:], lambda o: dt.zeros(o), lambda o: dt.zeros((2, o)), lambda o: x.sum(o),
+             lambda o: x.sum(dim=(o,)), lambda o: dt.add(x, x, alpha=o), lambda o: x.to(o),
+             lambda o: dt.ones(2, dtype=o), lambda o: dt.cat(o), lambda o: dt.cat([x, o]), lambda o: x.fill_(o),
+             lambda o: x == o, lambda o: o in x, lambda o: dt.device(o), lambda o: dt.Generator(o),
+             lambda o: x.view(o, 3), lambda o: setattr(x, 'grad', o), lambda o: setattr(x, 'requires_grad', o),
+             lambda o: x.__setitem__(o, 1), lambda o: x.__setitem__(0, o)]
     for call in calls:
         o = make(name)
         before = sys.getrefcount(o)
@@ -36,8 +38,9 @@ def test_a_hostile_object_is_an_exception_or_a_result(name, make):
         assert sys.getrefcount(o) == before
 
 
-@pytest.mark.parametrize('read', [lambda a: dt.tensor(a), lambda a: dt.zeros(a), lambda a: dt.ones(3).sum(a), lambda a: dt.ones(3, 3)[a],
-                                  lambda a: dt.ones(64).view(a), lambda a: dt.tensor([a, a])])
+@pytest.mark.parametrize('read', [lambda a: dt.tensor(a), lambda a: dt.zeros(a), lambda a: dt.ones(3).sum(a),
+                                  lambda a: dt.ones(3, 3)[a], lambda a: dt.ones(64).view(a),
+                                  lambda a: dt.tensor([a, a])])
 @pytest.mark.parametrize('n', [3, 40, 1000])
 def test_a_list_that_an_element_clears_is_read_to_its_end(read, n):
     """The elements were copied before the first one ran code."""
@@ -76,8 +79,9 @@ def test_deep_nesting_is_refused(depth):
         dt.tensor(values.nested(depth))
 
 
-@pytest.mark.parametrize('call', [lambda: dt.add(dt.ones(1), dt.ones(1), other=dt.ones(1)), lambda: dt.sum(dt.ones(1), dim=0, axis=0),
-                                  lambda: dt.sum(dt.ones(1), 0, dim=0), lambda: dt.add(input=dt.ones(1), self=dt.ones(1), other=1),
+@pytest.mark.parametrize('call', [lambda: dt.add(dt.ones(1), dt.ones(1), other=dt.ones(1)),
+                                  lambda: dt.sum(dt.ones(1), dim=0, axis=0), lambda: dt.sum(dt.ones(1), 0, dim=0),
+                                  lambda: dt.add(input=dt.ones(1), self=dt.ones(1), other=1),
                                   lambda: dt.ones(1).add(1, input=dt.ones(1)), lambda: dt.ones(2, size=(2,))])
 def test_an_argument_that_is_given_twice_is_refused(call):
     with pytest.raises(TypeError):
@@ -93,7 +97,8 @@ def test_attributes_cannot_be_deleted(name):
 
 @pytest.mark.parametrize('size', [2**62, 2**63 - 1, 2**63, 2**70, -1, -2**63, -2**70])
 def test_sizes_that_fit_nowhere_are_refused(size):
-    for call in (lambda: dt.zeros(size), lambda: dt.zeros((size, size)), lambda: dt.ones(1).expand(size, size), lambda: dt.arange(size)):
+    for call in (lambda: dt.zeros(size), lambda: dt.zeros((size, size)), lambda: dt.ones(1).expand(size, size),
+                 lambda: dt.arange(size)):
         with pytest.raises((ValueError, OverflowError, MemoryError, RuntimeError, TypeError)):
             # arange(-n) is refused, but a huge arange(n) may be cut off by the memory of the machine alone.
             call()
@@ -103,8 +108,9 @@ def test_references_of_arguments_return_after_errors():
     x, items, name = dt.ones(2), [dt.ones(2)], 'no such mode ' + str(os.getpid())
     before = [sys.getrefcount(o) for o in (x, items, items[0], name)]
     for _ in range(1000):
-        for call in (lambda: dt.cat(items, 99), lambda: dt.add(x, name), lambda: dt.zeros(name), lambda: x.to(name), lambda: x[name],
-                     lambda: dt.ones(2, dtype=name), lambda: dt.add(x, items), lambda: dt.add(x, x, **{name: items})):
+        for call in (lambda: dt.cat(items, 99), lambda: dt.add(x, name), lambda: dt.zeros(name), lambda: x.to(name),
+                     lambda: x[name], lambda: dt.ones(2, dtype=name), lambda: dt.add(x, items),
+                     lambda: dt.add(x, x, **{name: items})):
             with pytest.raises((IndexError, TypeError, ValueError)):
                 call()
     gc.collect()

@@ -20,8 +20,8 @@ def peer_python():
     if importlib.util.find_spec('torch'):
         return sys.executable
     peers = os.path.join(HERE, '..', '..', 'bench', 'peers')
-    found = subprocess.run([peers, 'python'], capture_output=True, text=True)
-    if found.returncode:
+    found = os.path.exists(peers) and subprocess.run([peers, 'python'], capture_output=True, text=True)
+    if not found or found.returncode:
         pytest.skip('PyTorch is not there: make bench-peers')
     return found.stdout.strip()
 
@@ -47,6 +47,19 @@ def test_layers_and_functions_equal_pytorchs():
     run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_layers.py')],
                          capture_output=True, text=True, env=env)
     assert run.returncode == 0, run.stdout + run.stderr[-2000:]
+
+
+def test_sizes_of_projections_are_checked():
+    m = nn.LSTM(3, 4, proj_size=2)
+    out, (h, c) = m(dt.ones([5, 2, 3]))
+    assert (out.shape, h.shape, c.shape) == ((5, 2, 2), (1, 2, 2), (1, 2, 4))
+    for size in -1, 4:
+        with pytest.raises(ValueError, match='proj_size'):
+            nn.LSTM(3, 4, proj_size=size)
+    with pytest.raises(ValueError, match='proj_size is an argument of LSTM'):
+        nn.GRU(3, 4, proj_size=2)
+    with pytest.raises(RuntimeError, match='initial state'):
+        m(dt.ones([5, 2, 3]), (dt.ones([1, 2, 4]), dt.ones([1, 2, 4])))
 
 
 # ---- names and lists ----

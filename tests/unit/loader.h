@@ -7,7 +7,7 @@
 
 enum { SIZE = 103, BATCH = 8 };
 
-/* What a data set of the tests does besides its work. */
+/* Actions of a data set of the tests besides its work. */
 struct data {
 	int64_t fail_at, kill_at, hang_at; /* index, -1: never */
 	int signal;

@@ -174,11 +174,17 @@ static tensor *own_output(const char *name, const struct building *b, tensor *t)
 	return tensor_get(t);
 }
 
-static int own_outputs(const char *name, const struct building *b, tensor **outputs, int n)
+static int own_outputs(const char *name, struct building *b, tensor **outputs, int n)
 {
 	for (int i = 0; i < n; i++) {
 		tensor *t = own_output(name, b, outputs[i]);
+		/* The tensor in place of an input has its mark. */
+		bool constant = t != outputs[i] && tensors_have(&b->constant, outputs[i]);
 
+		if (t && constant && tensors_add(&b->constant, t) < 0) {
+			tensor_put(t);
+			t = NULL;
+		}
 		if (!t) {
 			while (i-- > 0)
 				tensor_put(outputs[i]);
@@ -264,6 +270,8 @@ static int check_call(const struct tensor_function *f, tensor_list inputs, tenso
 /* forward records nothing, and backward gets the gradients of samples: those of the batch would be lost. */
 static int check_samples(const struct tensor_function *f, tensor_list inputs)
 {
+	if (f->flags & TENSOR_FUNCTION_RECORDS_BATCH)
+		return 0;
 	for (int64_t i = 0; i < inputs.len && thread()->modes.grad_enabled; i++)
 		if (unlikely(is_batched(inputs.data[i])) && batch_has_history(inputs.data[i]))
 			return tensor_fail(

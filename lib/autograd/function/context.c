@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What forward and backward of a function of the program declare and read (include/tensor/function.h). */
+/* Declarations and reads of forward and backward of a function of the program (include/tensor/function.h). */
 #include "autograd/function/function.h"
 
 #include "autograd/graph/record.h"
@@ -136,7 +136,8 @@ TENSOR_EXPORT int tensor_function_set_outputs(tensor_function_ctx *ctx, tensor *
 
 int function_check_flags(const struct tensor_function *f, unsigned flags)
 {
-	if (flags & ~(TENSOR_FUNCTION_ONCE_DIFFERENTIABLE | TENSOR_FUNCTION_UNDEFINED_GRADS))
+	if (flags & ~(TENSOR_FUNCTION_ONCE_DIFFERENTIABLE | TENSOR_FUNCTION_UNDEFINED_GRADS |
+		      TENSOR_FUNCTION_RECORDS_BATCH))
 		return tensor_fail(EINVAL, "function_apply: %s has unknown flags %#x", f->name,
 				   flags);
 	return 0;

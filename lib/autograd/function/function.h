@@ -14,7 +14,7 @@ struct tensors {
 	int n, cap;
 };
 
-/* What forward declared: the tensors it saves, and the marks of inputs and outputs. */
+/* Declarations of forward: the tensors it saves, and the marks of inputs and outputs. */
 struct building {
 	tensor_list inputs;
 	struct tensors saved; /* owned */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Of a list: its elements, their number and size; false if v is none. */
+/* Stores the elements of a list, their number and size; false if v is none. */
 static bool list_of(const tensor_value *v, const void **data, int64_t *len, size_t *size)
 {
 	*data = NULL;

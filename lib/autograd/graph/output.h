@@ -6,7 +6,7 @@
 #include "autograd/graph/stream.h"
 #include "core/tensor_impl.h"
 
-/* What an output of a node is, and its gradient must be. The stream of the gradient is the output's. */
+/* The properties of an output of a node, which its gradient must have. The stream of the gradient is the output's. */
 struct output {
 	const int64_t *sizes;
 	uint8_t dtype, ndim, layout;

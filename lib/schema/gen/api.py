@@ -87,7 +87,7 @@ def kernel_names(ops):
 
 
 def symbols(op):
-    """What a family's header declares for an operator."""
+    """Names that a family's header declares for an operator."""
     return {f'tensor_{op.c_name}', f'tensor_{op.c_name_full}', f'entry_{op.id}', f'fn_{op.id}',
             f'call_{op.id}'}
 
@@ -108,7 +108,7 @@ def inline_call(op):
 
 
 def family_header(family, ops, written):
-    """What the library's own files see of a family. written: prototypes of functions that are
+    """The header of a family for the library's own files. written: prototypes of functions that are
     written by hand."""
     guard = f'FAMILY_{family.upper()}_H'
     out = [NOTE, f'#ifndef {guard}\n#define {guard}\n\n',
@@ -173,7 +173,7 @@ def unwanted_results(op, hidden):
 
 
 def result_checks(op, hidden):
-    """Of an operator that stores results through pointers."""
+    """Checks of the pointers through which an operator stores its results."""
     if not op.c_results():
         return ''
     return needed_result(op) if op.list_result or op.plain_result else unwanted_results(op, hidden)

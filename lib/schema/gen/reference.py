@@ -25,7 +25,7 @@ RULES = {
 
 
 class Words:
-    """What the reference says about one operator: str each, '' for nothing."""
+    """The text of the reference about one operator: str each, '' for nothing."""
 
     def __init__(self, entry):
         for field in FIELDS:

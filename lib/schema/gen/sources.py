@@ -28,7 +28,7 @@ def formula_words():
 
 
 def check(ops):
-    """What is missing, one text a line."""
+    """The functions that are missing, one text a line."""
     functions = set(re.findall(r'\w+', text('ops', 'autograd', 'sharing', 'core', 'io')))
     # K() compares with the type of pointwise kernels, KERNEL() with that which lib/kernels/abi/ states.
     plain, typed = (set(re.findall(rf'\b{macro}\((\w+)\)', text('kernels'))) for macro in ('K', 'KERNEL'))

@@ -26,7 +26,7 @@ def by_key(op):
 
 
 def prototypes(ops):
-    """Of the operator functions, views, factories and composites that are written by hand."""
+    """Prototypes of the operator functions, views, factories and composites that are written by hand."""
     protos = set()
     for op in ops:
         if op.kind in ('op', 'composite') or op.variant == 'function':
@@ -257,7 +257,7 @@ def row(op):
 
 
 def registry(ops):
-    """What finds operators and kernels by name: sorted, for binary search."""
+    """The tables that find operators and kernels by name: sorted, for binary search."""
     out = [NOTE, '#include "dispatch/dispatch.h"\n\n']
     kernels = kernel_names(ops)
     for kernel in kernels:

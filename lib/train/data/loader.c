@@ -98,7 +98,7 @@ static void set_defaults(tensor_loader *l)
 
 /* ---- memory ---- */
 
-/* What workers read and write; without workers only the order. */
+/* The state that workers read and write; without workers only the order. */
 static int map_board(tensor_loader *l)
 {
 	const struct tensor_loader_options *o = &l->options;

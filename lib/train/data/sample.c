@@ -231,7 +231,7 @@ static int collate(struct loading *x)
 
 /* ---- batches ---- */
 
-/* What the samples are written to. */
+/* Allocates the memory that the samples are written to. */
 static int prepare(struct loading *x)
 {
 	const struct tensor_loader_options *o = &x->job->l->options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What the files of the optimizers share: the names of state tensors, and checks of arguments. */
+/* Shared by the files of the optimizers: the names of state tensors, and checks of arguments. */
 #include "train/optim/optim.h"
 
 void optim_keys(const tensor_optim_options *options, const char *keys[OPTIM_KEYS])

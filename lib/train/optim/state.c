@@ -78,7 +78,7 @@ TENSOR_EXPORT tensor *tensor_optim_state(const tensor_optim *o, int group, int64
 
 /* ---- loading ---- */
 
-/* What an optimizer gets: options, and the states of all parameters of all groups, owned. */
+/* The contents of an optimizer after a load: options, and the states of all parameters of all groups, owned. */
 struct loading {
 	const char *caller;
 	tensor_optim *o;

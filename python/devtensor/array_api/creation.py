@@ -2,8 +2,8 @@
 """Creation, data type and inspection functions."""
 from devtensor import _C
 
-from .core import (CPU, DEFAULT, DTYPES, KINDS, RANK, as_array, asarray, astype, call, dtype_of, kind_of, on_cpu, promote,
-                   result_type, shape_of)
+from .core import (CPU, DEFAULT, DTYPES, KINDS, RANK, as_array, asarray, astype, call, dtype_of, kind_of, on_cpu,
+                   promote, result_type, shape_of)
 
 __all__ = ['arange', 'asarray', 'empty', 'empty_like', 'eye', 'from_dlpack', 'full', 'full_like', 'linspace',
            'meshgrid', 'ones', 'ones_like', 'tril', 'triu', 'zeros', 'zeros_like', 'astype', 'can_cast', 'finfo',

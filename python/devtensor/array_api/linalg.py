@@ -6,8 +6,8 @@ from .core import Array, Tensor, axes_of, call, together
 from .reductions import sum
 
 __all__ = ['cholesky', 'cross', 'det', 'diagonal', 'eig', 'eigh', 'eigvals', 'eigvalsh', 'inv', 'matmul', 'matrix_norm',
-           'matrix_power', 'matrix_rank', 'matrix_transpose', 'outer', 'pinv', 'qr', 'slogdet', 'solve', 'svd', 'svdvals',
-           'tensordot', 'trace', 'vecdot', 'vector_norm']
+           'matrix_power', 'matrix_rank', 'matrix_transpose', 'outer', 'pinv', 'qr', 'slogdet', 'solve', 'svd',
+           'svdvals', 'tensordot', 'trace', 'vecdot', 'vector_norm']
 Eig = namedtuple('eig', 'eigenvalues eigenvectors')
 Eigh = namedtuple('eigh', 'eigenvalues eigenvectors')
 QR = namedtuple('qr', 'Q R')

@@ -5,8 +5,8 @@ from collections import namedtuple
 from .core import DTYPES, astype, axes_of, call, kind_of, together
 
 __all__ = ['cumulative_prod', 'cumulative_sum', 'max', 'mean', 'min', 'prod', 'std', 'sum', 'var', 'argmax', 'argmin',
-           'count_nonzero', 'nonzero', 'searchsorted', 'where', 'argsort', 'sort', 'isin', 'unique_all', 'unique_counts',
-           'unique_inverse', 'unique_values', 'all', 'any', 'diff', 'take', 'take_along_axis']
+           'count_nonzero', 'nonzero', 'searchsorted', 'where', 'argsort', 'sort', 'isin', 'unique_all',
+           'unique_counts', 'unique_inverse', 'unique_values', 'all', 'any', 'diff', 'take', 'take_along_axis']
 
 
 def accumulator(x, dtype):

@@ -31,7 +31,17 @@ class Function(_C._Function):
     forward returns a tensor or a tuple; operators inside are not recorded. backward gets a gradient for each output and
     returns one, or None, for each argument. Arguments and results that are no tensors have the gradient None. Operators
     in backward are recorded with create_graph, which makes second derivatives. With a staticmethod
-    setup_context(ctx, inputs, output), forward has no ctx."""
+    setup_context(ctx, inputs, output), forward has no ctx.
+
+    In forward mode jvp(ctx, *tangents), which runs after forward, gets a tangent, or None, for each argument and
+    returns one for each output; it finds what was saved by ctx.save_for_forward() in ctx.saved_tensors.
+
+    Under vmap a class without a rule runs on the samples as they are. vmap(info, in_dims, *args) gets the batches,
+    their dimensions, None for other arguments, and info.batch_size and info.randomness; it returns the outputs and
+    their dimensions. With generate_vmap_rule = True forward, setup_context, backward and jvp are applied to samples,
+    and the call is recorded for the batch. Both need setup_context."""
+
+    generate_vmap_rule = False
 
     @staticmethod
     def forward(*args):
@@ -39,11 +49,20 @@ class Function(_C._Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        raise NotImplementedError('setup_context is not implemented')
+        raise NotImplementedError('the Function has no setup_context')
 
     @staticmethod
     def backward(ctx, *grads):
         raise NotImplementedError('the Function has no backward')
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        raise NotImplementedError('You must implement the jvp function for custom autograd.Function to use it with '
+                                  'forward mode AD.')
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        raise NotImplementedError('the Function has no vmap')
 
 
 def once_differentiable(fn):
@@ -56,4 +75,5 @@ def once_differentiable(fn):
     return backward
 
 
-_C._set_function_classes(FunctionCtx, Function.setup_context)
+# It needs the class Function.
+from devtensor.autograd import _transforms  # noqa: E402,F401

@@ -3,7 +3,8 @@
 
 
 def options_given(name, options, args, kwargs):
-    """The options that a call gives, by position and by name, in a dict. TypeError for others, and for one given twice."""
+    """The options that a call gives, by position and by name, in a dict. TypeError for others, and for one given
+    twice."""
     if len(args) > len(options):
         raise TypeError(f'{name} takes {len(options)} arguments, got {len(args)}')
     values = dict(zip(options, args))

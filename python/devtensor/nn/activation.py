@@ -31,8 +31,8 @@ def _function_module(name, function, options, doc=None):
         own = self.__dict__
         return ', '.join(f'{key}={own[key]}' for key in names if options[key] is _REQUIRED or own[key] != options[key])
 
-    return type(name, (Module,), {'__init__': __init__, 'forward': forward, 'extra_repr': extra_repr, '__module__': __name__,
-                                  '__doc__': doc or function.__doc__})
+    return type(name, (Module,), {'__init__': __init__, 'forward': forward, 'extra_repr': extra_repr,
+                                  '__module__': __name__, '__doc__': doc or function.__doc__})
 
 
 ReLU = _function_module('ReLU', F.relu, {'inplace': False})
@@ -175,8 +175,10 @@ def _adaptive(name, n, maximum):
                             f'Windows such that the last {n} dimensions get output_size.')
 
 
-AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = (_adaptive(f'AdaptiveAvgPool{n}d', n, False) for n in (1, 2, 3))
-AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d = (_adaptive(f'AdaptiveMaxPool{n}d', n, True) for n in (1, 2, 3))
+AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = (_adaptive(f'AdaptiveAvgPool{n}d', n, False) for n in (1, 2,
+                                                                                                                 3))
+AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d = (_adaptive(f'AdaptiveMaxPool{n}d', n, True) for n in (1, 2,
+                                                                                                                3))
 
 
 # ---- padding ----
@@ -202,7 +204,8 @@ for _n in (1, 2, 3):
     for _name, _mode in ('Constant', 'constant'), ('Zero', 'constant'), ('Reflection', 'reflect'), \
             ('Replication', 'replicate'), ('Circular', 'circular'):
         _PADS[f'{_name}Pad{_n}d'] = type(f'{_name}Pad{_n}d', (_Pad,), {
-            'dims': _n, 'mode': _mode, '__module__': __name__, '__doc__': f'pad() of the last {_n} dimensions, {_mode}.'})
+            'dims': _n, 'mode': _mode, '__module__': __name__,
+            '__doc__': f'pad() of the last {_n} dimensions, {_mode}.'})
 globals().update(_PADS)
 
 __all__ = ['AdaptiveAvgPool1d', 'AdaptiveAvgPool2d', 'AdaptiveAvgPool3d', 'AdaptiveMaxPool1d', 'AdaptiveMaxPool2d',

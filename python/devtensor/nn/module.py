@@ -5,6 +5,7 @@ from collections import OrderedDict, namedtuple
 
 from devtensor import _C
 from devtensor._C import Tensor
+from devtensor.nn._backward_hooks import BackwardHooks
 from devtensor.nn._state import load_into
 from devtensor.nn.parameter import Buffer, Parameter
 
@@ -56,17 +57,18 @@ class Module:
         own['_parameters'], own['_buffers'], own['_modules'] = {}, {}, {}
         own['_not_persistent'] = set()
         own['_hooks'], own['_pre_hooks'] = {}, {}
+        own['_backward_hooks'], own['_backward_pre_hooks'] = {}, {}
         own['_with_kwargs'], own['_always'] = {}, {}
         own['_state_dict_hooks'] = {}
 
     def forward(self, *args, **kwargs):
-        """What a call computes; every module defines it."""
+        """Compute the result of a call; every module defines it."""
         raise NotImplementedError(f'{type(self).__name__} has no forward()')
 
     # ---- calls ----
 
     def __call__(self, *args, **kwargs):
-        if self._hooks or self._pre_hooks:
+        if self._hooks or self._pre_hooks or self._backward_hooks or self._backward_pre_hooks:
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -81,6 +83,8 @@ class Module:
                     args, kwargs = changed
                 else:
                     args = changed if isinstance(changed, tuple) else (changed,)
+            in_backward = self._hooks_in_backward()
+            args = in_backward.around_inputs(args) if in_backward else args
             result, done = self.forward(*args, **kwargs), True
         finally:
             for key, hook in list(self._hooks.items()):
@@ -88,7 +92,12 @@ class Module:
                     continue
                 changed = hook(self, args, kwargs, result) if key in self._with_kwargs else hook(self, args, result)
                 result = result if changed is None else changed
-        return result
+        return in_backward.around_outputs(result) if in_backward else result
+
+    def _hooks_in_backward(self):
+        if not (self._backward_hooks or self._backward_pre_hooks):
+            return None
+        return BackwardHooks(self, list(self._backward_hooks.values()), list(self._backward_pre_hooks.values()))
 
     def _add_hook(self, hooks, hook, prepend, with_kwargs, always=False):
         handle = RemovableHandle(hooks, self._with_kwargs, self._always)
@@ -112,8 +121,17 @@ class Module:
         """hook(module, args) before each call, which may return other arguments; with_kwargs: (args, kwargs)."""
         return self._add_hook(self._pre_hooks, hook, prepend, with_kwargs)
 
-    def register_full_backward_hook(self, hook):
-        raise NotImplementedError('hooks of backward are those of tensors: tensor.register_hook()')
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """hook(module, grad_output) when backward arrives at the results of a call: a tuple with a gradient for each,
+        None where there is none. It may return other gradients. The results are new tensors, not to be changed in
+        place."""
+        return self._add_hook(self._backward_pre_hooks, hook, prepend, False)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """hook(module, grad_input, grad_output) when the gradients of the arguments by position are complete: tuples,
+        None for what is no tensor and requires no gradient. It may return other gradients in place of grad_input.
+        Arguments and results of a call are new tensors, not to be changed in place."""
+        return self._add_hook(self._backward_hooks, hook, prepend, False)
 
     # ---- attributes ----
 
@@ -377,10 +395,18 @@ class Module:
     def cpu(self):
         return self._apply(lambda t: t.cpu())
 
+    def share_memory(self):
+        """Move parameters, their gradients and buffers to memory that processes can share, in place."""
+        for t in itertools.chain(self.parameters(), self.buffers()):
+            t.share_memory_()
+            if t.grad is not None:
+                t.grad.share_memory_()
+        return self
+
     # ---- text ----
 
     def extra_repr(self):
-        """What repr() shows of the module's options."""
+        """The options of the module as repr() shows them."""
         return ''
 
     def _get_name(self):

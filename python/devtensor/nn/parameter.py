@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Tensors that a module registers when they are assigned to an attribute."""
 from devtensor._C import Tensor, _set_plain_results, empty
+from devtensor.multiprocessing import register
 
 __all__ = ['Parameter', 'Buffer']
 
@@ -39,5 +40,6 @@ class Buffer(Tensor):
         pass
 
 
-_set_plain_results(Parameter)
-_set_plain_results(Buffer)
+for _cls in Parameter, Buffer:
+    _set_plain_results(_cls)
+    register(_cls)

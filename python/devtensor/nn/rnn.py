@@ -14,34 +14,40 @@ __all__ = ['RNN', 'LSTM', 'GRU', 'RNNCell', 'LSTMCell', 'GRUCell']
 
 
 class RNNBase(Module):
-    """Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, then those of l0_reverse, l1, ...:
-    uniform in +-1 / sqrt(hidden_size)."""
+    """Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0 of an LSTM with projections, then
+    those of l0_reverse, l1, ...: uniform in +-1 / sqrt(hidden_size)."""
 
     gates, _names = 1, ()
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False,
-                 proj_size=0, device=None, dtype=None):
+                 bidirectional=False, proj_size=0, device=None, dtype=None):
         super().__init__()
-        if proj_size:
-            raise NotImplementedError('recurrent layers: proj_size is not supported')
+        if proj_size and self.nstates == 1:
+            raise ValueError(f'proj_size is an argument of LSTM, not of {type(self).__name__}')
+        if not 0 <= proj_size < max(hidden_size, 1):
+            raise ValueError(f'LSTM: proj_size is at least 0 and smaller than hidden_size, got {proj_size}')
         if hidden_size <= 0 or num_layers <= 0 or not 0 <= dropout <= 1:
             raise ValueError('recurrent layers: hidden_size and num_layers are positive, dropout is a probability')
         if dropout and num_layers == 1:
             warnings.warn('dropout is applied between layers, and there is one only', stacklevel=3)
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
         self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
-        self.directions, names = 2 if bidirectional else 1, []
-        for layer in range(num_layers):
-            columns = input_size if layer == 0 else hidden_size * self.directions
-            for suffix in ('', '_reverse')[:self.directions]:
-                shapes = [('weight_ih', [columns]), ('weight_hh', [hidden_size]), ('bias_ih', []), ('bias_hh', [])]
-                for name, rest in shapes[:4 if bias else 2]:
-                    value = _C.empty([self.gates * hidden_size] + rest, dtype=dtype, device=device)
-                    names.append(f'{name}_l{layer}{suffix}')
-                    setattr(self, names[-1], Parameter(value))
-        self._names = tuple(names)
+        self.proj_size, self.directions = proj_size, 2 if bidirectional else 1
+        self._add_parameters(dtype, device)
         self.reset_parameters()
+
+    def _add_parameters(self, dtype, device):
+        rows, out, names = self.gates * self.hidden_size, self.proj_size or self.hidden_size, []
+        for layer in range(self.num_layers):
+            columns = self.input_size if layer == 0 else out * self.directions
+            shapes = [('weight_ih', [rows, columns]), ('weight_hh', [rows, out])]
+            shapes += [('bias_ih', [rows]), ('bias_hh', [rows])] if self.bias else []
+            shapes += [('weight_hr', [out, self.hidden_size])] if self.proj_size else []
+            for suffix in ('', '_reverse')[:self.directions]:
+                for name, shape in shapes:
+                    names.append(f'{name}_l{layer}{suffix}')
+                    setattr(self, names[-1], Parameter(_C.empty(shape, dtype=dtype, device=device)))
+        self._names = tuple(names)
 
     def reset_parameters(self):
         bound = 1 / math.sqrt(self.hidden_size)
@@ -53,19 +59,23 @@ class RNNBase(Module):
 
     @property
     def all_weights(self):
-        own, n = self.__dict__, 4 if self.bias else 2
+        own, n = self.__dict__, (4 if self.bias else 2) + bool(self.proj_size)
         return [[own[name] for name in self._names[i:i + n]] for i in range(0, len(self._names), n)]
 
+    def _state_sizes(self):
+        """The size of each state: h of an LSTM with projections has proj_size."""
+        return [self.proj_size or self.hidden_size, self.hidden_size][:self.nstates]
+
     def _zeros(self, input, batch):
-        return _C.zeros([self.num_layers * self.directions, batch, self.hidden_size],
-                        dtype=input.dtype, device=input.device)
+        return tuple(_C.zeros([self.num_layers * self.directions, batch, size], dtype=input.dtype, device=input.device)
+                     for size in self._state_sizes())
 
     def _check(self, input, hx, batch, unbatched):
         if input.shape[-1] != self.input_size:
             raise RuntimeError(
                 f'{type(self).__name__}: the input has {input.shape[-1]} features, not {self.input_size}')
-        for state in hx:
-            want = (self.num_layers * self.directions, batch, self.hidden_size)
+        for state, size in zip(hx, self._state_sizes()):
+            want = (self.num_layers * self.directions, batch, size)
             if tuple(state.shape) != want:
                 raise RuntimeError(f'{type(self).__name__}: an initial state has the shape {tuple(state.shape)}, not '
                                    f'{want[:1] + want[2:] if unbatched else want}')
@@ -88,7 +98,7 @@ class RNNBase(Module):
     def _initial(self, input, hx, batch, order=None):
         hx = self._tuple(hx)
         if hx is None:
-            return (self._zeros(input, batch),) * self.nstates
+            return self._zeros(input, batch)
         return hx if order is None else tuple(s.index_select(1, order) for s in hx)
 
     nstates = 1
@@ -123,8 +133,8 @@ class RNNBase(Module):
 
     def extra_repr(self):
         text = f'{self.input_size}, {self.hidden_size}'
-        for name, default in ('num_layers', 1), ('bias', True), ('batch_first',
-                              False), ('dropout', 0.0), ('bidirectional', False):
+        for name, default in ('proj_size', 0), ('num_layers', 1), ('bias', True), ('batch_first', False), \
+                ('dropout', 0.0), ('bidirectional', False):
             if getattr(self, name) != default:
                 text += f', {name}={getattr(self, name)}'
         return text
@@ -150,7 +160,8 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory; hx is (h, c). Returns all h of the last layer, and the last (h, c) of all layers."""
+    """Long short-term memory; hx is (h, c). Returns all h of the last layer, and the last (h, c) of all layers. With
+    proj_size h is multiplied by weight_hr [proj_size, hidden_size], and has this size."""
     gates, nstates, _function = 4, 2, staticmethod(_C.lstm)
 
     def _tuple(self, hx):

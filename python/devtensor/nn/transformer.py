@@ -85,7 +85,7 @@ def _activation(activation):
 
 
 class _Layer(Module):
-    """What layers of encoders and decoders share."""
+    """The base of layers of encoders and decoders."""
 
     def _add_parts(self, d_model, dim_feedforward, dropout, activation,
                    layer_norm_eps, norms, norm_first, bias, options):

@@ -57,7 +57,7 @@ class LRScheduler:
             group['lr'] = lr
 
     def state_dict(self):
-        """What is needed to continue: numbers and lists."""
+        """The state that the schedule continues from: numbers and lists."""
         return {key: value for key, value in self.__dict__.items() if key != 'optimizer' and not callable(value)}
 
     def load_state_dict(self, state_dict):

@@ -71,7 +71,8 @@ def save_state(obj, path):
 
 
 def load_state(path):
-    """What save_state() wrote; the tensors of any other safetensors file in a dict. ValueError for a damaged file."""
+    """Read a state that save_state() wrote; the tensors of any other safetensors file in a dict. ValueError for
+    a damaged file."""
     with serialization.open_safetensors(path) as archive:
         if _KEY not in archive.metadata:
             return dict(archive)

@@ -25,8 +25,9 @@ import values
 GROUP = 40  # targets of a process
 FOUND = 3  # exit status of a process with findings
 MEMORY = 6 << 30  # address space of a process: a size that fits nowhere fails quickly
-NAMES = ['input', 'self', 'other', 'dim', 'axis', 'dims', 'size', 'out', 'dtype', 'device', 'layout', 'generator', 'requires_grad',
-         'keepdim', 'keepdims', 'alpha', 'value', 'index', 'memory_format', 'no_such_name', '\ud800', '']
+NAMES = ['input', 'self', 'other', 'dim', 'axis', 'dims', 'size', 'out', 'dtype', 'device', 'layout', 'generator',
+         'requires_grad', 'keepdim', 'keepdims', 'alpha', 'value', 'index', 'memory_format', 'no_such_name', '\ud800',
+         '']
 # Reads any address by design.
 LEFT_OUT = {'_from_cdata'}
 
@@ -36,7 +37,7 @@ class Counts(ctypes.Structure):
 
 
 def library():
-    return ctypes.CDLL(os.path.join(os.path.dirname(_C.__file__), 'libtensor.so.0'))
+    return ctypes.CDLL(_C.__file__)
 
 
 def live_tensors():
@@ -54,7 +55,8 @@ def targets():
             found[name] = getattr(_C, name)
     for cls in (_C.Tensor, _C.dtype, _C.layout, _C.memory_format, _C.device, _C.Generator):
         for name in sorted(set(dir(cls)) - set(dir(type)) | {'__eq__', '__lt__', '__hash__'}):
-            if name in ('__class__', '__new__', '__init__', '__init_subclass__', '__subclasshook__', '__getattribute__'):
+            if name in ('__class__', '__new__', '__init__', '__init_subclass__', '__subclasshook__',
+                        '__getattribute__'):
                 continue
             attribute = getattr(cls, name)
             found[f'{cls.__name__}.{name}'] = attribute if callable(attribute) else attribute_changes(name)
@@ -80,7 +82,8 @@ class Pool:
 
     def __init__(self):
         self.tensors = values.tensors()
-        self.kinds = [values.numbers(), values.sequences(), values.objects(), values.words(), values.constants(), [None]]
+        self.kinds = [values.numbers(), values.sequences(), values.objects(), values.words(), values.constants(),
+                      [None]]
 
     def one(self, rng):
         if rng.random() < 0.5:
@@ -169,7 +172,8 @@ def fuzz_target(name, f, rounds, seed, journal):
         if n % 20 == 19:
             pool = Pool()
         args, kwargs = arguments(name, f, pool, rng)
-        journal.write(f'{name}({", ".join(map(describe, args))} | {", ".join(f"{k!a}={describe(v)}" for k, v in kwargs.items())})')
+        named = (f'{k!a}={describe(v)}' for k, v in kwargs.items())
+        journal.write(f'{name}({", ".join(map(describe, args))} | {", ".join(named)})')
         faulthandler.dump_traceback_later(120, exit=True)
         said = check_call(f, args, kwargs)
         faulthandler.cancel_dump_traceback_later()
@@ -207,8 +211,9 @@ def run_group(names, rounds, seed):
     wrong = []
     while names:
         with tempfile.NamedTemporaryFile() as journal:
-            done = subprocess.run([sys.executable, '-B', os.path.abspath(__file__), '--child', journal.name, '--rounds', str(rounds),
-                                   '--seed', str(seed), *names], capture_output=True, text=True, errors='replace', check=False)
+            done = subprocess.run([sys.executable, '-B', os.path.abspath(__file__), '--child', journal.name, '--rounds',
+                                   str(rounds), '--seed', str(seed), *names], capture_output=True, text=True,
+                                  errors='replace', check=False)
             wrong += [line for line in done.stdout.splitlines() if line.startswith('WRONG')]
             if done.returncode in (0, FOUND):
                 return wrong

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What bindings of other languages use: nodes, owned values, parts of vmap, functions with any number of outputs. */
+/* Functions for bindings of other languages: nodes, owned values, parts of vmap, functions with any number of outputs. */
 #include "autograd.h"
 
 #include <tensor/binding.h>
@@ -205,9 +205,43 @@ static void vmap_in_parts_is_vmap(void **state)
 	tensor_vmap_leave(NULL);
 }
 
+/* The mean over the batch instead of each sample's value: only a rule that sees the batch computes it. */
+static void a_suspended_level_gives_the_batch(void **state)
+{
+	struct tensor_vmap_level *outer, *inner;
+
+	assert_false(tensor_vmap_suspend(NULL));
+	tensor_vmap_resume(NULL);
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(2, 3)), *s, *y;
+
+		outer = tensor_vmap_enter(2, TENSOR_VMAP_RANDOM_ERROR);
+		s = ok(tensor_vmap_samples(outer, x, 0));
+		inner = tensor_vmap_enter(3, TENSOR_VMAP_RANDOM_ERROR);
+		assert_false(tensor_vmap_has_samples(inner, s));
+		assert_false(tensor_vmap_has_samples(outer, x));
+		assert_true(tensor_vmap_has_samples(outer, s));
+		/* Only the innermost level can be suspended. */
+		assert_false(tensor_vmap_suspend(outer));
+		assert_true(tensor_vmap_suspend(inner));
+		assert_false(tensor_vmap_suspend(inner));
+		tensor_vmap_resume(inner);
+		tensor_vmap_leave(inner);
+		assert_true(tensor_vmap_suspend(outer));
+		y = ok(tensor_mean_dim(tensor_vmap_batch(outer, s, 0), TENSOR_INTS(0), false));
+		ok(tensor_rand(TENSOR_SHAPE(2), TENSOR_OPTIONS(0)));
+		tensor_vmap_resume(outer);
+		assert_null(tensor_rand(TENSOR_SHAPE(2), TENSOR_OPTIONS(0)));
+		y = ok(tensor_vmap_batch(outer, ok(tensor_sub(s, y)), 0));
+		tensor_vmap_leave(outer);
+		assert_values(y, 0, -1.5, -1.5, -1.5, 1.5, 1.5, 1.5);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_suspended_level_gives_the_batch, setup),
 		cmocka_unit_test_setup(values_are_owned_by_the_only_tensor_that_leads_to_them,
 				       setup),
 		cmocka_unit_test_setup(a_node_keeps_its_graph_and_what_is_attached, setup),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What functions of the program may return to autograd, and the state of the thread that they leave. */
+/* Values that functions of the program may return to autograd, and the state of the thread that they leave. */
 #include "autograd.h"
 
 #include <pthread.h>

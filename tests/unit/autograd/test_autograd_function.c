@@ -186,6 +186,28 @@ static int double_backward(tensor_function_ctx *ctx, tensor *const *grads, int n
 	return 0;
 }
 
+static int both_inputs(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	for (int i = 0; i < nin && i < nout; i++)
+		out[i] = in[i];
+	return tensor_function_mark_non_differentiable(ctx, in[1]);
+}
+
+static void a_returned_input_keeps_its_mark(void **state)
+{
+	static const struct tensor_function same = { "Same", both_inputs, double_backward, 0 };
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = leaf_iota(3, TENSOR_INTS(2)),
+		       *out[2];
+
+		assert_done(tensor_function_apply(&same, NULL, NULL, TENSOR_LIST(x, y), out, 2));
+		assert_true(tensor_requires_grad(out[0]));
+		assert_false(tensor_requires_grad(out[1]));
+		assert_ptr_equal(tensor_data(out[1]), tensor_data(y));
+	}
+}
+
 static const struct tensor_function in_place = { "Double", double_in_place, double_backward, 0 };
 
 static void input_that_is_changed_in_place(void **state)
@@ -355,6 +377,7 @@ static void saved_tensor_that_was_changed_or_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_returned_input_keeps_its_mark, setup),
 		cmocka_unit_test_setup(gradients_and_second_gradients, setup),
 		cmocka_unit_test_setup(nothing_is_recorded_without_a_gradient, setup),
 		cmocka_unit_test_setup(gradients_without_value_are_zeros_or_null, setup),

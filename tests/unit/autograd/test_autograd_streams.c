@@ -26,7 +26,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* What a program writes between streams: stream `to` waits for stream `from`. */
+/* Orders two streams as a program does: stream `to` waits for stream `from`. */
 static void order(int from, int to)
 {
 	void *event = lazy_record(lazy[0].device, lazy_stream(0, from));

@@ -52,7 +52,7 @@ static FILE *terminal(int width, int *master)
 	return fdopen(slave, "w");
 }
 
-/* What was written; the caller has closed the stream. Returns the number of redrawn lines. */
+/* Reads the text that was written; the caller has closed the stream. Returns the number of redrawn lines. */
 static int read_lines(int master, char *text, size_t size, int width)
 {
 	size_t n = 0;

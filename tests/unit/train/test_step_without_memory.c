@@ -296,7 +296,7 @@ static uint64_t hash_program(struct program *p)
 
 /* ---- failures ---- */
 
-/* What a forward that fails may have changed: gradients, statistics of batches, random numbers. A program that goes on
+/* State that a forward which fails may have changed: gradients, statistics of batches, random numbers. A program that goes on
  * removes the gradients; for the same bits the test restores the others. */
 struct changed {
 	struct tensor_generator_state random;

@@ -4,7 +4,7 @@
  * The includer defines T, SQRT and LOOP(name). The tensor of the gradient changes by s->scale alone.
  */
 
-/* What the loops of all methods need, in type T. */
+/* Arguments of the loops of all methods, in type T. */
 struct LOOP(rates) {
 	T sign, decay, keep, lr, eps;
 };

@@ -74,7 +74,7 @@ class DataLoader:
     # ---- order ----
 
     def _index_lists(self):
-        """What a batch consists of: a list of indices, an index without batches, or a number of samples."""
+        """The samples of each batch: a list of indices, an index without batches, or a number of samples."""
         if self._iterable:
             return itertools.repeat(1 if self.batch_size is None else self.batch_size)
         return iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
