@@ -35,14 +35,14 @@ static void free_plain(PyObject *capsule)
 	DLManagedTensor *m = PyCapsule_IsValid(capsule, plain_name) ?
 				     PyCapsule_GetPointer(capsule, plain_name) :
 				     NULL;
-	PyObject *type, *value, *trace;
+	struct saved_errors before;
 
 	if (!m || !m->deleter)
 		return;
 	/* A deleter may run code of Python, and the capsule may die while an exception is set. */
-	PyErr_Fetch(&type, &value, &trace);
+	errors_save(&before);
 	m->deleter(m);
-	PyErr_Restore(type, value, trace);
+	errors_restore(&before);
 }
 
 static void free_versioned(PyObject *capsule)
@@ -50,13 +50,13 @@ static void free_versioned(PyObject *capsule)
 	DLManagedTensorVersioned *m = PyCapsule_IsValid(capsule, versioned_name) ?
 					      PyCapsule_GetPointer(capsule, versioned_name) :
 					      NULL;
-	PyObject *type, *value, *trace;
+	struct saved_errors before;
 
 	if (!m || !m->deleter)
 		return;
-	PyErr_Fetch(&type, &value, &trace);
+	errors_save(&before);
 	m->deleter(m);
-	PyErr_Restore(type, value, trace);
+	errors_restore(&before);
 }
 
 static PyObject *plain_capsule(tensor *t)
@@ -119,16 +119,19 @@ static int copy_argument(PyObject *o, int *copy)
 /* A copy without history, made without the lock. */
 static PyObject *copy_to_host(tensor *t)
 {
-	PyThreadState *state = PyEval_SaveThread();
+	PyThreadState *state;
 	tensor *copy = NULL;
 	PyObject *res;
 
+	hold(t);
+	state = PyEval_SaveThread();
 	tensor_scope {
 		copy = tensor_keep(tensor_to_opt(tensor_detach(t),
 						 TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU), false,
 						 true));
 	}
 	PyEval_RestoreThread(state);
+	tensor_release(t);
 	if (!copy)
 		return raise_error();
 	res = wrap_borrowed(copy);

@@ -25,7 +25,7 @@ static __thread bool returning;
 static void return_buffer(DLManagedTensorVersioned *m)
 {
 	struct borrowed *b = m->manager_ctx;
-	PyObject *type, *value, *traceback;
+	struct saved_errors before;
 	PyGILState_STATE state;
 
 	b->next = returned;
@@ -35,13 +35,13 @@ static void return_buffer(DLManagedTensorVersioned *m)
 		return;
 	returning = true;
 	state = PyGILState_Ensure();
-	PyErr_Fetch(&type, &value, &traceback);
+	errors_save(&before);
 	while ((b = returned)) {
 		returned = b->next;
 		PyBuffer_Release(&b->view);
 		free(b);
 	}
-	PyErr_Restore(type, value, traceback);
+	errors_restore(&before);
 	PyGILState_Release(state);
 	returning = false;
 }
