@@ -172,3 +172,22 @@ def test_a_worker_that_ignores_sigterm_is_killed():
     start = time.monotonic()
     it.close()
     assert time.monotonic() - start < 20
+
+
+def without_descriptors(number):
+    """A worker that can open no file from here on."""
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir('/proc/self/fd')) - 1,) * 2)
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_a_worker_at_the_limit_of_descriptors_reports_the_error(workers):
+    class Large(Dataset):
+        def __len__(self):
+            return 50
+
+        def __getitem__(self, i):
+            return dt.ones(100000)
+    with pytest.raises(OSError, match='Too many open files'):
+        for _ in DataLoader(Large(), batch_size=2, num_workers=workers, worker_init_fn=without_descriptors):
+            pass
