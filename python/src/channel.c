@@ -267,7 +267,8 @@ static PyObject *channel_close(PyObject *self, PyObject *unused)
 	PyObject *socket = o->socket, *res;
 
 	if (o->users)
-		return PyErr_Format(PyExc_RuntimeError, "close: another thread or task uses the channel");
+		return PyErr_Format(PyExc_RuntimeError,
+				    "close: another thread or task uses the channel");
 	if (!channel)
 		Py_RETURN_NONE;
 	o->channel = NULL;

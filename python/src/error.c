@@ -47,7 +47,7 @@ static struct waiting {
 	PyObject *exception;
 	uint64_t id;
 	time_t since;
-} *newest;
+} * newest;
 static size_t nwaiting;
 static uint64_t last_id;
 
