@@ -145,6 +145,8 @@ def monitor(interval=1.0, duration=None, file=None):
     if not interval > 0:
         raise ValueError('monitor: interval must be positive')
     file = file or sys.stdout
+    if file is None:
+        raise ValueError('monitor: there is no standard output')
     m = Monitor().sample()
     notebook = _in_notebook()
     terminal = not notebook and file.isatty() and os.environ.get('TERM') != 'dumb'

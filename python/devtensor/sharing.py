@@ -12,6 +12,7 @@ import asyncio
 import os
 import socket
 import stat
+import weakref
 
 from devtensor._C import Channel
 
@@ -97,44 +98,101 @@ class Listener:
         self.close()
 
 
+# The tasks that wait, of all loops: descriptor -> {_Waiter}. A loop has one callback for a descriptor and an event, and
+# wakes all tasks that wait for it. The channel is held, so that the descriptor stays open. The tasks of a loop that was
+# closed are freed by the garbage collector.
+_waiting = {}
+
+
+class _Waiter:
+    """A task that waits until it can read from ('reader') or write to ('writer') a channel."""
+
+    def __init__(self, channel, event):
+        self.loop, self.event = asyncio.get_running_loop(), event
+        self.future = self.loop.create_future()
+        self.channel, self.fd = channel, channel._hold()
+        first = not self._others()
+        _waiting.setdefault(self.fd, weakref.WeakSet()).add(self)
+        if first:
+            getattr(self.loop, f'add_{event}')(self.fd, self._wake)
+
+    def _others(self):
+        return [w for w in _waiting.get(self.fd, ()) if w is not self and w.loop is self.loop and w.event == self.event]
+
+    def _wake(self):
+        for w in [self, *self._others()]:
+            if not w.future.done():
+                w.future.set_result(None)
+
+    def end(self):
+        """Ends the wait; again: no effect."""
+        if self.channel is None:
+            return
+        others = self._others()
+        if not self.loop.is_closed():
+            if others:
+                getattr(self.loop, f'add_{self.event}')(self.fd, others[0]._wake)
+            else:
+                getattr(self.loop, f'remove_{self.event}')(self.fd)
+        waiters = _waiting.get(self.fd, set())
+        waiters.discard(self)
+        if not waiters:
+            _waiting.pop(self.fd, None)
+        self.channel._release()
+        self.channel = None
+
+    def _fail(self):
+        if not self.future.done():
+            self.future.set_exception(ValueError('the channel is closed'))
+
+    def close(self):
+        """Ends the wait with an exception, also from another thread."""
+        self.end()
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._fail)
+
+
 class AsyncChannel:
     """A channel for asyncio: `await channel.recv()`, `await channel.send(x)`, `async for x in channel`.
 
     Several tasks may call it; messages are sent, and received, one after the other. A task that is cancelled while it
-    waits loses no message."""
+    waits loses no message. close() ends the tasks that wait with a ValueError."""
 
     def __init__(self, channel):
         self.channel = channel if isinstance(channel, Channel) else Channel(channel)
-        self._sending, self._receiving = asyncio.Lock(), asyncio.Lock()
+        self._locks = weakref.WeakKeyDictionary()   # loop -> those of senders and of receivers
 
-    async def _ready(self, add, remove):
-        fd, ready = self.channel.fileno(), asyncio.get_running_loop().create_future()
+    def _lock(self, index):
+        loop = asyncio.get_running_loop()
+        if loop not in self._locks:
+            self._locks[loop] = asyncio.Lock(), asyncio.Lock()
+        return self._locks[loop][index]
 
-        def set_ready():
-            if not ready.done():
-                ready.set_result(None)
-        add(fd, set_ready)
+    async def _ready(self, event):
+        waiter = _Waiter(self.channel, event)
         try:
-            await ready
+            await waiter.future
         finally:
-            remove(fd)
+            waiter.end()
 
     async def recv(self):
         """The next tensor. EOFError when the peer has closed its end."""
-        async with self._receiving:
-            loop = asyncio.get_running_loop()
+        async with self._lock(0):
             while (t := self.channel.try_recv()) is None:
-                await self._ready(loop.add_reader, loop.remove_reader)
+                await self._ready('reader')
             return t
 
     async def send(self, tensor, *, readonly=False):
         """Sends a tensor as Channel.send() does."""
-        async with self._sending:
-            loop = asyncio.get_running_loop()
+        async with self._lock(1):
             while not self.channel.try_send(tensor, readonly=readonly):
-                await self._ready(loop.add_writer, loop.remove_writer)
+                await self._ready('writer')
 
     def close(self):
+        """Closes the channel, as Channel.close()."""
+        if not self.channel.closed:
+            for waiter in list(_waiting.get(self.channel.fileno(), ())):
+                waiter.close()
         self.channel.close()
 
     def __aiter__(self):

@@ -22,13 +22,13 @@ static void free_schema(PyObject *capsule)
 static void free_array(PyObject *capsule)
 {
 	struct ArrowArray *a = PyCapsule_GetPointer(capsule, array_name);
-	PyObject *type, *value, *trace;
+	struct saved_errors before;
 
 	/* The release may run code of Python, and the capsule may die while an exception is set. */
-	PyErr_Fetch(&type, &value, &trace);
+	errors_save(&before);
 	if (a && a->release)
 		a->release(a);
-	PyErr_Restore(type, value, trace);
+	errors_restore(&before);
 	free(a);
 }
 

@@ -94,10 +94,28 @@ static int backward_args(struct backward *b, PyObject *outputs, PyObject *output
 	return b->grads ? 0 : -1;
 }
 
-/*
- * Without the lock. The nodes of the outputs get a reference before, so that the garbage collector, which may run
- * meanwhile, leaves the graph alone.
- */
+/* See hold(); the nodes of the outputs get a reference, too. */
+static void hold_all(struct backward *b, tensor_node **nodes)
+{
+	for (Py_ssize_t i = 0; i < b->n; i++) {
+		nodes[i] = tensor_node_retain(tensor_grad_fn(b->outputs[i]));
+		hold(b->outputs[i]);
+	}
+	for (Py_ssize_t i = 0; i < b->ninputs; i++)
+		hold(b->inputs[i]);
+}
+
+static void release_all(struct backward *b, tensor_node **nodes)
+{
+	for (Py_ssize_t i = 0; i < b->n; i++) {
+		tensor_release(b->outputs[i]);
+		tensor_node_release(nodes[i]);
+	}
+	for (Py_ssize_t i = 0; i < b->ninputs; i++)
+		tensor_release(b->inputs[i]);
+}
+
+/* Without the lock. */
 static int backward_unlocked(struct backward *b, unsigned flags)
 {
 	tensor_node **held = PyMem_Calloc(b->n + 1, sizeof(*held));
@@ -106,14 +124,12 @@ static int backward_unlocked(struct backward *b, unsigned flags)
 
 	if (!held)
 		return tensor_set_error(ENOMEM, "backward: no memory");
-	for (Py_ssize_t i = 0; i < b->n; i++)
-		held[i] = tensor_node_retain(tensor_grad_fn(b->outputs[i]));
+	hold_all(b, held);
 	state = PyEval_SaveThread();
 	err = tensor_backward_ex((tensor_list){ b->outputs, b->n }, b->output_grads,
 				 (tensor_list){ b->inputs, b->ninputs }, b->grads, flags);
 	PyEval_RestoreThread(state);
-	for (Py_ssize_t i = 0; i < b->n; i++)
-		tensor_node_release(held[i]);
+	release_all(b, held);
 	PyMem_Free(held);
 	return err;
 }
@@ -194,9 +210,11 @@ static PyObject *t_backward(PyObject *self, PyObject *const *args, Py_ssize_t na
 	if (nargs || kwnames)
 		return backward_with_arguments(self, args, nargs, kwnames);
 	held = tensor_node_retain(tensor_grad_fn(t));
+	hold(t);
 	state = PyEval_SaveThread();
 	err = tensor_backward(t);
 	PyEval_RestoreThread(state);
+	tensor_release(t);
 	tensor_node_release(held);
 	return err < 0 ? raise_graph_error() : Py_NewRef(Py_None);
 }

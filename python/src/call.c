@@ -243,6 +243,29 @@ static PyTypeObject *subclass_of(const struct bound *b)
 	return found;
 }
 
+static void hold_argument(tensor *t, bool on)
+{
+	if (!t || t == tensor_none)
+		return;
+	if (on)
+		hold(t);
+	else
+		tensor_release(t);
+}
+
+/* Gives the tensors among the arguments a reference (see hold()), or drops it. */
+static void hold_arguments(const struct bound *b, bool on)
+{
+	for (int i = 0; i < b->n; i++) {
+		const tensor_value *v = &b->values[i];
+
+		if (v->kind == TENSOR_VALUE_TENSOR)
+			hold_argument(v->t, on);
+		for (int64_t k = 0; v->kind == TENSOR_VALUE_TENSOR_LIST && k < v->list.len; k++)
+			hold_argument(v->list.data[k], on);
+	}
+}
+
 static int call_op(const struct bound *b, tensor_value *rets, int nrets)
 {
 	int n = b->n, err;
@@ -250,9 +273,11 @@ static int call_op(const struct bound *b, tensor_value *rets, int nrets)
 
 	if (work(b) < RELEASE_ABOVE)
 		return tensor_op_call(b->o->op, b->values, n, rets, nrets);
+	hold_arguments(b, true);
 	state = PyEval_SaveThread();
 	err = tensor_op_call(b->o->op, b->values, n, rets, nrets);
 	PyEval_RestoreThread(state);
+	hold_arguments(b, false);
 	return err;
 }
 

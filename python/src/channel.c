@@ -15,7 +15,7 @@ typedef struct {
 	PyObject_HEAD tensor_channel *channel; /* NULL: closed */
 	PyObject *socket;		       /* keeps the descriptor open */
 	int fd;
-	int users; /* calls that run: close() waits for none, it refuses */
+	int users; /* calls that run, and tasks that wait: close() waits for none, it refuses */
 } PyChannel;
 
 static PyTypeObject *channel_type;
@@ -267,7 +267,8 @@ static PyObject *channel_close(PyObject *self, PyObject *unused)
 	PyObject *socket = o->socket, *res;
 
 	if (o->users)
-		return PyErr_Format(PyExc_RuntimeError, "close: another thread uses the channel");
+		return PyErr_Format(PyExc_RuntimeError,
+				    "close: another thread or task uses the channel");
 	if (!channel)
 		Py_RETURN_NONE;
 	o->channel = NULL;
@@ -287,6 +288,22 @@ static PyObject *channel_fileno(PyObject *self, PyObject *unused)
 		return NULL;
 	o->users--;
 	return PyLong_FromLong(o->fd);
+}
+
+/* _hold(): the descriptor, which stays open until _release(). */
+static PyObject *channel_hold(PyObject *self, PyObject *unused)
+{
+	PyChannel *o = enter(self);
+
+	return o ? PyLong_FromLong(o->fd) : NULL;
+}
+
+static PyObject *channel_release(PyObject *self, PyObject *unused)
+{
+	PyChannel *o = (PyChannel *)self;
+
+	o->users -= o->users > 0;
+	Py_RETURN_NONE;
 }
 
 static PyObject *channel_enter(PyObject *self, PyObject *unused)
@@ -344,6 +361,8 @@ static PyMethodDef methods[] = {
 	  "close($self, /)\n--\n\nClose the channel and its socket. Received tensors stay valid." },
 	{ "fileno", channel_fileno, METH_NOARGS,
 	  "fileno($self, /)\n--\n\nThe descriptor of the socket, for select and poll." },
+	{ "_hold", channel_hold, METH_NOARGS, NULL },
+	{ "_release", channel_release, METH_NOARGS, NULL },
 	{ "__enter__", channel_enter, METH_NOARGS, NULL },
 	{ "__exit__", channel_exit, METH_VARARGS, NULL },
 	{ NULL },

@@ -40,15 +40,15 @@ static void free_managed(PyObject *capsule)
 {
 	DLManagedTensorVersioned *versioned = named(capsule, versioned_name);
 	DLManagedTensor *plain = named(capsule, plain_name);
-	PyObject *type, *value, *trace;
+	struct saved_errors before;
 
 	/* A deleter may run code of Python, and the capsule may die while an exception is set. */
-	PyErr_Fetch(&type, &value, &trace);
+	errors_save(&before);
 	if (versioned && versioned->deleter)
 		versioned->deleter(versioned);
 	if (plain && plain->deleter)
 		plain->deleter(plain);
-	PyErr_Restore(type, value, trace);
+	errors_restore(&before);
 }
 
 static PyObject *plain_capsule(tensor *t)
@@ -111,16 +111,19 @@ static int copy_argument(PyObject *o, int *copy)
 /* A copy without history, made without the lock. */
 static PyObject *copy_to_host(tensor *t)
 {
-	PyThreadState *state = PyEval_SaveThread();
+	PyThreadState *state;
 	tensor *copy = NULL;
 	PyObject *res;
 
+	hold(t);
+	state = PyEval_SaveThread();
 	tensor_scope {
 		copy = tensor_keep(tensor_to_opt(tensor_detach(t),
 						 TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU), false,
 						 true));
 	}
 	PyEval_RestoreThread(state);
+	tensor_release(t);
 	if (!copy)
 		return raise_error();
 	res = wrap_borrowed(copy);

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <time.h>
 
 /* ENOENT and others of the system: OSError, which has the number. */
 static PyObject *exception_of(int code)
@@ -36,13 +37,18 @@ static PyObject *exception_of(int code)
 /*
  * Such a function may run on another thread, whose Python state ends with it, and the library may call other functions
  * before it returns the error. So the exception waits here, and the error record has its number, until raise_error().
- * An error that is never raised is replaced by a later one.
+ * Of the errors of several device threads the library returns one. The others are never raised: beyond MANY, exceptions
+ * that wait for more than LONG seconds are dropped.
  */
-#define WAITING 64
-static struct {
-	uint64_t id;
+#define MANY 64
+#define LONG 60
+static struct waiting {
+	struct waiting *older;
 	PyObject *exception;
-} waiting[WAITING];
+	uint64_t id;
+	time_t since;
+} * newest;
+static size_t nwaiting;
 static uint64_t last_id;
 
 /* The exception that is set, with its traceback; it is not set afterwards. */
@@ -59,18 +65,66 @@ static PyObject *take_exception(void)
 	return value;
 }
 
+static time_t seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/* The list is cut first: the end of an exception may run code of the program. */
+static void drop_old(time_t now)
+{
+	struct waiting **p = &newest, *w, *older;
+
+	if (nwaiting <= MANY)
+		return;
+	while (*p && (*p)->since + LONG >= now)
+		p = &(*p)->older;
+	w = *p;
+	*p = NULL;
+	for (older = w; older; older = older->older)
+		nwaiting--;
+	for (; w; w = older) {
+		older = w->older;
+		Py_DECREF(w->exception);
+		free(w);
+	}
+}
+
+/* Takes the reference to the exception. The number, or 0 without memory. */
+static uint64_t let_wait(PyObject *exception)
+{
+	struct waiting *w = exception ? malloc(sizeof(*w)) : NULL;
+	time_t now = seconds();
+
+	if (!w) {
+		Py_XDECREF(exception);
+		return 0;
+	}
+	*w = (struct waiting){ newest, exception, ++last_id, now };
+	newest = w;
+	nwaiting++;
+	drop_old(now);
+	return w->id;
+}
+
 /* True if the exception of the number is now set. */
 static bool restore_exception(uint64_t id)
 {
+	struct waiting **p = &newest, *w;
 	PyObject *e;
 
-	if (!id || waiting[id % WAITING].id != id)
+	while (*p && (*p)->id > id)
+		p = &(*p)->older;
+	w = *p;
+	if (!w || w->id != id)
 		return false;
-	e = waiting[id % WAITING].exception;
-	waiting[id % WAITING].exception = NULL;
-	waiting[id % WAITING].id = 0;
-	if (!e)
-		return false;
+	*p = w->older;
+	nwaiting--;
+	e = w->exception;
+	free(w);
 	PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(e)), e, PyException_GetTraceback(e));
 	return true;
 }
@@ -78,28 +132,48 @@ static bool restore_exception(uint64_t id)
 int error_from_python(const char *what)
 {
 	int code = PyErr_ExceptionMatches(PyExc_MemoryError) ? ENOMEM : ECANCELED;
-	PyObject *e = take_exception();
-	uint64_t id = ++last_id;
+	uint64_t id = let_wait(take_exception());
 
-	waiting[id % WAITING].id = id;
-	set_ref(&waiting[id % WAITING].exception, e);
 	code = tensor_set_error(code, "%s: a function of the program raised an exception", what);
 	tensor_set_error_binding(id);
 	return code;
 }
 
+/* ---- functions of the program that run while an error is on its way ---- */
+
+void errors_save(struct saved_errors *e)
+{
+	const struct tensor_error *record = tensor_last_error();
+
+	PyErr_Fetch(&e->type, &e->value, &e->traceback);
+	e->record.code = record->code;
+	if (record->code)
+		e->record = *record;
+}
+
+void errors_restore(struct saved_errors *e)
+{
+	if (e->record.code) {
+		tensor_set_error(e->record.code, "%s", e->record.text);
+		tensor_set_error_binding(e->record.binding);
+	} else if (tensor_last_error()->code) {
+		tensor_clear_error();
+	}
+	PyErr_Restore(e->type, e->value, e->traceback);
+}
+
 void release_object(void *o)
 {
-	PyObject *type, *value, *traceback;
+	struct saved_errors before;
 	PyGILState_STATE state;
 
 	/* At exit, objects that graphs still hold are left to the system. */
 	if (!Py_IsInitialized())
 		return;
 	state = PyGILState_Ensure();
-	PyErr_Fetch(&type, &value, &traceback);
+	errors_save(&before);
 	Py_DECREF((PyObject *)o);
-	PyErr_Restore(type, value, traceback);
+	errors_restore(&before);
 	PyGILState_Release(state);
 }
 
@@ -128,18 +202,19 @@ PyObject *raise_graph_error(void)
 
 PyObject *raise_error(void)
 {
-	const struct tensor_error *e = tensor_last_error();
-	PyObject *type = exception_of(e->code), *args;
+	/* A copy: an allocation may begin a collection, which may run code of the program. */
+	const struct tensor_error e = *tensor_last_error();
+	PyObject *type = exception_of(e.code), *args;
 
 	/* A function of the program that the library called has raised. */
-	if (PyErr_Occurred() || (e->code && restore_exception(e->binding)))
+	if (PyErr_Occurred() || (e.code && restore_exception(e.binding)))
 		return NULL;
-	if (!e->code) {
+	if (!e.code) {
 		PyErr_SetString(PyExc_SystemError, "libtensor failed without an error record");
 	} else if (type) {
-		PyErr_SetString(type, e->text);
+		PyErr_SetString(type, e.text);
 	} else {
-		args = Py_BuildValue("(is)", e->code, e->text);
+		args = Py_BuildValue("(is)", e.code, e.text);
 		if (args)
 			PyErr_SetObject(PyExc_OSError, args);
 		Py_XDECREF(args);

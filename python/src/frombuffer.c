@@ -25,7 +25,7 @@ static __thread bool returning;
 static void return_buffer(DLManagedTensorVersioned *m)
 {
 	struct borrowed *b = m->manager_ctx;
-	PyObject *type, *value, *traceback;
+	struct saved_errors before;
 	PyGILState_STATE state;
 
 	b->next = returned;
@@ -35,13 +35,13 @@ static void return_buffer(DLManagedTensorVersioned *m)
 		return;
 	returning = true;
 	state = PyGILState_Ensure();
-	PyErr_Fetch(&type, &value, &traceback);
+	errors_save(&before);
 	while ((b = returned)) {
 		returned = b->next;
 		PyBuffer_Release(&b->view);
 		free(b);
 	}
-	PyErr_Restore(type, value, traceback);
+	errors_restore(&before);
 	PyGILState_Release(state);
 	returning = false;
 }
@@ -72,6 +72,31 @@ static int parse_format(const char *format, Py_ssize_t itemsize, DLDataType *typ
 	return 0;
 }
 
+/* The sizes and strides. Exporters such as ctypes leave out strides, and a shape of one dimension, also if requested. */
+static int describe_shape(struct borrowed *b)
+{
+	const Py_buffer *v = &b->view;
+
+	if (v->suboffsets || (!v->shape && v->ndim > 1) || v->ndim < 0) {
+		PyErr_SetString(PyExc_TypeError,
+				"a buffer of pointers, or without a shape, is no tensor");
+		return -1;
+	}
+	for (int i = 0; i < v->ndim; i++) {
+		b->sizes[i] = v->shape ? v->shape[i] : v->len / v->itemsize;
+		if (!v->strides)
+			continue;
+		b->strides[i] = v->strides[i] / v->itemsize;
+		if (v->strides[i] % v->itemsize && v->shape && v->shape[i] > 1) {
+			PyErr_Format(PyExc_ValueError,
+				     "strides of %zd bytes are no multiple of an element's %zd",
+				     v->strides[i], v->itemsize);
+			return -1;
+		}
+	}
+	return 0;
+}
+
 static int describe_buffer(struct borrowed *b)
 {
 	DLTensor *d = &b->managed.dl_tensor;
@@ -84,21 +109,13 @@ static int describe_buffer(struct borrowed *b)
 			     v->format ? v->format : "B", v->ndim);
 		return -1;
 	}
-	for (int i = 0; i < v->ndim; i++) {
-		b->sizes[i] = v->shape[i];
-		b->strides[i] = v->strides[i] / v->itemsize;
-		if (v->strides[i] % v->itemsize && v->shape[i] > 1) {
-			PyErr_Format(PyExc_ValueError,
-				     "strides of %zd bytes are no multiple of an element's %zd",
-				     v->strides[i], v->itemsize);
-			return -1;
-		}
-	}
+	if (describe_shape(b) < 0)
+		return -1;
 	d->data = v->buf;
 	d->device = (DLDevice){ kDLCPU, 0 };
 	d->ndim = v->ndim;
 	d->shape = b->sizes;
-	d->strides = b->strides;
+	d->strides = v->strides ? b->strides : NULL;
 	b->managed.version = (DLPackVersion){ 1, 0 };
 	b->managed.manager_ctx = b;
 	b->managed.deleter = return_buffer;

@@ -63,8 +63,14 @@ static int set_outputs(struct application *p, tensor_function_ctx *c)
 
 	if (tensors)
 		o->tensors = tensors;
+	if (n > INT16_MAX) {
+		PyErr_Format(PyExc_ValueError,
+			     "%s: forward returned %zd results, at most %d are possible",
+			     p->info->name, n, INT16_MAX);
+		return -1;
+	}
 	p->outputs = calloc(n + 1, sizeof(*p->outputs));
-	if (!tensors || !p->outputs || n > INT16_MAX) {
+	if (!tensors || !p->outputs) {
 		PyErr_NoMemory();
 		return -1;
 	}

@@ -54,14 +54,15 @@ static int collect(void *ctx, void (*destroy)(void *), void *arg)
 /* An object that is missing in the list counts as used by others. */
 static PyObject **owned_by(tensor *t, tensor_node *n)
 {
-	struct tensor_error before = *tensor_last_error();
 	struct collected c = { NULL };
-	int err = t ? tensor_visit_owned(t, collect, &c) : tensor_node_visit_owned(n, collect, &c);
+	struct saved_errors before;
 
-	if (err) {
-		tensor_set_error(before.code, "%s", before.text);
-		tensor_set_error_binding(before.binding);
-	}
+	errors_save(&before);
+	if (t)
+		tensor_visit_owned(t, collect, &c);
+	else
+		tensor_node_visit_owned(n, collect, &c);
+	errors_restore(&before);
 	return c.list;
 }
 
@@ -90,6 +91,11 @@ static int traverse(tensor *t, tensor_node *n, PyObject ***owned, visitproc visi
 	res = visit_list(list, visit, arg);
 	free(list);
 	return res;
+}
+
+bool begins_collection(visitproc visit)
+{
+	return visit == count_pass || !count_pass;
 }
 
 int traverse_tensor(tensor *t, PyObject ***owned, visitproc visit, void *arg)

@@ -106,10 +106,10 @@ static tensor *gradient_hook(tensor *grad, void *fn)
 	else if (res)
 		PyErr_Format(PyExc_TypeError, "a hook must return None or a tensor, got %R",
 			     Py_TYPE(res));
-	if (!t)
-		error_from_python("backward");
 	Py_XDECREF(res);
 	Py_XDECREF(g);
+	if (!t)
+		error_from_python("backward");
 	PyGILState_Release(state);
 	return t;
 }
@@ -130,6 +130,7 @@ static int accumulated_hook(tensor *leaf, void *fn)
 {
 	PyObject *o, *res = NULL;
 	PyGILState_STATE state;
+	bool done;
 	int err = 0;
 
 	if (!enter_python(&state))
@@ -140,10 +141,11 @@ static int accumulated_hook(tensor *leaf, void *fn)
 	if (res && res != Py_None)
 		PyErr_Format(PyExc_TypeError,
 			     "a post-accumulate-grad hook must return None, got %R", Py_TYPE(res));
-	if (res != Py_None)
-		err = error_from_python("backward");
+	done = res == Py_None;
 	Py_XDECREF(res);
 	Py_XDECREF(o);
+	if (!done)
+		err = error_from_python("backward");
 	PyGILState_Release(state);
 	return err;
 }
@@ -205,12 +207,10 @@ static int call_node_hook(PyObject *fn, tensor **grads, int n, tensor *const *ou
 		res = PyObject_CallFunctionObjArgs(fn, first, second, NULL);
 	if (res)
 		err = take_grads(res, grads, n);
-	if (err)
-		err = error_from_python("backward");
 	Py_XDECREF(res);
 	Py_XDECREF(second);
 	Py_XDECREF(first);
-	return err;
+	return err ? error_from_python("backward") : 0;
 }
 
 static int node_hook(tensor **grads, int n, tensor *const *output_grads, int noutputs, void *fn)
@@ -264,9 +264,9 @@ static void *pack(tensor *t, void *ctx)
 	o = wrap_borrowed(t);
 	if (o)
 		res = PyObject_CallFunctionObjArgs(PyTuple_GetItem(ctx, 0), o, NULL);
+	Py_XDECREF(o);
 	if (!res)
 		error_from_python("saved_tensors_hooks");
-	Py_XDECREF(o);
 	PyGILState_Release(state);
 	return res;
 }
@@ -284,9 +284,9 @@ static tensor *unpack(void *packed, void *ctx)
 		t = give_to_scope(res);
 	else if (res)
 		PyErr_Format(PyExc_TypeError, "unpack must return a tensor, got %R", Py_TYPE(res));
+	Py_XDECREF(res);
 	if (!t)
 		error_from_python("saved_tensors_hooks");
-	Py_XDECREF(res);
 	PyGILState_Release(state);
 	return t;
 }

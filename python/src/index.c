@@ -165,14 +165,18 @@ static PyObject *raise_index_error(void)
 
 static PyObject *get_items(PyObject *self, struct subscripts *s)
 {
-	PyThreadState *state = NULL;
-	tensor *t;
+	tensor *t = tensor_of(self), *from = t;
+	PyThreadState *state;
 
-	if (s->nkept && tensor_numel(tensor_of(self)) >= RELEASE_ABOVE)
+	if (!s->nkept || tensor_numel(from) < RELEASE_ABOVE) {
+		t = tensor_index_items(from, s->items, s->n);
+	} else {
+		hold(from);
 		state = PyEval_SaveThread();
-	t = tensor_index_items(tensor_of(self), s->items, s->n);
-	if (state)
+		t = tensor_index_items(from, s->items, s->n);
 		PyEval_RestoreThread(state);
+		tensor_release(from);
+	}
 	return t ? wrap_like(self, t) : raise_index_error();
 }
 

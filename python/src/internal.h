@@ -44,6 +44,13 @@ int error_from_python(const char *what);
 PyObject *raise_graph_error(void);
 /* Takes the lock in a function that the library calls. False with the library's error set if Python has ended. */
 bool enter_python(PyGILState_STATE *state);
+/* The errors of the thread, kept while a destroy function runs code of the program: it must not replace them. */
+struct saved_errors {
+	PyObject *type, *value, *traceback;
+	struct tensor_error record;
+};
+void errors_save(struct saved_errors *e);
+void errors_restore(struct saved_errors *e);
 /* Drops a reference to an object that the library held: a destroy function, which any thread may call. */
 void release_object(void *o);
 
@@ -53,6 +60,7 @@ typedef struct {
 	PyObject_HEAD tensor *t; /* owned; NULL only while the object is made */
 	PyObject *weakrefs;
 	bool tracked; /* by the garbage collector, because a graph can lead back to the object */
+	bool found; /* by the library since the last collection began: in use, even if it was garbage */
 	PyObject **owned; /* see gc.c */
 	/* The last shape, of at most 4 dimensions, and the sizes for which it was made; owned, or NULL. */
 	PyObject *shape;
@@ -75,6 +83,16 @@ static inline bool is_tensor(PyObject *o)
 static inline tensor *tensor_of(PyObject *o)
 {
 	return ((PyTensor *)o)->t;
+}
+
+/*
+ * A reference for the time in which a thread uses t without the lock. A garbage collection, which another thread may begin
+ * meanwhile, follows the graphs of tensors that have no other reference than that of their object, and the operator may
+ * replace what it reads there.
+ */
+static inline void hold(tensor *t)
+{
+	tensor_retain(t);
 }
 
 /* The object for the result of a library function; NULL raises the library's error. Outside of a
@@ -114,6 +132,8 @@ void track(PyObject *o);
  */
 int traverse_tensor(tensor *t, PyObject ***owned, visitproc visit, void *arg);
 int traverse_node(tensor_node *n, PyObject ***owned, visitproc visit, void *arg);
+/* True for the pass that counts references, or if the passes are not known. */
+bool begins_collection(visitproc visit);
 /* Destroy function of metadata of a node. */
 void release_metadata(void *o);
 int add_gc(PyObject *module);

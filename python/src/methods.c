@@ -156,11 +156,11 @@ static PyObject *m_to(PyObject *self, PyObject *args, PyObject *kwargs)
 	static char *keywords[] = {
 		"dtype", "device", "memory_format", "non_blocking", "copy", NULL
 	};
-	PyObject *dtype = Py_None, *device = Py_None, *format = Py_None, *empty, *res;
+	PyObject *dtype = Py_None, *device = Py_None, *format = Py_None, *empty;
 	int non_blocking = 0, copy = 0, ok;
 	struct conversion c = { 0 };
 	PyThreadState *state;
-	tensor *t;
+	tensor *t, *from;
 
 	empty = PyTuple_New(0);
 	if (!empty)
@@ -175,13 +175,14 @@ static PyObject *m_to(PyObject *self, PyObject *args, PyObject *kwargs)
 			return NULL;
 	if (conversion_options(&c, dtype, device, format) < 0)
 		return NULL;
-	t = tensor_of(self);
-	state = tensor_numel(t) < RELEASE_ABOVE ? NULL : PyEval_SaveThread();
-	t = tensor_to_opt(t, c.options, non_blocking, copy);
+	from = tensor_of(self);
+	hold(from);
+	state = tensor_numel(from) < RELEASE_ABOVE ? NULL : PyEval_SaveThread();
+	t = tensor_to_opt(from, c.options, non_blocking, copy);
 	if (state)
 		PyEval_RestoreThread(state);
-	res = wrap_like(self, t);
-	return res;
+	tensor_release(from);
+	return wrap_like(self, t);
 }
 
 static PyObject *to_dtype(PyObject *self, enum tensor_dtype dtype)

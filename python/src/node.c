@@ -137,10 +137,12 @@ static PyObject *node_variable(PyObject *self, void *unused)
 /* Unpacking may call functions of the program, on this thread or, while another one does, in turn. */
 static PyObject *saved(tensor_node *n, int i)
 {
+	tensor_node *held = tensor_node_retain(n);
 	PyThreadState *state = PyEval_SaveThread();
 	tensor *t = tensor_node_saved_get(n, i);
 
 	PyEval_RestoreThread(state);
+	tensor_node_release(held);
 	return t ? wrap_result(t) : raise_graph_error();
 }
 

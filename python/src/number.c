@@ -40,9 +40,13 @@ static PyObject *call_fn(binary_fn fn, tensor *a, tensor *b)
 
 	if (likely(tensor_numel(a) + tensor_numel(b) < RELEASE_ABOVE))
 		return wrap_result(fn(a, b));
+	hold(a);
+	hold(b);
 	state = PyEval_SaveThread();
 	t = fn(a, b);
 	PyEval_RestoreThread(state);
+	tensor_release(b);
+	tensor_release(a);
 	return wrap_result(t);
 }
 

@@ -34,6 +34,7 @@ static PyTensor *alloc_exact(void)
 	o->weakrefs = NULL;
 	o->shape = NULL;
 	o->tracked = false;
+	o->found = false;
 	o->owned = NULL;
 	return o;
 }
@@ -53,9 +54,12 @@ static PyTensor *alloc_subclass(PyTypeObject *type)
 /* The object of t, borrowed. One that is being freed has no references, but may still run code of the program. */
 static PyObject *bound_object(const tensor *t)
 {
-	PyObject *o = tensor_binding(t);
+	PyTensor *o = tensor_binding(t);
 
-	return unlikely(o) && Py_REFCNT(o) > 0 ? o : NULL;
+	if (likely(!o) || Py_REFCNT((PyObject *)o) <= 0)
+		return NULL;
+	o->found = true;
+	return (PyObject *)o;
 }
 
 /* Takes the reference to t, also on failure. */
@@ -186,16 +190,24 @@ static int tensor_traverse(PyObject *self, visitproc visit, void *arg)
 	PyTensor *o = (PyTensor *)self;
 
 	Py_VISIT(Py_TYPE(self));
+	if (begins_collection(visit))
+		o->found = false;
 	return traverse_tensor(o->t, &o->owned, visit, arg);
 }
 
-/* The object stands for a tensor without elements from here on, because other garbage may still use it. */
+/*
+ * The object stands for a tensor without elements from here on, because other garbage may still use it. While a collection
+ * ends garbage, a graph that is alive may lead to the tensor, and another thread, or code that the collection runs, may
+ * take the object from there: then it is no garbage any more.
+ */
 static int tensor_clear(PyObject *self)
 {
 	static tensor *cleared;
 	PyTensor *o = (PyTensor *)self;
 	tensor *t = o->t;
 
+	if (o->found)
+		return 0;
 	if (!cleared) {
 		cleared = tensor_empty(TENSOR_SHAPE(0), TENSOR_OPTIONS(.dtype = TENSOR_F32));
 		if (!cleared)

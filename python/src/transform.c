@@ -250,10 +250,10 @@ static tensor *checked_function(tensor *const *inputs, void *ctx)
 	else if (res)
 		PyErr_Format(PyExc_TypeError, "gradcheck: the function must return tensors, got %R",
 			     Py_TYPE(res));
-	if (!t)
-		error_from_python("gradcheck");
 	Py_XDECREF(res);
 	Py_XDECREF(args);
+	if (!t)
+		error_from_python("gradcheck");
 	PyGILState_Release(state);
 	return t;
 }
@@ -316,6 +316,7 @@ static int checkpointed(tensor *const *inputs, int ninputs, tensor **outputs, in
 {
 	PyGILState_STATE state;
 	PyObject *args, *res = NULL;
+	bool failed;
 	int err = 0;
 
 	if (!enter_python(&state))
@@ -323,10 +324,11 @@ static int checkpointed(tensor *const *inputs, int ninputs, tensor **outputs, in
 	args = wrap_list(inputs, ninputs);
 	if (args)
 		res = PyObject_Call(fn, args, NULL);
-	if (!res)
-		err = error_from_python("checkpoint");
+	failed = !res;
 	Py_XDECREF(res);
 	Py_XDECREF(args);
+	if (failed)
+		err = error_from_python("checkpoint");
 	outputs[0] = err ? NULL : tensor_empty(TENSOR_SHAPE(0), (tensor_options){ 0 });
 	PyGILState_Release(state);
 	return err;

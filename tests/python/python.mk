@@ -28,12 +28,16 @@ test-python-sanitize: python-deps
 	$(Q)PYTHONPATH=$(abspath build/asan)/python PYTHON_RUN='$(PY_ASAN_RUN)' tests/run-python build python-sanitize \
 		$(call chosen,$(PY_TESTS))
 
-# As the fuzzer of test-python, for longer and with a random seed by default.
+# As the fuzzer, the soak of threads and the calls of autograd of test-python, for longer, and with a random seed by default.
 ROUNDS ?= 200
+CALLS  ?= 1000000
+SOAK   ?= 300
 torture-python: python-deps
 	+$(Q)$(MAKE) --no-print-directory python
 	$(Q)PYTHONPATH=$(abspath $(B))/python $(PYTHON) -B tests/fuzz/python/main.py --rounds $(ROUNDS) \
 		--seed $(if $(filter file,$(origin SEED)),random,$(SEED))
+	$(Q)PYTHONPATH=$(abspath $(B))/python SOAK_SECONDS=$(SOAK) GROWTH_CALLS=$(CALLS) \
+		$(PYTHON) -B -X faulthandler -m pytest -q -p no:cacheprovider tests/python/test_concurrent.py tests/python/test_growth.py
 
 SUITES ?= bookworm trixie
 test-wheel:

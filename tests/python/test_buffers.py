@@ -207,3 +207,20 @@ def test_calls_do_not_grow_memory(call):
     references = sys.getrefcount(t)
     assert growth(lambda: call(t), ROUNDS) < 1024
     assert sys.getrefcount(t) == references
+
+
+class Pair(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_int), ("b", ctypes.c_int)]
+
+
+def test_buffers_of_ctypes_have_no_strides():
+    a = (ctypes.c_int * 3)(1, 2, 3)
+    t = dt.asarray(a)
+    assert t.tolist() == [1, 2, 3] and t.data_ptr() == ctypes.addressof(a)
+    t[1] = 7
+    assert list(a) == [1, 7, 3]
+    assert dt.asarray((ctypes.c_double * 2 * 3)()).shape == (3, 2)
+    assert dt.asarray(ctypes.c_float(2.5)).tolist() == 2.5
+    for other in (Pair(), (Pair * 2)(), ctypes.py_object(3), ctypes.pointer(ctypes.c_int(3))):
+        with pytest.raises((TypeError, ValueError)):
+            dt.asarray(other)

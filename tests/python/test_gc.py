@@ -276,3 +276,33 @@ builtins.__import__ = collects
 import devtensor
 """
     subprocess.run([sys.executable, '-c', code], check=True)
+
+
+def test_a_tensor_that_a_live_graph_gives_out_during_a_collection_stays_as_it_is():
+    """Code that the collection runs, as the destructor of a capsule, takes an object that was garbage from a graph."""
+    code = """
+import ctypes, gc
+import devtensor as dt
+Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+new = ctypes.pythonapi.PyCapsule_New
+new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, Destructor]
+class Parameter(dt.Tensor):
+    pass
+taken = []
+destructor = Destructor(lambda capsule: taken.append(node.next_functions[0][0].variable))
+x = Parameter(dt.ones(3))
+x.requires_grad_()
+x.itself, x.capsule = x, new(1, b'name', destructor)
+y = x * x
+node = y.grad_fn
+del x
+gc.collect()
+assert taken[0].shape == (3,) and taken[0].tolist() == [1, 1, 1]
+y.sum().backward()
+assert taken[0].grad.tolist() == [2, 2, 2]
+taken[0].__dict__.clear()
+del y, node
+taken.clear()
+gc.collect()
+"""
+    subprocess.run([sys.executable, '-c', code], check=True)

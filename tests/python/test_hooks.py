@@ -203,3 +203,12 @@ def test_hooks_run_in_grad():
     x.register_hook(lambda g: g * 3)
     g, = autograd.grad((x * 2).sum(), x)
     assert values(g) == [6]
+
+
+def test_a_backward_that_calls_itself_without_end_is_refused():
+    """Each sixty of them use the stack of another thread, where Python counts its recursion anew."""
+    x = leaf(1)
+    z = (x * 2).sum()
+    x.register_hook(lambda g: z.backward(retain_graph=True))
+    with pytest.raises(RuntimeError, match='inside of one another|recursion'):
+        z.backward(retain_graph=True)

@@ -53,3 +53,10 @@ def test_a_file_gets_a_table_for_each_sample():
 
 def test_bytes_are_shown_with_units():
     assert [bytes_text(n) for n in (0, 1023, 1536, 5 << 30)] == ['0 B', '1023 B', '1.5 KiB', '5.0 GiB']
+
+
+def test_without_standard_output_the_monitor_is_refused(monkeypatch):
+    import sys
+    monkeypatch.setattr(sys, 'stdout', None)
+    with pytest.raises(ValueError, match='standard output'):
+        dt.monitor(0.1, 0.1)

@@ -376,3 +376,13 @@ def test_an_attribute_that_ends_with_its_tensor_gets_another_object():
     others = [dt.zeros(3) for _ in range(100)]
     assert len(seen) == 1 and seen[0].tolist() == [1, 1] and seen[0] is leaf.grad
     assert all(seen[0] is not o for o in others)
+
+
+def test_repeats_whose_sum_overflows_are_refused():
+    for repeats in ([2**62, 2**62], [2**63 - 1, 1]):
+        with pytest.raises(OverflowError, match='overflows'):
+            dt.repeat_interleave(dt.tensor(repeats))
+        with pytest.raises(OverflowError, match='overflows'):
+            dt.ones(2).repeat_interleave(dt.tensor(repeats))
+    with pytest.raises(ValueError, match='negative, got -1'):
+        dt.repeat_interleave(dt.tensor([1, -1]))

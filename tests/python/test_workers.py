@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Data loaders with worker processes."""
+import functools
 import os
 import random
 import signal
@@ -172,3 +173,31 @@ def test_a_worker_that_ignores_sigterm_is_killed():
     start = time.monotonic()
     it.close()
     assert time.monotonic() - start < 20
+
+
+def leave_descriptors(free, number):
+    """A worker that can open as many files from here on."""
+    import resource
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    used = []
+    try:
+        while True:
+            used.append(os.dup(2))
+    except OSError:
+        pass
+    for fd in used[len(used) - free:]:
+        os.close(fd)
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+@pytest.mark.parametrize('free', [0, 1])     # a buffer needs one, its transfer another
+def test_a_worker_at_the_limit_of_descriptors_reports_the_error(free, workers):
+    class Large(Dataset):
+        def __len__(self):
+            return 50
+
+        def __getitem__(self, i):
+            return dt.ones(100000)
+    with pytest.raises(OSError, match='Errno 24'):
+        for _ in DataLoader(Large(), batch_size=2, num_workers=workers, worker_init_fn=functools.partial(leave_descriptors, free)):
+            pass

@@ -180,12 +180,15 @@ static int run_here(const struct engine_call *call)
 /* A hook or a function of the program that calls backward uses the stack further; beyond this depth, that of another
  * thread. */
 #define MOST_DEPTH 60
+/* A function that calls backward through itself without end must not use all threads of the machine. */
+#define MOST_NESTED (100 * MOST_DEPTH)
 
 struct elsewhere {
 	const struct engine_call *call;
 	struct carried from;
 	tensor_device device;
 	uint64_t seq; /* of the nodes that were recorded last */
+	unsigned nested;
 	struct tensor_error error;
 	int err;
 };
@@ -202,6 +205,7 @@ static void *run_elsewhere(void *arg)
 
 		at->device = e->device;
 		at->seq = e->seq;
+		at->nested = e->nested;
 		carry_set(&e->from);
 		e->err = engine_run(e->call);
 		carry_set(&mine);
@@ -217,7 +221,11 @@ static int run_on_new_stack(const struct engine_call *call)
 	struct tensor_thread *th = thread();
 	struct autograd_thread *at = th->autograd;
 	struct elsewhere e = {
-		.call = call, .from = carry_for_others(), .device = at->device, .seq = at->seq
+		.call = call,
+		.from = carry_for_others(),
+		.device = at->device,
+		.seq = at->seq,
+		.nested = at->nested,
 	};
 	pthread_t id;
 	int err = pthread_create(&id, NULL, run_elsewhere, &e);
@@ -240,10 +248,15 @@ int engine_run(const struct engine_call *call)
 
 	if (!at)
 		return -ENOMEM;
+	if (unlikely(at->nested >= MOST_NESTED))
+		return tensor_fail(EDEADLK, "backward: %d backwards inside of one another",
+				   MOST_NESTED);
 	if (unlikely(at->depth >= MOST_DEPTH))
 		return run_on_new_stack(call);
 	at->depth++;
+	at->nested++;
 	err = run_here(call);
+	at->nested--;
 	at->depth--;
 	return err;
 }

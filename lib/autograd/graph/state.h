@@ -44,6 +44,7 @@ struct autograd_thread {
 		*paused;      /* the scopes from this one outwards do not count, see pack_pause() */
 	struct task *current; /* the innermost backward of the thread */
 	unsigned depth;	      /* backwards that run inside of each other on this stack */
+	unsigned nested;      /* those of the threads that wait for this one, too */
 	/* Not NULL: the formula that runs may overwrite gradients that nothing else refers to. */
 	struct formula_call *owned;
 	tensor_device device; /* whose nodes the thread runs; type 0: none */

@@ -196,11 +196,15 @@ tensor *explicit_repeat_interleave(tensor *repeats, int64_t output_size)
 		return NULL;
 	n = flat->data;
 	for (int64_t i = 0; i < flat->numel; i++) {
-		if (n[i] < 0 || __builtin_add_overflow(total, n[i], &total)) {
+		if (n[i] < 0) {
 			tensor_fail(EINVAL,
 				    "repeat_interleave: repeats must not be negative, got "
 				    "%lld",
 				    (long long)n[i]);
+			goto out;
+		}
+		if (__builtin_add_overflow(total, n[i], &total)) {
+			tensor_fail(EOVERFLOW, "repeat_interleave: the sum of repeats overflows");
 			goto out;
 		}
 	}

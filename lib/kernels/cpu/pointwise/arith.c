@@ -19,7 +19,8 @@ DTYPES_COMPLEX(ARITH)
 DTYPES_COMPLEX(PRODUCT_COMPLEX)
 
 BINARY_LOOP(add_bool, uint8_t, uint8_t, x | y)
-BINARY_LOOP(mul_bool, uint8_t, uint8_t, x &y)
+/* All bytes but 0 are true. */
+BINARY_LOOP(mul_bool, uint8_t, uint8_t, (x != 0) & (y != 0))
 BINARY_LOOP(div_f32, float, float, x / y)
 BINARY_LOOP(div_f64, double, double, x / y)
 /* A zero divisor divides the real and the imaginary part. */

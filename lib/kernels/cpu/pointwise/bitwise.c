@@ -6,12 +6,14 @@ UNARY_BITS(bitwise_not, ~x)
 UNARY_LOOP(bitwise_not_b8, uint8_t, uint8_t, !x)
 POINTWISE(bitwise_not, AT_BITS(bitwise_not), [TENSOR_BOOL] = bitwise_not_b8)
 
-#define BITWISE(f, EXPR)     \
-	BINARY_BITS(f, EXPR) \
-	POINTWISE(f, AT_BITS(f), [TENSOR_BOOL] = f##_w8)
-BITWISE(bitwise_and, x &y)
-BITWISE(bitwise_or, x | y)
-BITWISE(bitwise_xor, x ^ y)
+/* All bytes of bool but 0 are true. */
+#define BITWISE(f, EXPR, BOOL)                      \
+	BINARY_BITS(f, EXPR)                        \
+	BINARY_LOOP(f##_b8, uint8_t, uint8_t, BOOL) \
+	POINTWISE(f, AT_BITS(f), [TENSOR_BOOL] = f##_b8)
+BITWISE(bitwise_and, x &y, (x != 0) & (y != 0))
+BITWISE(bitwise_or, x | y, (x | y) != 0)
+BITWISE(bitwise_xor, x ^ y, !x != !y)
 
 /*
  * A shift by a negative number, or by the width of x or more, gives 0, or -1 where x is negative

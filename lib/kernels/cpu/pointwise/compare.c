@@ -5,13 +5,22 @@
 #define EQUAL(d, T, D)                          \
 	BINARY_LOOP(eq_##d, T, uint8_t, x == y) \
 	BINARY_LOOP(ne_##d, T, uint8_t, x != y)
-DTYPES_ALL(EQUAL)
+DTYPES_NUMBER(EQUAL)
+DTYPES_COMPLEX(EQUAL)
 #define COMPARE(d, T, D)                        \
 	BINARY_LOOP(lt_##d, T, uint8_t, x < y)  \
 	BINARY_LOOP(le_##d, T, uint8_t, x <= y) \
 	BINARY_LOOP(gt_##d, T, uint8_t, x > y)  \
 	BINARY_LOOP(ge_##d, T, uint8_t, x >= y)
-DTYPES_REAL(COMPARE)
+DTYPES_NUMBER(COMPARE)
+
+/* All bytes of bool but 0 are true. */
+BINARY_LOOP(eq_b8, uint8_t, uint8_t, !x == !y)
+BINARY_LOOP(ne_b8, uint8_t, uint8_t, !x != !y)
+BINARY_LOOP(lt_b8, uint8_t, uint8_t, !x & (y != 0))
+BINARY_LOOP(le_b8, uint8_t, uint8_t, !x | (y != 0))
+BINARY_LOOP(gt_b8, uint8_t, uint8_t, (x != 0) & !y)
+BINARY_LOOP(ge_b8, uint8_t, uint8_t, (x != 0) | !y)
 
 #define EQ(d, T, D) [D] = eq_##d,
 #define NE(d, T, D) [D] = ne_##d,

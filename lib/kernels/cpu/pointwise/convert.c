@@ -15,6 +15,8 @@
 #define LOAD_e4m3fn(x) e4m3fn_to_f32(x)
 #define LOAD_e5m2(x)   e5m2_to_f32(x)
 #define LOAD_self(x)   (x)
+/* Other libraries and views of other dtypes may write any byte; all but 0 are true, as in NumPy. */
+#define LOAD_b8(x) ((x) != 0)
 
 #define STORE_b8(x) ((x) != 0)
 /* By way of i64: C leaves the conversion of negative floats to unsigned integers undefined. */
@@ -58,15 +60,16 @@
 	TO(sd, S, LOAD, f64, double)        \
 	TO(sd, S, LOAD, c64, float complex) \
 	TO(sd, S, LOAD, c128, double complex)
-#define FROM(sd, S, SD)                      \
-	TO_ALL(sd, S, LOAD_self)             \
-	TO(sd, S, LOAD_self, f16, uint16_t)  \
-	TO(sd, S, LOAD_self, bf16, uint16_t) \
-	TO(sd, S, LOAD_self, f32, float)
-#define FROM_EXCEPT_F32(X)          \
-	X(b8, uint8_t, TENSOR_BOOL) \
-	DTYPES_INT(X) X(f64, double, TENSOR_F64) DTYPES_COMPLEX(X)
-FROM_EXCEPT_F32(FROM)
+#define FROM_LOAD(sd, S, LOAD)          \
+	TO_ALL(sd, S, LOAD)             \
+	TO(sd, S, LOAD, f16, uint16_t)  \
+	TO(sd, S, LOAD, bf16, uint16_t) \
+	TO(sd, S, LOAD, f32, float)
+#define FROM(sd, S, SD) FROM_LOAD(sd, S, LOAD_self)
+FROM_LOAD(b8, uint8_t, LOAD_b8)
+DTYPES_INT(FROM)
+FROM(f64, double, TENSOR_F64)
+DTYPES_COMPLEX(FROM)
 TO_ALL(f32, float, LOAD_self)
 TO(f32, float, LOAD_self, bf16, uint16_t)
 TO(f32, float, LOAD_self, f32, float)

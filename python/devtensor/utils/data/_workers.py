@@ -137,7 +137,23 @@ class _Failure:
 
 
 def _work(loader, number, workers, pipe, channel, base):
-    """The main function of a worker: answers each task until the pipe is closed or the parent is gone."""
+    """The main function of a worker."""
+    try:
+        _answer_tasks(loader, number, workers, pipe, channel, base)
+    except (BrokenPipeError, ConnectionResetError, EOFError):
+        pass  # the parent has closed its ends
+    except Exception as e:
+        # As a call of the system at the limit of descriptors. The parent may be waiting for tensors of a batch: it
+        # finds the channel closed, and this message in the pipe.
+        try:
+            pipe.send_bytes(_message(ERROR, _Failure(e, number))[0])
+        except OSError:
+            pass
+        channel.close()
+
+
+def _answer_tasks(loader, number, workers, pipe, channel, base):
+    """Answers each task until the pipe is closed or the parent is gone."""
     global _info
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the workers
     _close_inherited()
@@ -152,10 +168,7 @@ def _work(loader, number, workers, pipe, channel, base):
     except Exception as e:
         failure = _Failure(e, number)
     while pipe in connection.wait([pipe] + ([parent.sentinel] if parent else [])):
-        try:
-            task = pipe.recv()
-        except EOFError:
-            return
+        task = pipe.recv()
         if task is None:
             return
         at, indices, fresh = task
@@ -170,10 +183,7 @@ def _work(loader, number, workers, pipe, channel, base):
                 message = _message(kind, answer)
             except Exception as e:
                 kind, answer = ERROR, _Failure(e, number)
-        try:
-            _send(pipe, channel, message if kind != ERROR else _message(kind, answer))
-        except (BrokenPipeError, EOFError):
-            return
+        _send(pipe, channel, message if kind != ERROR else _message(kind, answer))
 
 
 # ---- the parent ---------------------------------------------------------------------------------
@@ -207,10 +217,24 @@ class _Worker:
                 return _receive(self.pipe, self.channel, timeout or None)
         except (EOFError, ConnectionResetError, TimeoutError):
             pass
+        failure = self.last_message()
+        if failure is not None:
+            return ERROR, failure
         self.process.join(1)
         code = self.process.exitcode
         how = f'was killed by {signal.Signals(-code).name}' if code and code < 0 else f'ended with exit code {code}'
         raise RuntimeError(f'DataLoader: worker {self.number} (pid {self.process.pid}) {how}')
+
+    def last_message(self):
+        """The failure that a worker reported before it ended, or None."""
+        try:
+            while self.pipe.poll():
+                kind, obj = _receive(self.pipe, self.channel, 0)
+                if kind == ERROR:
+                    return obj
+        except (EOFError, OSError, ValueError):
+            pass
+        return None
 
     def stop(self):
         self.pipe.close()
