@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void (*stages[TRIM_STAGES])(void);
+static void (*_Atomic stages[TRIM_STAGES])(void);
 static uint64_t limit;
 static _Atomic uint64_t hits, misses;
 
@@ -49,7 +49,10 @@ void trim_register(enum trim_stage stage, void (*fn)(void))
 
 void trim_all(void)
 {
-	for (int i = 0; i < TRIM_STAGES; i++)
-		if (stages[i])
-			stages[i]();
+	for (int i = 0; i < TRIM_STAGES; i++) {
+		void (*fn)(void) = stages[i];
+
+		if (fn)
+			fn();
+	}
 }

@@ -30,11 +30,19 @@ void cache_counts(uint64_t *hits, uint64_t *misses);
 
 /*
  * The caches in the order in which they are emptied: each may fill those after it. TRIM_MOVED: memory
- * that a buffer replaced (struct moved).
+ * that a buffer replaced (struct moved). TRIM_PLANS: tables of Fourier transforms.
  */
-enum trim_stage { TRIM_MAGAZINES, TRIM_MOVED, TRIM_HEAP, TRIM_LARGE, TRIM_BUFFERS, TRIM_STAGES };
+enum trim_stage {
+	TRIM_PLANS,
+	TRIM_MAGAZINES,
+	TRIM_MOVED,
+	TRIM_HEAP,
+	TRIM_LARGE,
+	TRIM_BUFFERS,
+	TRIM_STAGES
+};
 
-/* Registers the function of a stage; called by constructors. */
+/* Registers the function of a stage. */
 void trim_register(enum trim_stage stage, void (*fn)(void));
 /* Returns all free memory to the kernel. Callers hold no lock of a cache. */
 void trim_all(void);

@@ -386,3 +386,12 @@ def test_repeats_whose_sum_overflows_are_refused():
             dt.ones(2).repeat_interleave(dt.tensor(repeats))
     with pytest.raises(ValueError, match='negative, got -1'):
         dt.repeat_interleave(dt.tensor([1, -1]))
+
+
+@pytest.mark.parametrize('name', ['max', 'min'])
+def test_a_tensor_of_no_dimensions_is_a_tensor_before_it_is_a_number(name):
+    a, one = dt.tensor([[1, 5], [3, 0]]), dt.tensor(1)
+    result = getattr(dt, name)(a, one)
+    assert isinstance(result, dt.Tensor) and result.tolist() == [[{'max': max, 'min': min}[name](x, 1) for x in row] for row in [[1, 5], [3, 0]]]
+    values, indices = getattr(dt, name)(a, 1)
+    assert values.shape == indices.shape == (2,)

@@ -7,6 +7,7 @@
 
 #include <tensor/index.h>
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -295,6 +296,22 @@ static void plans_of_long_lines_replace_each_other(void **state)
 			}
 }
 
+/* Of 40 plans with 64 to 128 KiB of tables each, which the allocator of C keeps. */
+static void plans_are_freed_by_a_trim(void **state)
+{
+	size_t before, full;
+
+	tensor_cache_trim();
+	before = mallinfo2().uordblks;
+	for (int64_t n = 8000; n < 8040; n++)
+		tensor_scope
+			ok(tensor_fft_c2c(complex_noise(TENSOR_INTS(n), true, 7), TENSOR_INTS(0), 0, true));
+	full = mallinfo2().uordblks;
+	assert_true(full > before + (1 << 20));
+	tensor_cache_trim();
+	assert_true(mallinfo2().uordblks < before + (1 << 19));
+}
+
 static void threads_share_plans(void **state)
 {
 	atomic_bool failed = false;
@@ -319,6 +336,7 @@ int main(void)
 		cmocka_unit_test(lengths_and_norms_that_are_given),
 		cmocka_unit_test(threads_do_not_change_bits),
 		cmocka_unit_test(plans_of_long_lines_replace_each_other),
+		cmocka_unit_test(plans_are_freed_by_a_trim),
 		cmocka_unit_test(threads_share_plans),
 	};
 

@@ -3,6 +3,7 @@
 #include "kernels/cpu/linalg/fft/plan.h"
 
 #include "core/tensor_impl.h"
+#include "storage/trim.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,12 +27,6 @@ static void lock_plans(void)
 static void unlock_plans(void)
 {
 	pthread_mutex_unlock(&cache.lock);
-}
-
-/* A fork while another thread holds the lock would leave it locked in the child. */
-static void setup(void)
-{
-	pthread_atfork(lock_plans, unlock_plans, unlock_plans);
 }
 
 void CPU_NAME(fft_free_tables)(struct fft_plan *p)
@@ -129,6 +124,27 @@ static void keep(struct fft_plan *p)
 	unlock_plans();
 	while (n--)
 		CPU_NAME(fft_plan_put)(old[n]);
+}
+
+/* Plans that a transform uses stay until its end. */
+static void drop_plans(void)
+{
+	struct fft_plan *old[PLANS_KEPT];
+
+	lock_plans();
+	memcpy(old, cache.plan, sizeof(old));
+	memset(cache.plan, 0, sizeof(cache.plan));
+	cache.bytes = 0;
+	unlock_plans();
+	for (int i = 0; i < PLANS_KEPT; i++)
+		CPU_NAME(fft_plan_put)(old[i]);
+}
+
+/* A fork while another thread holds the lock would leave it locked in the child. */
+static void setup(void)
+{
+	pthread_atfork(lock_plans, unlock_plans, unlock_plans);
+	trim_register(TRIM_PLANS, drop_plans);
 }
 
 struct fft_plan *CPU_NAME(fft_plan_get)(const struct fft_plan *key, fft_make_tables make)
