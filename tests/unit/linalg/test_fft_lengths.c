@@ -305,7 +305,8 @@ static void plans_are_freed_by_a_trim(void **state)
 	before = mallinfo2().uordblks;
 	for (int64_t n = 8000; n < 8040; n++)
 		tensor_scope
-			ok(tensor_fft_c2c(complex_noise(TENSOR_INTS(n), true, 7), TENSOR_INTS(0), 0, true));
+			ok(tensor_fft_c2c(complex_noise(TENSOR_INTS(n), true, 7), TENSOR_INTS(0), 0,
+					  true));
 	full = mallinfo2().uordblks;
 	assert_true(full > before + (1 << 20));
 	tensor_cache_trim();
