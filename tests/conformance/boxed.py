@@ -282,6 +282,13 @@ class Library:
 
     # ---- arguments ------------------------------------------------------------------------
 
+    @staticmethod
+    def check_kind(plain, x):
+        """Refuses what no conversion makes an argument of the type, for example one of another overload."""
+        if plain == 'float' and isinstance(x, (list, tuple, Tensor)) or plain in ('int[]', 'SymInt[]') and isinstance(x, Tensor) or \
+                plain in ('int', 'SymInt') and (isinstance(x, float) or not hasattr(x, '__index__')):
+            raise Unsupported(f'{type(x).__name__} for {plain}')
+
     def encode(self, typ, x, keep):
         """A value for an argument of a schema type. keep: a list of objects that must outlive the call."""
         v = Value(VALUE['NONE'])
@@ -291,6 +298,7 @@ class Library:
             if plain == 'Tensor':
                 v.kind, v.t = VALUE['TENSOR'], self.none
             return v
+        self.check_kind(plain, x)
         if plain == 'Tensor':
             if not isinstance(x, Tensor):
                 raise Unsupported(f'{type(x).__name__} for a Tensor')
@@ -301,8 +309,6 @@ class Library:
             keep.append((buf, x))
             v.kind, v.list = VALUE['TENSOR_LIST'], Ints(C.addressof(buf), len(ptrs))
         elif plain in ('int', 'SymInt'):
-            if isinstance(x, float) or not hasattr(x, '__index__'):
-                raise Unsupported(f'{type(x).__name__} for an int')
             v.kind, v.i = VALUE['INT'], int(x)
         elif plain in ('int[]', 'SymInt[]'):
             v.kind = VALUE['INTS']

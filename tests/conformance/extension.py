@@ -61,8 +61,7 @@ class Library(boxed.Library):
             return bool(x)
         if plain == 'bool[]':
             return [bool(b) for b in x]
-        if plain in ('int', 'SymInt') and (isinstance(x, float) or not hasattr(x, '__index__')):
-            raise Unsupported(f'{type(x).__name__} for an int')
+        self.check_kind(plain, x)
         return x
 
     def arguments(self, op, kwargs):
