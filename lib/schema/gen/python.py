@@ -11,20 +11,21 @@ NOTE = '/* Generated from lib/schema/ops/. */\n'
 OWN = {'T', 'H', 'mT', 'mH', 'real', 'imag', 'item', 'to', 'where', 'numpy_T', 'matrix_H'}
 
 
-def second_is_tensor(op):
-    return len(op.args) > 1 and op.args[1].type == 'Tensor' and not op.args[1].keyword
+def takes_numbers(op):
+    """Whether the first and the second argument may be numbers, for an order of overloads."""
+    return [a.type != 'Tensor' for a in op.args[:2] if not a.keyword]
 
 
 def functions(ops):
     """name -> its overloads: functional ones, each followed by its out form, or in-place ones.
 
-    Those whose second argument is a tensor are first, because a tensor of one element is also taken for a number:
-    max(a, b) is not max(a, dim)."""
+    Those with tensors are first, because a tensor of one element is also taken for a number: max(a, b) is not
+    max(a, dim)."""
     names = {}
     for op in ops:
         if not op.base.startswith('__'):
             names.setdefault(op.base, []).append(op)
-    return {name: sorted(overloads, key=lambda op: not second_is_tensor(op)) for name, overloads in sorted(names.items())}
+    return {name: sorted(overloads, key=takes_numbers) for name, overloads in sorted(names.items())}
 
 
 def is_method(overloads):
