@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Bytes of bool other than 0 and 1, which a program writes through a buffer or a view: all of them are true, as in NumPy."""
+"""Bytes of bool other than 0 and 1, which a program writes through a buffer or a view, are true, as in NumPy."""
 import numpy as np
 import pytest
 
@@ -21,7 +21,8 @@ def plain():
     return a, dt.tensor(a.tolist())
 
 
-REDUCTIONS = [lambda a: a.sum(), lambda a: a.any(), lambda a: a.all(), lambda a: a[:1].all(), lambda a: a.reshape(-1, 4).sum(0),
+REDUCTIONS = [lambda a: a.sum(), lambda a: a.any(), lambda a: a.all(), lambda a: a[:1].all(),
+              lambda a: a.reshape(-1, 4).sum(0),
               lambda a: a.reshape(-1, 4).sum(1), lambda a: a.reshape(-1, 4).all(1), lambda a: a[:2].prod()]
 
 
@@ -40,7 +41,8 @@ def test_counts_and_sums(dense):
     assert t.mean(dtype=dt.float32).item() == a.mean()
 
 
-@pytest.mark.parametrize('dtype', ['uint8', 'int8', 'int16', 'int32', 'int64', 'uint16', 'uint32', 'uint64', 'float16', 'float32',
+@pytest.mark.parametrize('dtype', ['uint8', 'int8', 'int16', 'int32', 'int64', 'uint16', 'uint32', 'uint64', 'float16',
+                                   'float32',
                                    'float64', 'complex64', 'complex128'])
 def test_conversions(dtype):
     a, t = odd()
@@ -48,8 +50,9 @@ def test_conversions(dtype):
 
 
 @pytest.mark.parametrize('dense', [True, False])
-@pytest.mark.parametrize('op', [lambda a, b: a == b, lambda a, b: a != b, lambda a, b: a < b, lambda a, b: a <= b, lambda a, b: a > b,
-                                lambda a, b: a >= b, lambda a, b: a & b, lambda a, b: a | b, lambda a, b: a ^ b, lambda a, b: a * b])
+@pytest.mark.parametrize('op', [lambda a, b: a == b, lambda a, b: a != b, lambda a, b: a < b, lambda a, b: a <= b,
+                                lambda a, b: a > b, lambda a, b: a >= b, lambda a, b: a & b, lambda a, b: a | b,
+                                lambda a, b: a ^ b, lambda a, b: a * b])
 def test_binary_operators(op, dense):
     (a, t), (b, u) = odd(dense), plain()
     assert op(t, u).tolist() == op(a, b).tolist() and op(u, t).tolist() == op(b, a).tolist()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Calls of autograd do not grow memory: live tensors, blocks of Python (tracemalloc) and resident memory stay as they are.
+"""Calls of autograd do not grow memory: live tensors, blocks of Python (tracemalloc) and resident memory.
 
 GROWTH_CALLS: the number of calls of each kind; `make torture-python` sets it to a million.
 """
@@ -216,9 +216,9 @@ def modes():
     dt.no_grad()(lambda: X * 2)()
 
 
-KINDS = [backward, backward_with_arguments, backward_twice, backward_with_wrong_arguments, grad, grad_of_grad, grad_of_unused, hooks,
-         hooks_that_raise, function, function_that_raises, graph_objects, saved_hooks, checkpoints, vmap, vmap_of_grad, jvp, dual_numbers,
-         vjp_and_jacobian, gradcheck, modes]
+KINDS = [backward, backward_with_arguments, backward_twice, backward_with_wrong_arguments, grad, grad_of_grad,
+         grad_of_unused, hooks, hooks_that_raise, function, function_that_raises, graph_objects, saved_hooks,
+         checkpoints, vmap, vmap_of_grad, jvp, dual_numbers, vjp_and_jacobian, gradcheck, modes]
 SLOW = (gradcheck, vjp_and_jacobian)
 
 

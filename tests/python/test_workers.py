@@ -199,5 +199,6 @@ def test_a_worker_at_the_limit_of_descriptors_reports_the_error(free, workers):
         def __getitem__(self, i):
             return dt.ones(100000)
     with pytest.raises(OSError, match='Errno 24'):
-        for _ in DataLoader(Large(), batch_size=2, num_workers=workers, worker_init_fn=functools.partial(leave_descriptors, free)):
+        limit = functools.partial(leave_descriptors, free)
+        for _ in DataLoader(Large(), batch_size=2, num_workers=workers, worker_init_fn=limit):
             pass
