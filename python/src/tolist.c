@@ -47,16 +47,18 @@ static PyObject *number_at(const char *p, enum tensor_dtype dtype)
 
 static PyObject *list_at(const struct walk *w, int dim, const char *p)
 {
-	int64_t n, step;
+	int64_t n;
 	PyObject *list;
 
 	if (dim == w->ndim)
 		return number_at(p, w->dtype);
 	n = w->sizes[dim];
-	step = w->strides[dim] * w->itemsize;
 	list = PyList_New(n);
-	for (int64_t i = 0; list && i < n; i++, p += step) {
-		PyObject *o = dim == w->ndim - 1 ? number_at(p, w->dtype) : list_at(w, dim + 1, p);
+	for (int64_t i = 0; list && i < n; i++) {
+		/* The stride of one element may be any number. */
+		const char *at = p + i * w->strides[dim] * w->itemsize;
+		PyObject *o = dim == w->ndim - 1 ? number_at(at, w->dtype) :
+						   list_at(w, dim + 1, at);
 
 		if (o)
 			PyList_SetItem(list, i, o);
