@@ -37,8 +37,8 @@ static PyObject *exception_of(int code)
 /*
  * Such a function may run on another thread, whose Python state ends with it, and the library may call other functions
  * before it returns the error. So the exception waits here, and the error record has its number, until raise_error().
- * Of the errors of several device threads the library returns one. The others are never raised: beyond MANY, exceptions
- * that wait for more than LONG seconds are dropped.
+ * The library returns one error of several device threads, so the others are never raised. Exceptions that have waited
+ * for more than LONG seconds are dropped when more than MANY wait.
  */
 #define MANY 64
 #define LONG 60

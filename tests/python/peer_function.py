@@ -7,7 +7,7 @@ import sys
 import torch
 
 import devtensor as dt
-from peer_hooks import data, difference, outcome, plain
+from peer_hooks import compare, data, plain
 
 
 def transforms(lib):
@@ -227,16 +227,5 @@ PROGRAMS = [generated_values, generated_backward, generated_second_derivative, g
             jvp_with_the_wrong_number_of_tangents, jvp_without_a_tangent]
 
 
-def main():
-    failed = 0
-    for program in PROGRAMS:
-        want, got = outcome(program, torch), outcome(program, dt)
-        if want != got or not want[0]:
-            failed += 1
-            print(f'{program.__name__}:\n  {difference(want, got)}')
-    print(f'{len(PROGRAMS)} programs, {failed} differ')
-    return failed > 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(compare(PROGRAMS))

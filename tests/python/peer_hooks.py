@@ -224,16 +224,17 @@ def difference(want, got):
     return f'torch     {pairs[0][0]}\n  devtensor {pairs[0][1]}\n  warnings {want[1]} {got[1]}'
 
 
-def main():
+def compare(programs):
+    """Prints what differs; the exit status."""
     failed = 0
-    for program in PROGRAMS:
+    for program in programs:
         want, got = outcome(program, torch), outcome(program, dt)
         if want != got or not want[0]:
             failed += 1
             print(f'{program.__name__}:\n  {difference(want, got)}')
-    print(f'{len(PROGRAMS)} programs, {failed} differ')
+    print(f'{len(programs)} programs, {failed} differ')
     return failed > 0
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(compare(PROGRAMS))

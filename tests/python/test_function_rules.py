@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Functions of the program under vmap and in forward mode."""
 import gc
-import os
-import subprocess
 import weakref
 
 import pytest
@@ -12,16 +10,13 @@ from devtensor.autograd import Function, forward_ad
 from devtensor.func import grad, jvp, vmap
 
 from memory import live_tensors
-from test_nn import HERE, peer_python
+from peers import check_peer
 
 X = dt.arange(6, dtype=dt.float64).reshape(3, 2)
 
 
 def test_rules_do_what_pytorchs_do():
-    env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(dt.__file__)))
-    run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_function.py')],
-                         capture_output=True, text=True, env=env)
-    assert run.returncode == 0, run.stdout + run.stderr[-2000:]
+    check_peer('peer_function.py')
 
 
 class Square(Function):

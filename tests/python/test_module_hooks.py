@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Hooks of modules in backward, and memory of modules that processes share."""
 import gc
-import os
-import subprocess
 import weakref
 
 import pytest
@@ -11,14 +9,11 @@ import devtensor as dt
 from devtensor import multiprocessing as mp
 from devtensor import nn
 
-from test_nn import HERE, peer_python
+from peers import check_peer
 
 
 def test_hooks_in_backward_do_what_pytorchs_do():
-    env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(dt.__file__)))
-    run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_hooks.py')],
-                         capture_output=True, text=True, env=env)
-    assert run.returncode == 0, run.stdout + run.stderr[-2000:]
+    check_peer('peer_hooks.py')
 
 
 def test_hooks_get_gradients_of_arguments_and_results_and_may_replace_them():

@@ -1,29 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Modules, layers, initial values and functions of devtensor.nn."""
 import copy
-import importlib.util
 import math
-import os
-import subprocess
-import sys
 
 import pytest
 
 import devtensor as dt
 from devtensor import nn
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def peer_python():
-    """An interpreter that has PyTorch; skips the test if there is none."""
-    if importlib.util.find_spec('torch'):
-        return sys.executable
-    peers = os.path.join(HERE, '..', '..', 'bench', 'peers')
-    found = os.path.exists(peers) and subprocess.run([peers, 'python'], capture_output=True, text=True)
-    if not found or found.returncode:
-        pytest.skip('PyTorch is not there: make bench-peers')
-    return found.stdout.strip()
+from peers import check_peer
 
 
 class Net(nn.Module):
@@ -43,10 +28,7 @@ STATE = ['scale', 'count', 'first.weight', 'first.bias', 'second.0.weight', 'sec
 
 
 def test_layers_and_functions_equal_pytorchs():
-    env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(dt.__file__)))
-    run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_layers.py')],
-                         capture_output=True, text=True, env=env)
-    assert run.returncode == 0, run.stdout + run.stderr[-2000:]
+    check_peer('peer_layers.py')
 
 
 def test_sizes_of_projections_are_checked():

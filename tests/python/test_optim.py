@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Optimizers, schedules, averages, mixed precision."""
 import math
-import os
-import subprocess
 import sys
 
 import pytest
@@ -11,7 +9,7 @@ import devtensor as dt
 from devtensor import nn
 from devtensor.optim import SGD, Adagrad, Adam, AdamW, RMSprop, lr_scheduler, swa_utils
 
-from test_nn import HERE, peer_python
+from peers import check_peer
 
 ALL = [SGD, Adam, AdamW, Adagrad, RMSprop]
 
@@ -27,10 +25,7 @@ def with_grad(value, grad):
 
 
 def test_steps_and_rates_equal_pytorchs():
-    env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(dt.__file__)))
-    run = subprocess.run([peer_python(), '-W', 'ignore', os.path.join(HERE, 'peer_optim.py')],
-                         capture_output=True, text=True, env=env)
-    assert run.returncode == 0, run.stdout + run.stderr[-2000:]
+    check_peer('peer_optim.py')
 
 
 # ---- steps ----

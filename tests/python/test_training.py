@@ -9,7 +9,7 @@ import pytest
 import devtensor as dt
 from devtensor import nn
 
-from test_nn import HERE, peer_python
+from peers import HERE, peer_python
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PATH = dict(os.environ, PYTHONPATH=os.pathsep.join(
