@@ -132,8 +132,8 @@ tensor *module_entry(tensor_module *m, const char *op, const char *path, const s
 {
 	struct module_node *node = module_node_at(m, op, path);
 	tensor_options options;
-	struct new_entry n = *e;
 	tensor *t, *file;
+	bool trained;
 
 	if (!node)
 		return NULL;
@@ -142,12 +142,12 @@ tensor *module_entry(tensor_module *m, const char *op, const char *path, const s
 		return existing(node, e, op);
 	options = m->tree->options;
 	options.dtype = e->dtype ? e->dtype : options.dtype;
-	n.requires_grad = e->kind == NODE_PARAMETER && !node->parent->frozen;
+	trained = e->kind == NODE_PARAMETER && !node->parent->frozen;
 	if (file_tensor(node, &file) < 0)
 		return NULL;
-	t = file ? entry_loaded(node, file, &n, options, op) : entry_new(&n, options, op);
+	t = file ? entry_loaded(node, file, e, options, op) : entry_new(e, options, op);
 	tensor_put(file);
-	if (!t || (n.requires_grad && tensor_set_requires_grad(t, true) < 0)) {
+	if (!t || (trained && tensor_set_requires_grad(t, true) < 0)) {
 		tensor_put(t);
 		return NULL;
 	}

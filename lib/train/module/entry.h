@@ -12,7 +12,6 @@ struct new_entry {
 	enum tensor_dtype dtype; /* 0: the tree's */
 	tensor_init_fn init;	 /* NULL: zeros */
 	void *ctx;
-	bool requires_grad; /* set by module_entry() */
 };
 
 /* The tensor at a path, borrowed; NULL with an error of `op`. */
