@@ -71,3 +71,17 @@ bench-instructions: bench-deps $(BENCH_BIN)
 	$(Q)$(PYTHON) bench/instructions check $(B)
 bench-instructions-accept: bench-deps $(BENCH_BIN)
 	$(Q)$(PYTHON) bench/instructions accept $(B)
+
+# On a machine with a GPU: the CUDA tests, compute-sanitizer and a table beside that machine's PyTorch
+# (PYTHON has it). Copy the table to bench/results/.
+$(B)/bench/gpu: bench/gpu/ours.c $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
+
+.PHONY: gpu-check gpu-check-run
+gpu-check:
+	+$(Q)$(MAKE) --no-print-directory CUDA=1 gpu-check-run
+
+gpu-check-run: cuda $(B)/tests/test_cuda $(B)/tests/test_cuda_autograd $(B)/bench/gpu
+	$(Q)PYTHON=$(PYTHON) bench/gpu/check $(B) $(B)/gpu-check

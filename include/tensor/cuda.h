@@ -37,6 +37,21 @@ void *tensor_cuda_current_stream(int device);
 int tensor_cuda_synchronize(int device);
 
 /*
+ * Memory of the calling process on a device, in bytes. Freed memory stays in a cache; an allocation
+ * that CUDA refuses trims it and is tried again (`retries`). tensor_cuda_memory_trim() returns what
+ * is not in use to the driver. 0 or -errno.
+ */
+struct tensor_cuda_memory {
+	uint64_t allocated, allocated_peak; /* in tensors, rounded to 512 */
+	uint64_t reserved, reserved_peak;   /* taken from the driver: tensors and cache */
+	uint64_t segments;		    /* allocations of the driver */
+	uint64_t allocations;		    /* of tensors and kernels, since the start */
+	uint64_t retries;
+};
+int tensor_cuda_memory(int device, struct tensor_cuda_memory *memory);
+int tensor_cuda_memory_trim(int device);
+
+/*
  * By default, copies between a device and host memory have finished when they return. If this is
  * enabled in a thread, a copy returns at once if its host side is a pinned buffer (a shareable
  * tensor, contiguous and of the device tensor's dtype). The thread must not access the host side

@@ -310,16 +310,30 @@ static int compare_tables(const void *name, const void *kernels)
 	return strcmp(name, (*(struct tensor_kernel_table *const *)kernels)->name);
 }
 
-TENSOR_EXPORT int tensor_kernel_table_set(const char *name, enum tensor_key key, tensor_kernel fn)
+static struct tensor_kernel_table *kernel_table(const char *name)
 {
 	struct tensor_kernel_table *const *found =
 		bsearch(name, tensor_kernel_tables, tensor_kernel_tables_count,
 			sizeof(*tensor_kernel_tables), compare_tables);
 
-	if (!found)
+	return found ? *found : NULL;
+}
+
+TENSOR_EXPORT tensor_kernel tensor_kernel_table_get(const char *name, enum tensor_key key)
+{
+	struct tensor_kernel_table *table = kernel_table(name);
+
+	return table ? __atomic_load_n(&table->fn[key], __ATOMIC_ACQUIRE) : NULL;
+}
+
+TENSOR_EXPORT int tensor_kernel_table_set(const char *name, enum tensor_key key, tensor_kernel fn)
+{
+	struct tensor_kernel_table *table = kernel_table(name);
+
+	if (!table)
 		return tensor_fail(ENOENT,
 				   "kernel_table_set: no operator has a kernel table named %s",
 				   QUOTED(name));
-	__atomic_store_n(&(*found)->fn[key], fn, __ATOMIC_RELEASE);
+	__atomic_store_n(&table->fn[key], fn, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -104,6 +104,8 @@ static inline int results_fit(const char *op, int64_t n, int64_t room)
  * operator). -ENOENT for an unknown name. Exported for plugins.
  */
 int tensor_kernel_table_set(const char *name, enum tensor_key key, tensor_kernel fn);
+/* The kernel of a backend, for plugins that use another backend's; NULL if there is none. */
+tensor_kernel tensor_kernel_table_get(const char *name, enum tensor_key key);
 
 static inline unsigned top_key(uint32_t keys)
 {

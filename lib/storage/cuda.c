@@ -87,6 +87,23 @@ TENSOR_EXPORT int tensor_cuda_synchronize(int device)
 	return p ? p->synchronize(device) : -ENODEV;
 }
 
+TENSOR_EXPORT int tensor_cuda_memory(int device, struct tensor_cuda_memory *memory)
+{
+	const struct cuda_plugin *p;
+
+	if (!memory)
+		return tensor_fail(EINVAL, "cuda_memory: memory is NULL");
+	p = cuda();
+	return p ? p->memory(device, memory) : -ENODEV;
+}
+
+TENSOR_EXPORT int tensor_cuda_memory_trim(int device)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->memory_trim(device) : -ENODEV;
+}
+
 TENSOR_EXPORT bool tensor_cuda_set_nonblocking(bool nonblocking)
 {
 	const struct cuda_plugin *p = cuda();

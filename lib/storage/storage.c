@@ -63,5 +63,6 @@ TENSOR_EXPORT struct tensor_buffer *tensor_storage_buffer(struct tensor_storage 
 {
 	const struct storage_ops *ops = storage_ops_of(s);
 
-	return ops->buffer ? ops->buffer(s) : NULL;
+	/* The storage of an element on the stack (tensor_item()) has none. */
+	return ops && ops->buffer ? ops->buffer(s) : NULL;
 }

@@ -24,11 +24,13 @@ static bool dense(const struct tensor_iter *it, int i, int64_t itemsize)
 static void piece_iter(struct tensor_iter *p, const struct tensor_iter *it, int i, void *piece,
 		       int64_t itemsize)
 {
-	p->ndim = it->ndim;
-	p->nops = 2;
-	p->numel = it->numel;
-	p->dtype = it->dtype;
-	p->op = NULL;
+	*p = (struct tensor_iter){
+		.ndim = it->ndim,
+		.nops = 2,
+		.numel = it->numel,
+		.dtype = it->dtype,
+		.direct = true,
+	};
 	p->data[i] = it->data[i];
 	p->data[1 - i] = piece;
 	for (int d = 0; d < it->ndim; d++) {
@@ -39,11 +41,11 @@ static void piece_iter(struct tensor_iter *p, const struct tensor_iter *it, int 
 	}
 }
 
-/* Both operands are on the host: calls the CPU's copy kernel. */
+/* Both operands are on the host: calls the CPU's copy kernel, which moves bits and reads no
+ * it->op. */
 static int host_copy(struct tensor_iter *it, enum tensor_dtype dtype)
 {
-	const struct tensor_op *op = tensor_op_find("copy_");
-	copy_kernel fn = (copy_kernel)op->kernels->fn[TENSOR_KEY_CPU];
+	copy_kernel fn = (copy_kernel)tensor_kernel_table_get("copy", TENSOR_KEY_CPU);
 
 	return fn(it, dtype, dtype);
 }
@@ -232,6 +234,9 @@ static int cross(struct cuda_call *c, struct cuda_call *far, const struct tensor
 						     it->numel * size, far->stream));
 	if (!err)
 		err = order(far, c);
+	/* Both pieces are freed for reuse in the order of their own stream. */
+	if (err)
+		cudaStreamSynchronize(far->stream);
 	cuda_end(far, 0);
 	if (err)
 		return err;
@@ -250,6 +255,7 @@ static int copy_peer(struct cuda_call *c, const struct tensor_iter *it, enum ten
 	err = cuda_begin(&far, c->op, it->op[1]->device.index);
 	if (err)
 		return err;
+	cuda_use(c, it->op[0]);
 	cuda_use(&far, it->op[1]);
 	err = cuda_scratch(&far, nbytes, &far_piece);
 	cuda_end(&far, 0);

@@ -16,49 +16,28 @@ template <class T> struct same_op {
 	}
 };
 
-int cuda_launch_fill(const cuda_pointwise *p, int itemsize, cudaStream_t stream)
-{
-	switch (itemsize) {
-	case 1:
-		return elementwise<same_op<uint8_t>, 1>(p, same_op<uint8_t>(), stream);
-	case 2:
-		return elementwise<same_op<uint16_t>, 1>(p, same_op<uint16_t>(), stream);
-	case 4:
-		return elementwise<same_op<uint32_t>, 1>(p, same_op<uint32_t>(), stream);
-	case 8:
-		return elementwise<same_op<uint64_t>, 1>(p, same_op<uint64_t>(), stream);
-	default:
-		return CUDA_NO_DTYPE;
-	}
-}
-
 template <class T> static int copy_bits(const cuda_pointwise *p, cudaStream_t stream)
 {
 	return elementwise<same_op<T>, 1>(p, same_op<T>(), stream);
 }
 
-/* A separate kernel: 16 bytes do not fit into cuda_pointwise.scalar. */
-template <class W> __global__ void copy_bits16_kernel(walk<2, 0, W> w, char *out, const char *in)
+/* Bits of `itemsize` bytes from operand 1, a tensor or a scalar. */
+static int move_bits(const cuda_pointwise *p, int itemsize, cudaStream_t stream)
 {
-	typedef typename W::position position;
-
-	for (position i = first_element<position>(); i < w.numel; i += element_step<position>()) {
-		typename W::offset off[2] = {};
-
-		w.seek(i, off);
-		*(bits16 *)(out + off[0]) = *(const bits16 *)(in + off[1]);
+	switch (itemsize) {
+#define X(N, T) \
+	case N: \
+		return copy_bits<T>(p, stream);
+		FOR_BITS(X)
+#undef X
+	default:
+		return CUDA_NO_DTYPE;
 	}
 }
 
-static int copy_bits16(const cuda_pointwise *p, cudaStream_t stream)
+int cuda_launch_fill(const cuda_pointwise *p, int itemsize, cudaStream_t stream)
 {
-	unsigned grid = grid_for(p->dims.numel, BLOCK);
-
-	if (p->dims.wide)
-		return launch(copy_bits16_kernel<wide>, grid, BLOCK, stream,
-			      walk<2, 0, wide>(p->dims), p->data[0], p->data[1]);
-	return launch(copy_bits16_kernel<narrow>, grid, BLOCK, stream, walk<2, 0, narrow>(p->dims),
-		      p->data[0], p->data[1]);
+	return move_bits(p, itemsize, stream);
 }
 
 /* The type of a bool element, stored as 0 or 1: conversion to it compares with zero. */
@@ -128,20 +107,8 @@ static bool converts(int dtype)
 
 int cuda_launch_copy(const cuda_pointwise *p, int to, int from, int itemsize, cudaStream_t stream)
 {
-	if (to == from) {
-		switch (itemsize) {
-		case 1:
-			return copy_bits<uint8_t>(p, stream);
-		case 2:
-			return copy_bits<uint16_t>(p, stream);
-		case 4:
-			return copy_bits<uint32_t>(p, stream);
-		case 8:
-			return copy_bits<uint64_t>(p, stream);
-		default:
-			return copy_bits16(p, stream);
-		}
-	}
+	if (to == from)
+		return move_bits(p, itemsize, stream);
 	if (!converts(from))
 		return CUDA_NO_DTYPE;
 	switch (to) {

@@ -15,7 +15,14 @@
 #include "kernels/abi/kernels.h"
 #include "kernels/cuda/launch.h"
 
+#include <tensor/cuda.h>
+
 #define CUDA_DEVICES 64 /* entries of the tables of devices */
+
+/* Positions and offsets up to this are computed in 32 bits. Tests lower it. */
+#ifndef CUDA_NARROW_MAX
+#define CUDA_NARROW_MAX INT32_MAX
+#endif
 
 /* ---- errors (call.c) ---- */
 
@@ -61,6 +68,8 @@ int cuda_wait(const struct cuda_call *c);
 /* ---- memory (memory.c) ---- */
 
 extern const struct tensor_allocator cuda_memory;
+int cuda_memory_counts(int device, struct tensor_cuda_memory *to);
+int cuda_memory_trim(int device);
 /* Device memory for the duration of a call, ordered by its stream. */
 int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data);
 void cuda_scratch_free(const struct cuda_call *c, void *data);
@@ -91,6 +100,8 @@ void cuda_dims_init(struct cuda_dims *d);
 void cuda_dims_add(struct cuda_dims *d, int n, int64_t size, const int64_t *stride);
 /* Chooses the index width. */
 void cuda_dims_done(struct cuda_dims *d, int n);
+/* The same for two whose offsets the kernel adds. */
+void cuda_dims_done_together(struct cuda_dims *a, struct cuda_dims *b, int n);
 
 /* ---- kernels ---- */
 
@@ -107,6 +118,7 @@ int cuda_sub(struct tensor_iter *it, const struct pointwise_params *params);
 int cuda_mul(struct tensor_iter *it, const struct pointwise_params *params);
 int cuda_div(struct tensor_iter *it, const struct pointwise_params *params);
 int cuda_relu(struct tensor_iter *it, const struct pointwise_params *params);
+int cuda_conj_physical(struct tensor_iter *it, const struct pointwise_params *params);
 int cuda_relu_backward(struct tensor_iter *it, const struct pointwise_params *params);
 int cuda_sum(tensor *out, const tensor *self, uint32_t dims);
 int cuda_softmax(tensor *out, const tensor *self, int dim);

@@ -39,8 +39,11 @@ struct cuda_pointwise {
 	struct cuda_dims dims;
 	/* Every operand is contiguous or a scalar: strides are not read. */
 	bool flat;
-	char *data[CUDA_OPERANDS];	/* NULL: a scalar */
-	uint64_t scalar[CUDA_OPERANDS]; /* its first bytes are the value, in the kernel's dtype */
+	char *data[CUDA_OPERANDS]; /* NULL: a scalar */
+	/* The first bytes of each are the value, in the kernel's dtype. */
+	struct cuda_element {
+		uint64_t bits[2];
+	} scalar[CUDA_OPERANDS];
 	tensor_scalar alpha;
 };
 
@@ -48,7 +51,9 @@ enum cuda_binary { CUDA_ADD, CUDA_ADD_ALPHA, CUDA_MUL, CUDA_DIV, CUDA_RELU_BACKW
 
 int cuda_launch_binary(enum cuda_binary which, const struct cuda_pointwise *p, int dtype,
 		       cudaStream_t stream);
-int cuda_launch_relu(const struct cuda_pointwise *p, int dtype, cudaStream_t stream);
+enum cuda_unary { CUDA_RELU, CUDA_CONJ };
+int cuda_launch_unary(enum cuda_unary which, const struct cuda_pointwise *p, int dtype,
+		      cudaStream_t stream);
 /* Fills operand 0 with the first itemsize bytes of scalar[1]. */
 int cuda_launch_fill(const struct cuda_pointwise *p, int itemsize, cudaStream_t stream);
 /* Copies operand 1 to operand 0, with conversion. */

@@ -34,6 +34,8 @@ static const struct cuda_plugin plugin = {
 	.current_stream = cuda_current_stream,
 	.synchronize = synchronize,
 	.set_nonblocking = cuda_set_nonblocking,
+	.memory = cuda_memory_counts,
+	.memory_trim = cuda_memory_trim,
 	.streams = &cuda_backward_streams,
 };
 
@@ -60,6 +62,7 @@ static const struct {
 	K(div),
 	K(relu),
 	K(relu_backward),
+	K(conj_physical),
 	KERNEL(sum),
 	KERNEL(softmax),
 	KERNEL(log_softmax),

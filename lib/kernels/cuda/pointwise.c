@@ -32,8 +32,7 @@ static void prepare(const struct cuda_call *c, const struct tensor_iter *it,
 	for (int i = 0; i < it->nops; i++) {
 		p->data[i] = is_scalar(it, i) ? NULL : it->data[i];
 		if (is_scalar(it, i))
-			memcpy(&p->scalar[i], it->data[i],
-			       size < sizeof(*p->scalar) ? size : sizeof(*p->scalar));
+			memcpy(&p->scalar[i], it->data[i], size);
 		else
 			cuda_use(c, it->op[i]);
 	}
@@ -100,7 +99,7 @@ int cuda_relu_backward(struct tensor_iter *it, const struct pointwise_params *pa
 	return binary("relu_backward", CUDA_RELU_BACKWARD, it, params);
 }
 
-int cuda_relu(struct tensor_iter *it, const struct pointwise_params *params)
+static int unary(const char *op, enum cuda_unary which, const struct tensor_iter *it)
 {
 	struct cuda_pointwise p;
 	struct cuda_call c;
@@ -108,12 +107,22 @@ int cuda_relu(struct tensor_iter *it, const struct pointwise_params *params)
 
 	if (!it->numel)
 		return 0;
-	err = cuda_begin(&c, "relu", it->op[0]->device.index);
+	err = cuda_begin(&c, op, it->op[0]->device.index);
 	if (err)
 		return err;
-	prepare(&c, it, &p, params);
-	err = cuda_launch_relu(&p, it->dtype, c.stream);
+	prepare(&c, it, &p, NULL);
+	err = cuda_launch_unary(which, &p, it->dtype, c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, it->dtype));
+}
+
+int cuda_relu(struct tensor_iter *it, const struct pointwise_params *params)
+{
+	return unary("relu", CUDA_RELU, it);
+}
+
+int cuda_conj_physical(struct tensor_iter *it, const struct pointwise_params *params)
+{
+	return unary("conj_physical", CUDA_CONJ, it);
 }
 
 /* The iterator may have a source operand: it is replaced by the scalar. */
@@ -121,7 +130,7 @@ int cuda_fill(struct tensor_iter *it, const struct pointwise_params *params)
 {
 	struct cuda_pointwise p;
 	struct cuda_call c;
-	uint64_t value = 0;
+	struct cuda_element value = { 0 };
 	int err;
 
 	if (tensor_element_store(&value, it->dtype, params->a) < 0)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* add, mul, div, relu and its gradient. Results have the same bits as those of lib/kernels/cpu. */
+/* add, mul, div, relu and its gradient, conjugates. Results have the same bits as those of lib/kernels/cpu. */
 #include "kernels/cuda/elementwise.cuh"
 
 template <class T> struct binary {
 	typedef T In;
 	typedef T Out;
-	typedef typename arith<T>::type A;
 };
 
 template <class T> struct add_op : binary<T> {
@@ -68,6 +67,18 @@ template <class T> struct relu_op : binary<T> {
 template <> struct relu_op<uint8_t> : binary<uint8_t> {
 	__device__ uint8_t operator()(uint8_t x) const
 	{
+		return x;
+	}
+};
+
+template <class T> struct alignas(2 * sizeof(T)) complex_of {
+	T re, im;
+};
+
+template <class T> struct conj_op : binary<complex_of<T>> {
+	__device__ complex_of<T> operator()(complex_of<T> x) const
+	{
+		x.im = -x.im;
 		return x;
 	}
 };
@@ -175,7 +186,7 @@ int cuda_launch_binary(enum cuda_binary which, const cuda_pointwise *p, int dtyp
 	return cudaErrorInvalidValue;
 }
 
-int cuda_launch_relu(const cuda_pointwise *p, int dtype, cudaStream_t stream)
+static int relu(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 {
 	switch (dtype) {
 #define X(D, T) \
@@ -186,4 +197,28 @@ int cuda_launch_relu(const cuda_pointwise *p, int dtype, cudaStream_t stream)
 	default:
 		return CUDA_NO_DTYPE;
 	}
+}
+
+static int conjugate(const cuda_pointwise *p, int dtype, cudaStream_t stream)
+{
+	switch (dtype) {
+	case TENSOR_C64:
+		return elementwise<conj_op<float>, 1>(p, conj_op<float>(), stream);
+	case TENSOR_C128:
+		return elementwise<conj_op<double>, 1>(p, conj_op<double>(), stream);
+	default:
+		return CUDA_NO_DTYPE;
+	}
+}
+
+int cuda_launch_unary(enum cuda_unary which, const cuda_pointwise *p, int dtype,
+		      cudaStream_t stream)
+{
+	switch (which) {
+	case CUDA_RELU:
+		return relu(p, dtype, stream);
+	case CUDA_CONJ:
+		return conjugate(p, dtype, stream);
+	}
+	return cudaErrorInvalidValue;
 }

@@ -27,8 +27,7 @@ static void sort_dims(struct cuda_rows *r, const tensor *const *t, int n, uint32
 			stride[i] = t[i]->strides[d];
 		cuda_dims_add(dims & 1u << d ? &r->reduced : &r->kept, n, self->sizes[d], stride);
 	}
-	cuda_dims_done(&r->kept, n);
-	cuda_dims_done(&r->reduced, n);
+	cuda_dims_done_together(&r->kept, &r->reduced, n);
 	for (int i = 0; i < n; i++)
 		r->data[i] = t[i]->data;
 }

@@ -6,6 +6,7 @@
 #include "family/copy.h"
 #include "family/pointwise.h"
 #include "family/reinterpret.h"
+#include "family/unary.h"
 #include "family/view.h"
 
 /* View with elements of another dtype; offset counts those. Owned. */
@@ -156,27 +157,7 @@ tensor *composite_imag(tensor *self)
 /* Copy with the imaginary parts negated; self if it is real. Owned. */
 static tensor *conjugate(tensor *self)
 {
-	enum tensor_dtype real = dtype_real(self->dtype);
-	const double signs[] = { 1, -1 };
-	tensor *pairs, *sign, *product = NULL, *t;
-	int64_t two = 2;
-
-	if (!dtype_is_complex(self->dtype))
-		return tensor_get(self);
-	pairs = call_view_as_real(self);
-	sign = tensor_new(TENSOR_DEVICE_CPU, real, &two, 1);
-	for (int i = 0; sign && i < 2; i++)
-		tensor_element_store((char *)sign->data + i * dtype_sizes[real], real,
-				     tensor_scalar_float(signs[i]));
-	if (pairs && sign)
-		product = call_mul_Tensor(pairs, sign);
-	tensor_put(pairs);
-	tensor_put(sign);
-	pairs = product ? composite_contiguous(product, TENSOR_CONTIGUOUS_FORMAT) : NULL;
-	t = pairs ? call_view_as_complex(pairs) : NULL;
-	tensor_put(product);
-	tensor_put(pairs);
-	return t;
+	return dtype_is_complex(self->dtype) ? call_conj_physical(self) : tensor_get(self);
 }
 
 tensor *composite_mH(tensor *self)

@@ -2,6 +2,7 @@
 /* Operator functions of order along a dimension: sort, topk, kthvalue, median. */
 #include "ops/reduce/reduce.h"
 
+#include "family/copy.h"
 #include "family/sort.h"
 
 #include <math.h>
@@ -179,19 +180,36 @@ int op_mode(const struct tensor_op *op, tensor **values, tensor **indices, tenso
 	return pick(op, values, indices, self, dim, keepdim, 0);
 }
 
+/* A 0-d tensor like self with NaN, or what its dtype has for it. The element is stored on the host. */
+static int nan_like(tensor **out, const tensor *self)
+{
+	tensor *host = tensor_new(TENSOR_DEVICE_CPU, self->dtype, NULL, 0);
+	int err = 0;
+
+	if (!host)
+		return error_code();
+	if (tensor_element_store(host->data, self->dtype, tensor_scalar_float(NAN)) < 0) {
+		err = error_code();
+	} else if (self->device.type == TENSOR_CPU) {
+		*out = host;
+		return 0;
+	} else {
+		*out = tensor_new_like(self, NULL, 0);
+		if (!*out || !call_copy_(*out, host))
+			err = reduce_drop_result(out, false, error_code());
+	}
+	tensor_put(host);
+	return err;
+}
+
 /* Median of all elements; NaN if there are none. */
 static int median_all(const struct tensor_op *op, tensor **out, tensor *self, int64_t k)
 {
 	tensor *dense, *indices = NULL, line;
 	int err;
 
-	if (!self->numel) {
-		*out = tensor_new_like(self, NULL, 0);
-		if (*out &&
-		    tensor_element_store((*out)->data, self->dtype, tensor_scalar_float(NAN)) < 0)
-			return reduce_drop_result(out, false, error_code());
-		return *out ? 0 : error_code();
-	}
+	if (!self->numel)
+		return nan_like(out, self);
 	dense = operand_contiguous(self);
 	if (!dense)
 		return error_code();

@@ -86,6 +86,15 @@ static void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, 
 	free(y);
 }
 
+/* Whether two host tensors have the same elements. */
+static bool equal(tensor *a, tensor *b)
+{
+	double all;
+
+	assert_done(tensor_item(ok(tensor_all(ok(tensor_eq(ok(a), ok(b))))), &all));
+	return all;
+}
+
 /* ---- without a device ---- */
 
 static void missing_device_is_refused_with_a_reason(void **state)
@@ -174,6 +183,36 @@ static void copies_write_strided_tensors(void **state)
 	}
 }
 
+/* The host's side has gaps, in both directions: the CPU's copy kernel gathers and scatters. */
+static void copies_of_strided_host_tensors(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_U8, TENSOR_F32, TENSOR_I64,
+						    TENSOR_C128 };
+
+	NEED_DEVICE();
+	for (size_t i = 0; i < 4; i++) {
+		tensor_scope {
+			tensor *a = ok(tensor_arange(TENSOR_SCALAR(120), F32));
+			tensor *to = ok(tensor_zeros(TENSOR_SHAPE(4, 10, 6),
+						     TENSOR_OPTIONS(.dtype = dtypes[i])));
+			tensor *gaps, *g;
+
+			a = ok(tensor_to(tensor_reshape(a, TENSOR_SHAPE(4, 5, 6)),
+					 TENSOR_OPTIONS(.dtype = dtypes[i])));
+			gaps = ok(tensor_slice(a, 2, 0, 6, 2));
+			g = on_cuda(gaps);
+			ok(tensor_copy_(tensor_slice(tensor_slice(to, 1, 1, 10, 2), 2, 0, 6, 2),
+					g));
+			assert_true(equal(tensor_slice(tensor_slice(to, 1, 1, 10, 2), 2, 0, 6, 2),
+					  gaps));
+			assert_true(equal(ok(tensor_to(g, CPU)), gaps));
+			/* What lies between was not written. */
+			assert_true(equal(tensor_slice(to, 1, 0, 10, 2),
+					  tensor_zeros_like(a, TENSOR_OPTIONS(0))));
+		}
+	}
+}
+
 static void item_reads_single_elements(void **state)
 {
 	NEED_DEVICE();
@@ -230,6 +269,43 @@ static void fill_writes_every_element(void **state)
 		assert_near(g, a, 0);
 		assert_near(tensor_zeros_like(g, TENSOR_OPTIONS(0)),
 			    tensor_zeros_like(a, TENSOR_OPTIONS(0)), 0);
+	}
+}
+
+/* An element of 16 bytes does not fit into eight. */
+static void fill_writes_complex_elements(void **state)
+{
+	NEED_DEVICE();
+	for (int d = TENSOR_C64; d <= TENSOR_C128; d++) {
+		tensor_scope {
+			tensor *g =
+				ok(tensor_full(TENSOR_SHAPE(3, 4), TENSOR_SCALAR(0), CUDA_OF(d)));
+			tensor *a = ok(tensor_full(TENSOR_SHAPE(3, 4), TENSOR_SCALAR(0),
+						   TENSOR_OPTIONS(.dtype = d)));
+			tensor_scalar z = tensor_scalar_complex(1.5, -2.5);
+
+			ok(tensor_fill_(tensor_slice(g, 1, 1, 4, 2), z));
+			ok(tensor_fill_(tensor_slice(a, 1, 1, 4, 2), z));
+			assert_true(equal(ok(tensor_to(g, CPU)), a));
+			ok(tensor_fill_(g, z));
+			assert_true(equal(ok(tensor_to(g, CPU)),
+					  ok(tensor_full_like(a, z, TENSOR_OPTIONS(0)))));
+			assert_true(
+				equal(ok(tensor_to(tensor_mH(g), CPU)),
+				      ok(tensor_mH(tensor_full_like(a, z, TENSOR_OPTIONS(0))))));
+		}
+	}
+}
+
+static void median_of_an_empty_tensor_is_nan(void **state)
+{
+	double v;
+
+	NEED_DEVICE();
+	tensor_scope {
+		assert_done(tensor_item(ok(tensor_median(ok(tensor_empty(TENSOR_SHAPE(0), CUDA)))),
+					&v));
+		assert_true(isnan(v));
 	}
 }
 
@@ -499,6 +575,31 @@ static void elements_past_2_gib_are_reached(void **state)
 	}
 }
 
+/* Offsets of rows and of elements in a row are below 2^31 each, their sums are not. */
+static void sums_of_offsets_past_2_gib_are_reached(void **state)
+{
+	int64_t half = (int64_t)3 << 29;
+	double v;
+
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *g = tensor_zeros(TENSOR_SHAPE(2 * half + 16), CUDA_OF(TENSOR_U8)), *corners;
+
+		if (!g) {
+			print_message("# skipped: %s\n", tensor_last_error()->text);
+			skip();
+		}
+		corners = ok(
+			tensor_as_strided(g, TENSOR_SHAPE(2, 2), TENSOR_INTS(half + 8, half), 0));
+		ok(tensor_fill_(corners, TENSOR_SCALAR(3)));
+		assert_done(tensor_item(
+			tensor_select(tensor_sum_dim(corners, TENSOR_INTS(1), false), 0, 1), &v));
+		assert_true(v == 6);
+		assert_done(tensor_item(tensor_sum(corners), &v));
+		assert_true(v == 12);
+	}
+}
+
 static void stream_belongs_to_the_thread(void **state)
 {
 	NEED_DEVICE();
@@ -555,6 +656,90 @@ static void device_memory_is_reused(void **state)
 	}
 }
 
+static struct tensor_cuda_memory memory_now(void)
+{
+	struct tensor_cuda_memory m;
+
+	assert_done(tensor_cuda_memory(0, &m));
+	return m;
+}
+
+static tensor *bytes(int64_t n)
+{
+	return ok(tensor_empty(TENSOR_SHAPE(n), CUDA_OF(TENSOR_U8)));
+}
+
+/* Parts of a segment serve other sizes, join when they are free, and return to the driver. */
+static void device_memory_is_cut_and_joined(void **state)
+{
+	const int64_t mib = 1 << 20;
+	struct tensor_cuda_memory before, m;
+
+	NEED_DEVICE();
+	assert_done(tensor_cuda_memory_trim(0));
+	tensor_scope
+		bytes(100); /* there is a segment for small tensors now */
+	before = memory_now();
+	tensor_scope {
+		tensor *t[4];
+		char *first;
+
+		for (int i = 0; i < 4; i++)
+			t[i] = bytes(4 * mib);
+		first = tensor_device_data(t[0]);
+		m = memory_now();
+		assert_int_equal(m.allocated - before.allocated, 16 * mib);
+		assert_int_equal(m.segments - before.segments, 1);
+		assert_ptr_equal((char *)tensor_device_data(t[1]), first + 4 * mib);
+	}
+	tensor_scope {
+		tensor *whole = bytes(20 * mib), *small = bytes(100), *odd;
+
+		m = memory_now();
+		assert_int_equal(m.segments - before.segments, 1);
+		odd = bytes(21 * mib + 1);
+		assert_int_equal(memory_now().reserved - m.reserved, 22 * mib);
+		assert_int_equal((uintptr_t)tensor_device_data(odd) % 512, 0);
+		assert_non_null(tensor_device_data(whole));
+		assert_non_null(tensor_device_data(small));
+	}
+	m = memory_now();
+	assert_int_equal(m.allocated, before.allocated);
+	assert_int_equal(m.segments - before.segments, 2);
+	assert_done(tensor_cuda_memory_trim(0));
+	assert_true(memory_now().reserved <= before.reserved);
+	assert_int_equal(tensor_cuda_memory(0, NULL), -EINVAL);
+}
+
+/* What is cached in other sizes is returned before an allocation fails. */
+static void cached_memory_does_not_cause_a_failure(void **state)
+{
+	struct tensor_cuda_memory before, after;
+	int64_t gib = 1 << 30, most = 0;
+	tensor *t[512];
+
+	NEED_DEVICE();
+	assert_done(tensor_cuda_memory_trim(0));
+	before = memory_now();
+	while (most < 512 && (t[most] = tensor_empty(TENSOR_SHAPE(gib), CUDA_OF(TENSOR_U8))))
+		most++;
+	if (most < 2 || most == 512) {
+		while (most)
+			tensor_release(t[--most]);
+		skip();
+	}
+	assert_non_null(strstr(tensor_last_error()->text, "tensors of this process"));
+	for (int64_t i = 0; i < most; i++)
+		tensor_release(t[i]);
+	/* No segment of 1 GiB can serve this one. */
+	t[0] = ok(tensor_empty(TENSOR_SHAPE((most - 1) * gib), CUDA_OF(TENSOR_U8)));
+	tensor_release(t[0]);
+	after = memory_now();
+	assert_true(after.retries > before.retries);
+	assert_int_equal(after.allocated, before.allocated);
+	assert_done(tensor_cuda_memory_trim(0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -562,9 +747,12 @@ int main(void)
 		cmocka_unit_test(copies_keep_every_element),
 		cmocka_unit_test(copies_convert_dtypes),
 		cmocka_unit_test(copies_write_strided_tensors),
+		cmocka_unit_test(copies_of_strided_host_tensors),
 		cmocka_unit_test(item_reads_single_elements),
 		cmocka_unit_test(large_copies_go_through_pinned_memory),
 		cmocka_unit_test(fill_writes_every_element),
+		cmocka_unit_test(fill_writes_complex_elements),
+		cmocka_unit_test(median_of_an_empty_tensor_is_nan),
 		cmocka_unit_test(elementwise_equals_the_cpu),
 		cmocka_unit_test(zero_dim_cpu_tensor_combines_with_cuda),
 		cmocka_unit_test(sum_equals_the_cpu),
@@ -573,9 +761,12 @@ int main(void)
 		cmocka_unit_test(indexing_equals_the_cpu),
 		cmocka_unit_test(index_out_of_range_fails_and_the_device_stays_usable),
 		cmocka_unit_test(elements_past_2_gib_are_reached),
+		cmocka_unit_test(sums_of_offsets_past_2_gib_are_reached),
 		cmocka_unit_test(stream_belongs_to_the_thread),
 		cmocka_unit_test(forked_child_is_refused),
 		cmocka_unit_test(device_memory_is_reused),
+		cmocka_unit_test(device_memory_is_cut_and_joined),
+		cmocka_unit_test(cached_memory_does_not_cause_a_failure),
 	};
 
 	return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Blocks of device memory, and the segments that they are parts of. A segment is one allocation of
+ * CUDA for one stream. A request takes a part of a free block and leaves the rest free; a freed
+ * block joins its free neighbours in the segment. Small requests have segments of their own, so that
+ * they do not cut large ones. Functions with _locked in their name need the caller's lock.
+ */
+#ifndef TENSOR_CUDA_BLOCKS_H
+#define TENSOR_CUDA_BLOCKS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BLOCK_USES 4
+
+struct pool;
+
+struct block {
+	char *data;
+	size_t size;
+	struct pool *pool;
+	struct block *before, *after;  /* neighbours in the segment, by address */
+	struct block *next, *prev;     /* in a list of the pool, or next among the live ones */
+	cudaStream_t uses[BLOCK_USES]; /* other streams that used it */
+	uint8_t nuses;		       /* BLOCK_USES + 1: more than uses[] holds */
+	bool live;
+};
+
+/* Bytes on one device; peaks since the start. */
+struct block_counts {
+	uint64_t live, live_peak;	  /* in blocks that are in use, rounded sizes */
+	uint64_t reserved, reserved_peak; /* in segments */
+	uint64_t segments, allocations, retries;
+};
+
+/*
+ * A block of at least n bytes for the stream, or NULL with *err: cudaErrorMemoryAllocation if the
+ * device has no memory even without the segments that are not in use, cudaSuccess if the host has
+ * none. The device is current.
+ */
+struct block *block_take_locked(int device, cudaStream_t stream, size_t n, cudaError_t *err);
+void block_give_locked(struct block *b);
+/* The live block at this address, or NULL. */
+struct block *block_find_locked(const void *data);
+/* Returns the device's segments that are not in use to CUDA, which waits for their work. */
+void block_trim_locked(int device);
+int block_device(const struct block *b);
+cudaStream_t block_stream(const struct block *b);
+const struct block_counts *block_counts_locked(int device);
+
+#endif
