@@ -14,7 +14,8 @@
 
 #define MOST_POINTS   5
 #define TILE_ROWS     64 /* rows of weights in a block */
-#define FEW_PANELS    16 /* panels below which blocks of rows are tasks of their own */
+#define FEW_PANELS    4	 /* for each thread, below which blocks of rows are tasks of their own */
+#define FEW_MOST      16 /* and for all threads */
 #define FEW_BLOCKS    8	 /* tasks below which blocks have FEW_TILE_ROWS */
 #define FEW_TILE_ROWS 32
 #define SOME_CHANNELS 16 /* channels of the source transformed by a task */
@@ -423,7 +424,7 @@ int CONV(conv_winograd)(const struct conv_winograd *c)
 	bool few;
 
 	divide_tiles(&s);
-	few = c->groups * s.panels < FEW_PANELS;
+	few = c->groups * s.panels < min64(FEW_PANELS * (int64_t)tensor_get_num_threads(), FEW_MOST);
 	blocks = (c->rows + TILE_ROWS - 1) / TILE_ROWS;
 	s.rows = c->groups * s.panels * blocks < FEW_BLOCKS ? FEW_TILE_ROWS : TILE_ROWS;
 	s.rows = min64(c->rows, s.rows);
