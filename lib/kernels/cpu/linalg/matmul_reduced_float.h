@@ -13,6 +13,8 @@
 
 #include "kernels/cpu/linalg/matmul_reduced_pack.h"
 
+#include "kernels/cpu/linalg/matmul_amx.h"
+
 #include "iter/parallel.h"
 
 /* ---- results ---- */
@@ -77,8 +79,9 @@ static void fetch_rows(const struct reduced_product *h, int64_t row, int64_t col
 
 /* ---- tiles ---- */
 
-/* m rows from `begin` of one panel. buffer has DEPTH * WIDE elements, for b if it is not packed. */
-static void compute_panel(const struct reduced_product *h, const T *a, T *buffer, T *sums,
+/* m rows from `begin` of one panel. buffer has DEPTH * WIDE elements, for b if it is not packed;
+ * model is that of matmul_amx.h. */
+static void compute_panel(const struct reduced_product *h, const T *a, T *buffer, T *sums, T *model,
 			  int64_t begin, int64_t m, int64_t index)
 {
 	int64_t j = panel_start(h->n, index), width = next_vecs(h->n - j) * (int64_t)LANES;
@@ -94,6 +97,19 @@ static void compute_panel(const struct reduced_product *h, const T *a, T *buffer
 		t.beta = at ? 1 : 0;
 		if (!h->panels)
 			pack_b(h, buffer, h->j0 + j, n, width, at, t.k);
+		if (h->tiles) {
+			const struct tile_block block = { .a = a + at,
+							  .b = t.b,
+							  .sums = sums,
+							  .pitch = h->depth + TILE_PAD,
+							  .width = width,
+							  .depth = t.k,
+							  .add = at };
+
+			compute_tile_rows(&block, m, model);
+			at += t.k;
+			continue;
+		}
 		compute_tiles(&t, m, width, (int)(width / LANES));
 		t.a += m * t.k;
 		at += t.k;
@@ -101,31 +117,49 @@ static void compute_panel(const struct reduced_product *h, const T *a, T *buffer
 	round_rows(h, sums, WIDE, begin, h->j0 + j, m, n);
 }
 
+/* Units of m packed rows of a. */
+static int64_t packed_a(const struct reduced_product *h, int64_t m)
+{
+	return h->tiles ? (m + TILE_SIDE - 1) / TILE_SIDE * TILE_SIDE * (h->depth + TILE_PAD) :
+			  m * h->depth;
+}
+
 /* Tasks begin to end; a task is up to CHUNK rows of a group of panels. */
 static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct reduced_product *h = ctx;
 	int64_t panels = panel_count(h->n), m = least(h->p->m, CHUNK), packed = -1;
-	int64_t size = DEPTH * WIDE + CHUNK * WIDE + m * h->depth + LANES;
-	struct tensor_storage *s = storage_alloc(TENSOR_DEVICE_CPU, size * sizeof(T), false);
-	T *sums, *buffer, *a;
+	int64_t sizes[] = { CHUNK * WIDE, DEPTH * WIDE, packed_a(h, m) + LANES,
+			    h->tiles == TILES_MODEL ? MODEL_UNITS : 0 };
+	struct tensor_storage *s;
+	T *sums, *buffer, *a, *model;
 
+	s = storage_alloc(TENSOR_DEVICE_CPU,
+			  (sizes[0] + sizes[1] + sizes[2] + sizes[3]) * sizeof(T), false);
 	if (!s) {
 		h->failed = true;
 		return;
 	}
 	sums = s->data;
-	buffer = sums + CHUNK * WIDE;
-	a = buffer + DEPTH * WIDE;
+	buffer = sums + sizes[0];
+	a = buffer + sizes[1];
+	model = h->tiles == TILES_MODEL ? a + sizes[2] : NULL;
+	if (h->tiles)
+		tiles_begin(model);
 	for (int64_t i = begin; i < end; i++) {
 		int64_t row = i % h->row_chunks * CHUNK, from = i / h->row_chunks * h->group;
 
 		m = least(h->p->m - row, CHUNK);
-		if (row != packed)
-			pack_a(h, a, packed = row, m);
+		if (row != packed && h->tiles)
+			pack_tile_rows(h, a, row, m);
+		else if (row != packed)
+			pack_a(h, a, row, m);
+		packed = row;
 		for (int64_t x = from; x < least(from + h->group, panels); x++)
-			compute_panel(h, a, buffer, sums, row, m, x);
+			compute_panel(h, a, buffer, sums, model, row, m, x);
 	}
+	if (h->tiles)
+		tiles_end(model);
 	storage_put(s);
 }
 
@@ -293,6 +327,9 @@ static int reduced_float_product(const struct product *p, bool f16)
 		return few_rows(&h, false);
 	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
 		return few_rows(&h, true);
+	h.tiles = tiles_for(p);
+	if (h.tiles)
+		h.depth = (h.depth + TILE_SIDE - 1) / TILE_SIDE * TILE_SIDE;
 	if (p->m > CHUNK) {
 		int64_t columns = least((p->n + LANES - 1) / LANES * LANES, COLUMNS);
 

@@ -24,10 +24,11 @@
 struct reduced_product {
 	const struct product *p;
 	bool f16;      /* f16, else bf16 */
-	int64_t depth; /* of k, in units */
+	int64_t depth; /* of k, in units; with tiles rounded up, the rest of b is zero */
 	int64_t j0, n; /* columns of the block */
 	T *panels;     /* packed b, by panel and depth; NULL: chunks pack their own part */
 	int64_t row_chunks, group; /* chunks of rows; panels of a chunk */
+	int tiles;		   /* enum tile_mode */
 	_Atomic bool failed;	   /* out of memory */
 };
 
@@ -208,8 +209,11 @@ static void pack_b(const struct reduced_product *h, T *to, int64_t j, int64_t n,
 {
 	const struct product *p = h->p;
 	const uint16_t *b = (const uint16_t *)p->b + from * UNIT * p->rsb + j * p->csb;
+	int64_t k = least(p->k - from * UNIT, units * UNIT), filled = (k + UNIT - 1) / UNIT;
 
-	pack_units(h, to, b, p->csb, p->rsb, n, least(p->k - from * UNIT, units * UNIT), width);
+	pack_units(h, to, b, p->csb, p->rsb, n, k, width);
+	if (filled < units)
+		memset(to + filled * width, 0, (units - filled) * width * sizeof(T));
 }
 
 static void pack_chunk(int64_t begin, int64_t end, void *ctx)
