@@ -55,6 +55,12 @@ bench-per-sample: $(B)/bench/per_sample
 bench-training: $(BENCH_BIN) $(BENCH_HEAP)
 	$(Q)$(PYTHON) bench/run --build $(B) --group steps $(if $(VERIFY),--verify) $(BENCH)
 
+# 200 rows drawn at random: SEED=N draws others.
+.PHONY: bench-random
+bench-random: $(BENCH_BIN)
+	$(Q)echo "bench-random: SEED=$(SEED)"
+	$(Q)SEED=$(SEED) $(PYTHON) bench/run --build $(B) --group random $(if $(VERIFY),--verify) $(BENCH)
+
 # Packages for benchmarks; installs only missing ones.
 bench-deps:
 	@packaging/install-deps build bench

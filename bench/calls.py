@@ -12,7 +12,7 @@ NUMPY = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32"
 RENAMED = {"div": "divide", "sub": "subtract", "mul": "multiply", "pow": "power", "neg": "negative",
            "gt": "greater", "eq": "equal", "amax": "max", "amin": "min", "mm": "matmul"}
 ALONG = {"sum", "mean", "prod", "amax", "argmax", "cumsum"}
-FORM = re.compile(r"(\w+)\[([\d,]*)\]((?::t|:s\d+|:p|:[br]|<\d+|\*\d+)*)$")
+FORM = re.compile(r"(\w+)\[([\d,]*)\]((?::t|:s\d+|:[pobr]|<\d+|\*\d+)*)$")
 
 
 def numbers(dtype, sizes, seed, below, positive):
@@ -58,6 +58,8 @@ def tensor(word, seed, finish):
         if step > 1:
             t = t[..., ::step]
         t = t.swapaxes(-1, -2) if transposed else t
+        if ":o" in marks:
+            t = t.sort(0).values if hasattr(t, "to_mkldnn") else np.sort(t, 0)
         return t.to_mkldnn() if blocked else t
     return [one(seed + i) for i in range(copies)] if copies else one(seed), max(copies, 1)
 

@@ -2,6 +2,9 @@
 """Rows that compare operators with the peers, over sizes, layouts and dtypes; see bench/ours/call.c."""
 import re
 
+from models import models
+from sampled import sampled
+
 # Elements of an operand that fit L1 and L2, that need L3, and that need memory (f32).
 SIZES = {"L1": (32, 64), "L2": (128, 512), "L3": (512, 1024), "DRAM": (4096, 2048)}
 
@@ -249,14 +252,18 @@ def numpy_has(spec):
     return base.startswith("fft_") or base in NUMPY and not re.search(r"\bbf16|\bc64|:b", spec)
 
 
-def mark(spec):
+def mark(group, spec):
     """The required ratio of the row: 2 for products below 64."""
+    if group in LEAST:
+        return LEAST[group]
     sizes = [int(n) for n in re.findall(r"\d+(?=[,\]])", spec)]
     return 2 if spec.startswith(("mm ", "bmm ")) and max(sizes[-2:]) < 64 else 1
 
 
-# The required geometric mean of a group; each row must reach 1.0 as well.
+# The required geometric mean of a group; each row must reach 1.0 as well, drawn ones LEAST.
+LEAST = {"random": 0.8}
 GROUPS = {"elementwise": (elementwise, 1.5), "reduce": (reduce, 1.5), "shapes": (shapes, 1.5),
           "normalize": (normalize, 1.5), "movement": (movement, 1.5),
           "product": (product, None), "convolution": (convolution, None),
-          "blocked": (blocked, None), "fft": (fft, None)}
+          "blocked": (blocked, None), "fft": (fft, None), "models": (models, None),
+          "random": (sampled, None)}

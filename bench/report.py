@@ -127,7 +127,8 @@ def by_operator(lines):
 
 
 def means(lines, marks):
-    """Per group, threads and peer: the numbers of rows and of those that fall short, the geometric mean.
+    """Per group, threads and peer: the numbers of rows and of those that fall short, the geometric mean, the lowest and
+    the median ratio.
     marks: {group: the required mean, or None}"""
     found = {}
     for l in lines:
@@ -136,10 +137,11 @@ def means(lines, marks):
     rows = []
     for (group, threads, peer), some in found.items():
         mean, mark = statistics.geometric_mean(l["ratio"] for l in some), marks[group]
+        ratios = sorted(l["ratio"] for l in some)
         rows.append([group, str(threads), peer, str(len(some)), str(sum(not l["met"] for l in some)),
-                     f"{mean:.2f}", f">= {mark:g}" if mark else "-",
+                     f"{ratios[0]:.2f}", f"{statistics.median(ratios):.2f}", f"{mean:.2f}", f">= {mark:g}" if mark else "-",
                      "-" if not mark else "yes" if mean >= mark else "**short**"])
-    return markdown(["group", "threads", "peer", "rows", "short", "geometric mean", "mark", "met"],
+    return markdown(["group", "threads", "peer", "rows", "short", "lowest", "median", "geometric mean", "mark", "met"],
                     rows) + "\n" if rows else ""
 
 

@@ -102,9 +102,9 @@ PEAKS = {"steps"}
 MEANS = {}
 for group, (specs, mean) in operators.GROUPS.items():
     MEANS[group] = mean
-    ROWS += [Row(group, spec, spec, threads, [Peer("torch", spec, PYTHON, operators.mark(spec))] +
-                 [Peer("numpy", spec, "NumPy", operators.mark(spec))] *
-                 (threads == 1 and operators.numpy_has(spec)))
+    ROWS += [Row(group, spec, spec, threads, [Peer("torch", spec, PYTHON, operators.mark(group, spec))] +
+                 [Peer("numpy", spec, "NumPy", operators.mark(group, spec))] *
+                 (threads == 1 and group != "random" and operators.numpy_has(spec)))
              for threads in (1, 2) for spec in specs()]
 
 GROUPS = list(dict.fromkeys(r.group for r in ROWS)) + ["build"]

@@ -5,7 +5,7 @@
  *
  *   add.Tensor f32[1024,1024] f32[1024,1]        two tensors; omitted arguments have defaults
  *   DTYPE[SIZES]   a tensor of fixed pseudo-random numbers; :t stored with the last two dimensions
- *                  exchanged, :sN every N-th element of the last dimension, :p positive,
+ *                  exchanged, :sN every N-th element of the last dimension, :p positive, :o ascending,
  *                  :b in oneDNN's blocked layout, :r a blocked weight, reordered for this row,
  *                  <N integers from 0 to N - 1, *N a list of N such tensors
  *   (1,2) ints, 1 an int, 0.5 a number, true, false, - not given, f64 a dtype, word a string
@@ -54,7 +54,7 @@ static int dtype_of(const char *word, size_t len)
 struct form {
 	int dtype, ndim, step, copies;
 	int64_t size[TENSOR_MAX_DIMS], below;
-	bool transposed, positive, blocked, ready;
+	bool transposed, positive, blocked, ready, ordered;
 };
 
 static int parse_ints(const char **word, char close, int64_t *v)
@@ -95,6 +95,9 @@ static struct form parse_form(const char *word)
 			break;
 		case 'p':
 			f.positive = true;
+			break;
+		case 'o':
+			f.ordered = true;
 			break;
 		case 'b':
 		case 'r':
@@ -168,6 +171,8 @@ static tensor *make(const struct form *f)
 		t = row_own(tensor_slice(t, last, 0, INT64_MAX, f->step));
 	if (f->transposed)
 		t = row_own(tensor_transpose(t, -1, -2));
+	if (f->ordered)
+		t = row_own(tensor_msort(t));
 	return f->blocked ? row_own(tensor_to_mkldnn(t, TENSOR_DTYPE_NONE)) : t;
 }
 
