@@ -42,6 +42,7 @@ CPU_CFLAGS_dot := -ffp-contract=fast
 CPU_CFLAGS_fft := -ffp-contract=fast
 CPU_CFLAGS_conv_f32 := -ffp-contract=fast
 CPU_CFLAGS_conv_f64 := -ffp-contract=fast
+CPU_CFLAGS_conv_pairs := -ffp-contract=fast
 CPU_CFLAGS_sparse := -ffp-contract=fast
 CPU_CFLAGS_softmax := -ffp-contract=fast
 CPU_CFLAGS_reduce_moments := -ffp-contract=fast

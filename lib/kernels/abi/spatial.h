@@ -22,6 +22,13 @@ typedef int (*convolution_kernel)(tensor *result, const tensor *a, const tensor 
 				  const tensor *bias, const struct conv_params *params);
 extern convolution_kernel type_of_convolution, type_of_convolution_input,
 	type_of_convolution_weight;
+/*
+ * Whether the backend's convolution and convolution_input take a and b of bf16 as they are, contiguous, for
+ * a result of f32; otherwise they are widened.
+ */
+typedef bool (*takes_bf16_kernel)(const tensor *a, const tensor *b,
+				  const struct conv_params *params);
+extern takes_bf16_kernel type_of_convolution_takes_bf16;
 
 /*
  * Pooling over the last `spatial` (2 or 3) dimensions of contiguous tensors, separately for each

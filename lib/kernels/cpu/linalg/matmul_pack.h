@@ -37,8 +37,8 @@ static void pack_transposed(T *to, const T *b, int64_t csb, int64_t k, int64_t n
 }
 
 /* Copies k rows of n <= width columns to rows of `width` elements, padded with zeros. */
-static void pack_panel(T *to, const T *b, int64_t rsb, int64_t csb, int64_t k, int64_t n,
-		       int64_t width)
+static inline void pack_panel(T *to, const T *b, int64_t rsb, int64_t csb, int64_t k, int64_t n,
+			      int64_t width)
 {
 	vec_part part;
 

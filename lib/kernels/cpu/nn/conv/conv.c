@@ -12,6 +12,8 @@
 
 static int implicit_gemm(const struct shape *s, const struct conv_gemm *c)
 {
+	if (s->units)
+		return CPU_NAME(conv_implicit_gemm_pairs)(c);
 	return s->dtype == TENSOR_F32 ? CPU_NAME(conv_implicit_gemm_f32)(c) :
 					CPU_NAME(conv_implicit_gemm_f64)(c);
 }
@@ -93,7 +95,8 @@ static int winograd(const struct shape *s, const struct planar *p, struct conv_w
 	return err;
 }
 
-#define NOT_SUITED 1 /* the convolution has to be computed by conv_implicit_gemm.h */
+#define GROUP_LEAST 8 /* channels of a group of bf16, of several */
+#define NOT_SUITED  1 /* the convolution has to be computed by conv_implicit_gemm.h */
 
 /*
  * The convolution s, or transposed: the gradient of its input, which is a convolution of stride 1
@@ -130,8 +133,8 @@ static int try_winograd(const struct shape *s, tensor *out, const tensor *x, con
 
 /* ---- forward ---- */
 
-static int cpu_convolution(tensor *out, const tensor *input, const tensor *weight,
-			   const tensor *bias, const struct conv_params *p)
+static int forward(tensor *out, const tensor *input, const tensor *weight, const tensor *bias,
+		   const struct conv_params *p, bool units)
 {
 	struct conv_gemm c = { .weight = weight->data,
 			       .bias = bias ? bias->data : NULL,
@@ -140,13 +143,12 @@ static int cpu_convolution(tensor *out, const tensor *input, const tensor *weigh
 	struct shape s;
 	int err;
 
-	if (!out->numel)
-		return 0;
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_OUTPUT, out, input, weight, bias, p);
 	if (shape_begin(&s, out, input, weight, p, 2 * (weight->numel / weight->sizes[0]), 1) < 0)
 		return -thread()->error.code;
-	err = try_winograd(&s, out, input, weight, bias, false);
+	s.units = units;
+	err = units ? NOT_SUITED : try_winograd(&s, out, input, weight, bias, false);
 	if (err != NOT_SUITED)
 		goto out;
 	err = source_of_input(&s, &h, input, &c.src);
@@ -172,6 +174,23 @@ static int cpu_convolution(tensor *out, const tensor *input, const tensor *weigh
 out:
 	storage_put(s.scratch);
 	return err;
+}
+
+static int forward_of_units(tensor *out, const tensor *input, const tensor *weight,
+			    const tensor *bias, const struct conv_params *p)
+{
+	return forward(out, input, weight, bias, p, true);
+}
+
+static int cpu_convolution(tensor *out, const tensor *input, const tensor *weight,
+			   const tensor *bias, const struct conv_params *p)
+{
+	if (!out->numel)
+		return 0;
+	if (input->dtype == TENSOR_BF16)
+		return CPU_NAME(conv_as_units)(forward_of_units, out, input, weight, bias, p,
+					       false);
+	return forward(out, input, weight, bias, p, false);
 }
 
 #define WGRAD_PART 4 /* taps are left out if at most a quarter is used */
@@ -331,8 +350,8 @@ static int sum_phases(struct shape *s, const struct source *h, struct conv_gemm 
 	return err;
 }
 
-static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *weight,
-				 const tensor *bias, const struct conv_params *p)
+static int input_gradient(tensor *out, const tensor *grad, const tensor *weight, const tensor *bias,
+			  const struct conv_params *p, bool units)
 {
 	struct conv_gemm c = { .weight = weight->data,
 			       .bias = bias ? bias->data : NULL,
@@ -342,15 +361,15 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
 	struct shape s;
 	int err;
 
-	if (!out->numel)
-		return 0;
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_INPUT, grad, out, weight, bias, p);
 	/* in and out of the shape are those of the forward convolution. */
 	if (shape_begin(&s, grad, out, weight, p, 2 * (weight->numel / weight->sizes[1]), 1) < 0)
 		return -thread()->error.code;
-	err = grad->numel && weight->numel ? try_winograd(&s, out, grad, weight, bias, true) :
-					     NOT_SUITED;
+	s.units = units;
+	err = NOT_SUITED;
+	if (!units && grad->numel && weight->numel)
+		err = try_winograd(&s, out, grad, weight, bias, true);
 	if (err != NOT_SUITED)
 		goto out;
 	for (int d = 0; d < AXES; d++) {
@@ -383,4 +402,33 @@ out:
 	return err;
 }
 
-CPU_KERNELS(KERNEL(convolution), KERNEL(convolution_input), KERNEL(convolution_weight))
+static int gradient_of_units(tensor *out, const tensor *grad, const tensor *weight,
+			     const tensor *bias, const struct conv_params *p)
+{
+	return input_gradient(out, grad, weight, bias, p, true);
+}
+
+static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *weight,
+				 const tensor *bias, const struct conv_params *p)
+{
+	if (!out->numel)
+		return 0;
+	if (grad->dtype == TENSOR_BF16)
+		return CPU_NAME(conv_as_units)(gradient_of_units, out, grad, weight, bias, p, true);
+	return input_gradient(out, grad, weight, bias, p, false);
+}
+
+/* ---- bf16 ---- */
+
+/* One channel, or few channels in each of several groups, are summed by other kernels in f32. */
+static bool cpu_convolution_takes_bf16(const tensor *a, const tensor *weight,
+				       const struct conv_params *p)
+{
+	int64_t channels = a->sizes[1] / p->groups;
+
+	return CPU_NAME(conv_has_pairs)() && a->numel && weight->numel && channels > 1 &&
+	       (p->groups == 1 || channels >= GROUP_LEAST);
+}
+
+CPU_KERNELS(KERNEL(convolution), KERNEL(convolution_input), KERNEL(convolution_weight),
+	    KERNEL(convolution_takes_bf16))

@@ -73,6 +73,12 @@ struct conv_winograd {
 /* The tensor that is computed from the other two: y of y = x * w, or a gradient. */
 enum conv_result { CONV_OUTPUT, CONV_INPUT, CONV_WEIGHT };
 
+/* Convolutions of bf16, whose result is f32, by units of two channels: conv_pairs.c. */
+bool CPU_NAME(conv_has_pairs)(void);
+int CPU_NAME(conv_as_units)(convolution_kernel compute, tensor *out, const tensor *a,
+			    const tensor *weight, const tensor *bias, const struct conv_params *p,
+			    bool transposed);
+
 /* Any shape, for integers and complex numbers (conv_plain.c); contiguous tensors. */
 int CPU_NAME(conv_plain)(enum conv_result kind, const tensor *y, const tensor *x, const tensor *w,
 			 const tensor *bias, const struct conv_params *p);
@@ -100,6 +106,7 @@ struct conv_copy {
 /* Return 0, or -errno with the error recorded; conv_winograd 1 if a result is not finite. */
 int CPU_NAME(conv_implicit_gemm_f32)(const struct conv_gemm *c);
 int CPU_NAME(conv_implicit_gemm_f64)(const struct conv_gemm *c);
+int CPU_NAME(conv_implicit_gemm_pairs)(const struct conv_gemm *c); /* of units, see conv_pairs.c */
 int CPU_NAME(conv_winograd_f32)(const struct conv_winograd *c);
 int CPU_NAME(conv_winograd_f64)(const struct conv_winograd *c);
 int CPU_NAME(conv_wgrad_f32)(const struct conv_wgrad *c);

@@ -406,10 +406,12 @@ int CONV(conv_implicit_gemm)(const struct conv_gemm *given)
 	s.columns = c.batch * c.grid[0] * c.grid[1] * c.grid[2];
 	if (!s.columns || !c.rows || !c.groups)
 		return 0;
+#ifndef NO_DEPTHWISE
 	if (is_depthwise(c.rows, c.depth, c.groups)) {
 		depth_sum(&c);
 		return 0;
 	}
+#endif
 	divide_columns(&s);
 	if (gemm_prepare(&s, &mem) < 0)
 		return -thread()->error.code;

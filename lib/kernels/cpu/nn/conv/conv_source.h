@@ -31,6 +31,7 @@ struct shape {
 	int64_t taps, in_plane, out_plane;
 	int64_t window; /* weights of a pair of channels, of which `taps` are used */
 	enum tensor_dtype dtype;
+	bool units; /* elements are pairs of bf16 */
 	struct tensor_storage *scratch;
 	int64_t *free; /* the unused rest of scratch */
 };

@@ -38,10 +38,10 @@ static inline __attribute__((always_inline)) void offset_tile(const struct offse
 			row[j] = *(const VEC *)(b + j * LANES);
 #pragma GCC unroll 8
 		for (int i = 0; i < rows; i++) {
-			VEC x = a[i][at] - (VEC){ 0 };
+			VEC x = BROADCAST(a[i][at]);
 #pragma GCC unroll 3
 			for (int j = 0; j < vecs; j++)
-				sum[i][j] += x * row[j];
+				sum[i][j] = MULADD(sum[i][j], x, row[j]);
 		}
 	}
 	store_tile(t, sum, rows, vecs, true);
