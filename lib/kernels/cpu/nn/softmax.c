@@ -16,6 +16,7 @@
 
 #define BLOCK	     512  /* elements of a line that are gathered at a time */
 #define LONG_BLOCK   4096 /* elements processed at a time if none have to be gathered */
+#define CONVERTED    1024 /* elements of short lines converted together: they stay in the L1 cache */
 #define FEW	     64	  /* elements up to which short lines are not transposed */
 #define SHORT_LINE   32	  /* elements of a short line */
 #define SIDE_BY_SIDE 64	  /* short lines transposed together */
@@ -81,7 +82,7 @@ struct reduced_job {
 static int64_t adjacent_lines(const struct reduced_job *j, int64_t i, int64_t end)
 {
 	const struct reduce_iter *t = j->t;
-	int64_t n = t->along.size[0], many = SOFTMAX_REDUCED_LINE / n;
+	int64_t n = t->along.size[0], many = n < CONVERTED ? CONVERTED / n : 1;
 
 	for (int k = 0; k < t->nops; k++)
 		if (t->kept.n > 1 || t->kept.stride[k][0] != n * t->along.stride[k][0])

@@ -57,13 +57,17 @@ POINTWISE(shrink_backward, AT_FLOAT(shrink_backward))
 
 /* Gradients from the saved result y. */
 BINARY_FLOAT(relu_backward, y <= 0 ? 0 : x)
-POINTWISE(relu_backward, AT_FLOAT(relu_backward))
+BINARY_BF16(relu_backward, y <= 0 ? 0 : x)
+POINTWISE(relu_backward, AT_FLOAT(relu_backward), AT_BF16(relu_backward))
 BINARY_FLOAT(tanh_backward, x *(1 - y * y))
 BINARY_COMPLEX(tanh_backward, COMPLEX_MUL(x, conj(1 - COMPLEX_MUL(y, y))))
-POINTWISE(tanh_backward, AT_FLOAT(tanh_backward), AT_COMPLEX(tanh_backward))
+BINARY_BF16(tanh_backward, x *(1 - y * y))
+POINTWISE(tanh_backward, AT_FLOAT(tanh_backward), AT_COMPLEX(tanh_backward), AT_BF16(tanh_backward))
 BINARY_FLOAT(sigmoid_backward, x *(1 - y) * y)
 BINARY_COMPLEX(sigmoid_backward, COMPLEX_MUL(x, conj(COMPLEX_MUL(1 - y, y))))
-POINTWISE(sigmoid_backward, AT_FLOAT(sigmoid_backward), AT_COMPLEX(sigmoid_backward))
+BINARY_BF16(sigmoid_backward, x *(1 - y) * y)
+POINTWISE(sigmoid_backward, AT_FLOAT(sigmoid_backward), AT_COMPLEX(sigmoid_backward),
+	  AT_BF16(sigmoid_backward))
 
 /* a: alpha; b: scale; c: scale of the input. y is the saved result, negative where the input is. */
 #define ELU_PARAMS(T) \

@@ -216,6 +216,35 @@ static inline float bf16_or_f32(const char *p, int64_t stride, int64_t i)
 #define BINARY_BF16(NAME, EXPR)	  BINARY_BF16_TO(NAME, uint16_t, f32_to_bf16(EXPR))
 #define RELATION_BF16(NAME, EXPR) BINARY_BF16_TO(NAME, uint8_t, EXPR)
 
+/* The row of three inputs: a call with an input of stride 0 does not come here. */
+#define TERNARY_BF16_ROW(o, so, a, sa, b, sb, c, sc, n, VALUE)                               \
+	{                                                                                    \
+		bool dense = (so) == 2 && (sa) == 2 && (sb) == 2 && (sc) == 2;               \
+		const uint16_t *pa = (const uint16_t *)(a), *pb = (const uint16_t *)(b);     \
+		const uint16_t *pc = (const uint16_t *)(c);                                  \
+		uint16_t *po = (uint16_t *)(o);                                              \
+		if (dense)                                                                   \
+			ROW_DENSE(i, n, , float x = bf16_to_f32(pa[i]);                      \
+				  float y = bf16_to_f32(pb[i]);                              \
+				  float z = bf16_to_f32(pc[i]), po[i], VALUE)                \
+		else                                                                         \
+			ROW_STRIDED(i, n, float x = bf16_or_f32(a, sa, i);                   \
+				    float y = bf16_or_f32(b, sb, i);                         \
+				    float z = bf16_or_f32(c, sc, i), uint16_t, o, so, VALUE) \
+	}
+#define TERNARY_BF16_WITH(NAME, DECL, EXPR)                                                 \
+	ITER_LOOP(NAME##_bf16)                                                              \
+	{                                                                                   \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2], sc = s0[3];                     \
+		DECL(float);                                                                \
+		for (int64_t j = 0; j < n1; j++) {                                          \
+			char *o = data[0] + j * s1[0];                                      \
+			const char *a = data[1] + j * s1[1], *b = data[2] + j * s1[2];      \
+			const char *c = data[3] + j * s1[3];                                \
+			TERNARY_BF16_ROW(o, so, a, sa, b, sb, c, sc, n0, f32_to_bf16(EXPR)) \
+		}                                                                           \
+	}
+
 /* ---- entries of a POINTWISE table ---- */
 
 #define AT_BF16(N) [TENSOR_BF16] = N##_bf16
