@@ -478,40 +478,6 @@ static void complex_tanh_of_infinities_keeps_the_sign(void **state)
 	}
 }
 
-/* bf16 with three operands of any layout: the f32 result rounded once. */
-static void three_operands_of_bf16_round_once(void **state)
-{
-	const tensor_options bf16 = TENSOR_OPTIONS(.dtype = TENSOR_BF16);
-	const int64_t shapes[][2] = { { 37, 53 }, { 37, 1 }, { 1, 53 }, { 1, 1 } };
-
-	for (int k = 0; k < 16; k++)
-		tensor_scope {
-			tensor *x[3], *found[3], *want[3];
-			double different;
-
-			x[0] = ok(tensor_t(ok(tensor_randn(TENSOR_SHAPE(53, 37), bf16))));
-			if (k & 1)
-				x[0] = ok(tensor_contiguous(x[0]));
-			x[1] = ok(tensor_randn((tensor_ints){ shapes[k % 4], 2 }, bf16));
-			x[2] = ok(tensor_randn((tensor_ints){ shapes[k / 4], 2 }, bf16));
-			found[0] = ok(tensor_addcmul(x[0], x[1], x[2]));
-			found[1] = ok(tensor_addcdiv(x[0], x[1], x[2]));
-			found[2] = ok(tensor_lerp(x[0], x[1], x[2]));
-			for (int i = 0; i < 3; i++)
-				x[i] = ok(tensor_to(x[i], F32));
-			want[0] = ok(tensor_addcmul(x[0], x[1], x[2]));
-			want[1] = ok(tensor_addcdiv(x[0], x[1], x[2]));
-			want[2] = ok(tensor_lerp(x[0], x[1], x[2]));
-			for (int i = 0; i < 3; i++) {
-				assert_done(tensor_item(
-					ok(tensor_sum(ok(tensor_ne(found[i],
-								   ok(tensor_to(want[i], bf16)))))),
-					&different));
-				assert_true(different == 0);
-			}
-		}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -527,7 +493,6 @@ int main(void)
 		cmocka_unit_test(complex_expm1_of_infinities),
 		cmocka_unit_test(complex_rounding_rounds_each_part),
 		cmocka_unit_test(complex_tanh_of_infinities_keeps_the_sign),
-		cmocka_unit_test(three_operands_of_bf16_round_once),
 	};
 
 	return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);
