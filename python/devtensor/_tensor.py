@@ -107,7 +107,7 @@ def _qscheme(self):
 def _copy_of(self):
     """A shallow copy, as PyTorch's: another tensor on the same memory, with the same attributes. A leaf."""
     new = without_history(self)
-    new = (new.alias() if new is self else new).requires_grad_(self.requires_grad).as_subclass(type(self))
+    new = (new.alias() if new is self else new).as_subclass(type(self)).requires_grad_(self.requires_grad)
     if getattr(self, '__dict__', None):
         new.__dict__.update(self.__dict__)
     return new

@@ -158,6 +158,16 @@ def test_copy_shares_memory_and_deepcopy_does_not():
     assert deep[0, 0] == 0 and deep.note == ['a'] and deep.note is not x.note and type(deep) is Marked
 
 
+@pytest.mark.parametrize('make', [lambda: dt.ones(3, requires_grad=True), lambda: dt.ones(3, requires_grad=True) * 2,
+                                  lambda: Marked(dt.ones(3)).requires_grad_(), lambda: dt.nn.Parameter(dt.ones(3))])
+def test_a_shallow_copy_is_a_leaf_on_the_same_memory(make):
+    x = make()
+    y = copy.copy(x)
+    assert y is not x and type(y) is type(x) and y.requires_grad and y.is_leaf and y.data_ptr() == x.data_ptr()
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [3, 3, 3] and (not x.is_leaf or x.grad is None)
+
+
 def test_deepcopy_keeps_requires_grad_the_gradient_and_strides():
     x = dt.arange(6.).reshape(2, 3).T.detach().requires_grad_()
     x.grad = dt.ones(3, 2)
