@@ -268,6 +268,22 @@ def test_saved_none_and_wrong_values():
         G.apply(x)
 
 
+def test_a_sparse_tensor_may_be_saved():
+    class F(Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(a.to_sparse())
+            return a * a
+
+        @staticmethod
+        def backward(ctx, g):
+            sparse, = ctx.saved_tensors
+            return g * 2 * sparse.to_dense()
+    x = leaf(1, 2)
+    F.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 4]
+
+
 def test_saved_tensors_after_a_change_or_release_are_errors():
     class F(Function):
         @staticmethod

@@ -168,6 +168,23 @@ def test_a_shallow_copy_is_a_leaf_on_the_same_memory(make):
     assert y.grad.tolist() == [3, 3, 3] and (not x.is_leaf or x.grad is None)
 
 
+@pytest.mark.parametrize('make', [lambda x: x.to_sparse(), lambda x: x.to_sparse_csr(),
+                                  lambda x: dt.quantize_per_tensor(x, 0.5, 0, dt.uint8)])
+def test_copies_of_other_layouts(make):
+    x = make(dt.tensor([[0., 1.], [2., 0.]]))
+    for y in copy.copy(x), copy.deepcopy(x), x.detach():
+        assert y is not x and y.layout is x.layout and y.is_leaf
+        assert (y.dequantize() if x.is_quantized else y.to_dense()).tolist() == [[0, 1], [2, 0]]
+
+
+def test_copies_of_a_sparse_leaf_are_leaves():
+    x = dt.eye(2).to_sparse().requires_grad_()
+    for y in copy.copy(x), copy.deepcopy(x):
+        assert y.requires_grad and y.is_leaf
+        dt.mm(y, dt.ones(2, 2)).sum().backward()
+        assert y.grad is not None and x.grad is None
+
+
 def test_deepcopy_keeps_requires_grad_the_gradient_and_strides():
     x = dt.arange(6.).reshape(2, 3).T.detach().requires_grad_()
     x.grad = dt.ones(3, 2)
