@@ -140,6 +140,19 @@ def test_a_wrong_state_changes_nothing():
     assert net.first.weight.tolist() == state['first.weight'].tolist()
 
 
+@pytest.mark.parametrize('value, assign', [
+    (dt.eye(2).to_sparse(), False), (dt.quantize_per_tensor(dt.eye(2), 0.5, 0, dt.uint8), False), (dt.eye(3), False),
+    (dt.ones(2, 2, dtype=dt.int64), True), (dt.quantize_per_tensor(dt.eye(2), 0.5, 0, dt.uint8), True),
+    ([[1, 2], [3, 4]], True)])
+def test_a_value_that_does_not_fit_leaves_the_others_as_they_are(value, assign):
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    before = repr(net.state_dict())
+    with pytest.raises(RuntimeError, match="'1.weight' (is|has the)"):
+        net.load_state_dict({**{name: dt.zeros_like(t) for name, t in net.state_dict().items()}, '1.weight': value},
+                            assign=assign)
+    assert repr(net.state_dict()) == before
+
+
 def test_a_state_of_numpy_arrays_is_loaded():
     numpy = pytest.importorskip('numpy')
     layer = nn.Linear(2, 1)
