@@ -410,7 +410,9 @@ PyObject *call_function(struct py_function *f, PyObject *self, PyObject *const *
 
 	if (unlikely(!f->ready) && prepare(f) < 0)
 		return NULL;
+	begin_call();
 	res = try_overloads(f, &c);
+	end_call();
 	if (unlikely(!res && !PyErr_Occurred()))
 		return raise_no_overload(f, &c);
 	return res;
@@ -424,7 +426,9 @@ PyObject *call_binary(struct py_function *f, PyObject *a, PyObject *b)
 
 	if (unlikely(!f->ready) && prepare(f) < 0)
 		return NULL;
+	begin_call();
 	res = try_overloads(f, &c);
+	end_call();
 	if (!res && !PyErr_Occurred())
 		Py_RETURN_NOTIMPLEMENTED;
 	return res;

@@ -300,6 +300,7 @@ static PyObject *call_function_c(struct application *p, tensor **inputs, int nin
 	int err;
 
 	applied = p;
+	begin_call();
 	/* For the node, or for release_object() at the end of the call. */
 	Py_INCREF((PyObject *)p->o);
 	err = tensor_function_apply(&p->info->f, p->o, release_object,
@@ -308,6 +309,7 @@ static PyObject *call_function_c(struct application *p, tensor **inputs, int nin
 	Py_CLEAR(p->o->to_save);
 	Py_CLEAR(p->o->marked);
 	res = err < 0 ? raise_graph_error() : wrap_outputs(p);
+	end_call();
 	Py_CLEAR(p->result);
 	free(p->outputs);
 	return res;

@@ -2,6 +2,8 @@
 """Optimizers, schedules, averages, mixed precision."""
 import math
 import sys
+import threading
+import time
 
 import pytest
 
@@ -122,6 +124,41 @@ def test_wrong_arguments_are_refused():
     o.param_groups.append(o.param_groups[0])
     with pytest.raises(ValueError):
         o.step()
+
+
+def test_a_step_that_begins_while_options_are_read_is_noticed():
+    class Flag:
+        """False, and another thread is in a step when it is read."""
+        thread = None
+
+        def __bool__(self):
+            if Flag.thread is None:
+                Flag.thread = threading.Thread(target=o._c.step, args=([{**o.param_groups[0], 'maximize': False}],))
+                Flag.thread.start()
+                while Flag.thread.is_alive():
+                    try:
+                        o._c.lr()
+                    except RuntimeError:
+                        break
+                    time.sleep(0)
+            return False
+
+    p = nn.Parameter(dt.zeros(1 << 22))
+    p.grad = dt.ones_like(p)
+    o = Adam([p], lr=0.1)
+    o.param_groups[0]['maximize'] = Flag()
+    # The other thread may be at the end of its step already.
+    for _ in range(50):
+        Flag.thread = None
+        try:
+            o.step()
+        except RuntimeError as e:
+            assert 'another thread' in str(e)
+            break
+        finally:
+            Flag.thread.join()
+    else:
+        pytest.fail('no step was noticed')
 
 
 def test_a_converted_module_is_not_stepped_in_its_old_memory():
