@@ -335,13 +335,50 @@ static PyObject *call_bound(struct py_overload *o, struct bound *b)
 
 /* ---- errors ---- */
 
+#define MOST_DESCRIBED 8
+
+/* "list of (int, float, ...)": the first elements of a list or tuple. */
+static PyObject *describe_elements(PyObject *sequence, PyObject *name)
+{
+	Py_ssize_t n = PySequence_Size(sequence);
+	PyObject *text = n < 0 ? NULL : PyUnicode_FromFormat("%U of (", name);
+
+	for (Py_ssize_t i = 0; text && i < n && i <= MOST_DESCRIBED; i++) {
+		PyObject *o = i < MOST_DESCRIBED ? PySequence_GetItem(sequence, i) : NULL;
+		PyObject *type = o ? PyType_GetName(Py_TYPE(o)) : NULL;
+
+		if (o ? type != NULL : i == MOST_DESCRIBED)
+			set_ref(&text,
+				type ? PyUnicode_FromFormat("%U%s%U", text, i ? ", " : "", type) :
+				       PyUnicode_FromFormat("%U, ...", text));
+		else
+			Py_CLEAR(text);
+		Py_XDECREF(type);
+		Py_XDECREF(o);
+	}
+	if (text)
+		set_ref(&text, PyUnicode_FromFormat("%U)", text));
+	return text;
+}
+
+static PyObject *describe(PyObject *o)
+{
+	PyObject *name = PyType_GetName(Py_TYPE(o)), *text;
+
+	if (!name || !(PyList_CheckExact(o) || PyTuple_CheckExact(o)) || !PySequence_Size(o))
+		return name;
+	text = describe_elements(o, name);
+	Py_DECREF(name);
+	return text;
+}
+
 static PyObject *describe_args(const struct call *c)
 {
 	PyObject *text = PyUnicode_FromString(""), *next = NULL;
 	Py_ssize_t n = c->nargs + (c->kwnames ? PyTuple_Size(c->kwnames) : 0);
 
 	for (Py_ssize_t i = 0; text && i < n; i++) {
-		PyObject *type = PyType_GetName(Py_TYPE(c->args[i]));
+		PyObject *type = describe(c->args[i]);
 
 		if (!type)
 			Py_CLEAR(text);

@@ -144,6 +144,13 @@ def test_deep_nesting_is_refused(depth):
         dt.tensor(values.nested(depth))
 
 
+def test_the_elements_of_a_list_are_in_the_text():
+    with pytest.raises(TypeError, match=r'takes \(list of \(int, str\), dtype=NoneType\)'):
+        dt.zeros([1, 'x'], dtype=None)
+    with pytest.raises(TypeError, match=r'takes \(tuple of \((int, ){8}\.\.\.\)\)'):
+        dt.zeros((1,) * 100 + ('x',))
+
+
 @pytest.mark.parametrize('call', [lambda: dt.add(dt.ones(1), dt.ones(1), other=dt.ones(1)),
                                   lambda: dt.sum(dt.ones(1), dim=0, axis=0), lambda: dt.sum(dt.ones(1), 0, dim=0),
                                   lambda: dt.add(input=dt.ones(1), self=dt.ones(1), other=1),
