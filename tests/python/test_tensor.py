@@ -146,6 +146,25 @@ def test_share_memory_moves_the_storage():
     assert y.tolist() == [5, 1]
 
 
+def test_arguments_beside_the_data_are_those_of_a_subclass():
+    class Named(dt.Tensor):
+        def __init__(self, data, name, *, scale=1):
+            self.name, self.scale = name, scale
+
+    class Scaled(dt.Tensor):
+        def __new__(cls, data, scale):
+            return super().__new__(cls, [scale * x for x in data])
+
+    x = Named([1, 2], 'n', scale=3)
+    assert x.tolist() == [1, 2] and x.name == 'n' and x.scale == 3 and Scaled([1, 2], 5).tolist() == [5, 10]
+    for call in (lambda: dt.Tensor(1, 2), lambda: dt.Tensor([1], dtype=dt.float64), lambda: Marked([1], 2),
+                 lambda: Scaled.__mro__[1]([1], [2])):
+        with pytest.raises(TypeError, match='takes one argument, got 2'):
+            call()
+    with pytest.raises(TypeError, match='missing'):
+        dt.Tensor()
+
+
 def test_copy_shares_memory_and_deepcopy_does_not():
     x = Marked(dt.zeros(2, 3))
     x.note = ['a']
