@@ -314,6 +314,9 @@ static PyObject *call_list(const struct bound *b)
 			break;
 		PyMem_Free(rets);
 	}
+	if (err == -ENOSPC)
+		/* Not that of a file. */
+		tensor_set_error(ENOMEM, "%s: more than %d results", b->o->schema->name, room);
 	while (!err && n < room && rets[n].kind != TENSOR_VALUE_NONE)
 		n++;
 	res = err ? raise_error() : wrap_values(b, NULL, rets, n);

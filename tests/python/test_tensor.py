@@ -147,22 +147,41 @@ def test_share_memory_moves_the_storage():
 
 
 def test_arguments_beside_the_data_are_those_of_a_subclass():
-    class Named(dt.Tensor):
-        def __init__(self, data, name, *, scale=1):
-            self.name, self.scale = name, scale
+    class Labelled(dt.Tensor):
+        def __init__(self, data, label, *, scale=1):
+            self.label, self.scale = label, scale
 
     class Scaled(dt.Tensor):
         def __new__(cls, data, scale):
             return super().__new__(cls, [scale * x for x in data])
 
-    x = Named([1, 2], 'n', scale=3)
-    assert x.tolist() == [1, 2] and x.name == 'n' and x.scale == 3 and Scaled([1, 2], 5).tolist() == [5, 10]
+    x = Labelled([1, 2], 'n', scale=3)
+    assert x.tolist() == [1, 2] and x.label == 'n' and x.scale == 3 and Scaled([1, 2], 5).tolist() == [5, 10]
     for call in (lambda: dt.Tensor(1, 2), lambda: dt.Tensor([1], dtype=dt.float64), lambda: Marked([1], 2),
                  lambda: Scaled.__mro__[1]([1], [2])):
         with pytest.raises(TypeError, match='takes one argument, got 2'):
             call()
     with pytest.raises(TypeError, match='missing'):
         dt.Tensor()
+
+
+def test_a_split_at_positions_in_a_tensor():
+    x = dt.arange(6).view(3, 2)
+    for at in dt.tensor([1, 2]), (1, 2):
+        assert [p.tolist() for p in dt.tensor_split(x, at)] == [[[0, 1]], [[2, 3]], [[4, 5]]]
+    assert [p.shape for p in x.tensor_split(dt.tensor(2), dim=1)] == [(3, 1), (3, 1)]
+    assert len(x.tensor_split(tensor_indices_or_sections=dt.tensor([1]))) == 2
+    with pytest.raises(ValueError, match='i64'):
+        x.tensor_split(dt.tensor([1.]))
+    parts = dt.func.vmap(lambda v: v.tensor_split(dt.tensor([1])))(x)
+    assert [p.tolist() for p in parts] == [[[0], [2], [4]], [[1], [3], [5]]]
+
+
+def test_more_results_than_there_can_be():
+    for call in (lambda: dt.tensor_split(dt.ones(3), 2 ** 62), lambda: dt.ones(1).expand(2 ** 40).split(1),
+                 lambda: dt.ones(1).expand(2 ** 40).unbind(), lambda: dt.ones(1).expand(2 ** 40).chunk(2 ** 40)):
+        with pytest.raises(MemoryError, match='more than [0-9]+ results'):
+            call()
 
 
 def test_copy_shares_memory_and_deepcopy_does_not():
