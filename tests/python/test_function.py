@@ -221,6 +221,21 @@ def test_an_input_that_is_returned_gets_a_history():
     assert values(x.grad) == [7]
 
 
+@pytest.mark.parametrize('change', [lambda a, y: y.mul_(2), lambda a, y: (a.mul_(2), y.sum())[1]])
+def test_an_input_that_is_returned_is_not_changed_in_place(change):
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+    a = leaf(1, 2) * 1
+    with pytest.raises((RuntimeError, ValueError), match='a function of the program'):
+        change(a, Same.apply(a))
+
+
 def test_once_differentiable():
     class F(Function):
         @staticmethod

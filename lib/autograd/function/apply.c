@@ -9,6 +9,7 @@
 #include "core/batched.h"
 
 #include "core/scope.h"
+#include "family/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,7 +167,9 @@ static int check_outputs(const struct tensor_function_ctx *ctx, tensor *const *o
 
 /*
  * Output i, owned, in place of a borrowed one. An input that was not changed, a tensor that has a history already, and one
- * that is an earlier output, too, become a tensor of their own on the same memory. NULL with the error set.
+ * that is an earlier output, too, become a tensor of their own on the same memory: a view, if the call is recorded, so
+ * that an in-place change of one of them does not leave the other with the gradient of its old value. NULL with the error
+ * set.
  */
 static tensor *own_output(const char *name, const struct building *b, tensor *const *outputs, int i)
 {
@@ -179,7 +182,7 @@ static tensor *own_output(const char *name, const struct building *b, tensor *co
 			name);
 	if (!tensors_have(&b->dirty, t) && (needs_grad(t) || index_in(b->inputs, t) >= 0 ||
 					    index_in((tensor_list){ outputs, i }, t) >= 0))
-		return tensor_new_detached(t);
+		return b->recorded && !t->ext ? call_alias(t) : tensor_new_detached(t);
 	return tensor_get(t);
 }
 
@@ -210,6 +213,7 @@ static int run_forward(struct tensor_function_ctx *ctx)
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	struct callback before = callback_begin();
+	bool recording = th->modes.grad_enabled;
 	int err;
 
 	th->modes.grad_enabled = false;
@@ -218,9 +222,11 @@ static int run_forward(struct tensor_function_ctx *ctx)
 	if (!err && !b->outputs)
 		err = tensor_fail(EINVAL, "function_apply: %s with no place for outputs",
 				  ctx->f->name);
+	th->modes.grad_enabled = false;
 	if (!err)
 		err = check_outputs(ctx, b->outputs, b->noutputs) ?:
 			      own_outputs(ctx->f->name, b, b->outputs, b->noutputs);
+	th->modes.grad_enabled = recording;
 	for (int i = 0; err && i < b->noutputs; i++)
 		b->outputs[i] = NULL;
 	scope_leave(&scope);

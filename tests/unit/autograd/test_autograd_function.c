@@ -317,12 +317,40 @@ static void output_that_is_an_input_or_a_view_of_it(void **state)
 		assert_done(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(y), out, 2));
 		assert_name(tensor_grad_fn(out[1]), "PassBackward");
 		assert_fails(tensor_add_scalar_(out[1], S(1)), EINVAL, "view");
+		assert_fails(tensor_add_scalar_(out[0], S(1)), EINVAL, "input, that a function");
 		ok(tensor_add_scalar_(y, S(1)));
 		assert_fails(tensor_neg(out[1]), EINVAL, "in-place change of its base");
+		assert_fails(tensor_neg(out[0]), EINVAL, "in-place change of its base");
+		y = iota(1, TENSOR_INTS(4));
+		assert_done(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(y), out, 2));
+		ok(tensor_add_scalar_(out[0], S(1)));
+		assert_values(y, 0, 2, 3, 4, 5);
 	}
 }
 
 /* ---- differentiable once ---- */
+
+/* Returns its second input, and a view of it. */
+static int pass_second(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	return pass_on(ctx, in + 1, nin - 1, out, nout);
+}
+
+static void output_that_is_a_view_without_a_gradient(void **state)
+{
+	static const struct tensor_function f = { "Second", pass_second, pass_back, 0 };
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *c = iota(5, TENSOR_INTS(4)), *out[2];
+
+		assert_done(tensor_function_apply(&f, NULL, NULL, TENSOR_LIST(x, c), out, 2));
+		for (int i = 0; i < 2; i++)
+			assert_fails(tensor_mul_scalar_(out[i], S(2)), EINVAL, "SecondBackward");
+		assert_done(tensor_backward(tensor_sum(out[0])));
+		assert_values(tensor_grad(x), 0, 7, 7, 7, 7);
+		assert_false(tensor_requires_grad(c));
+	}
+}
 
 static bool returns_input;
 
@@ -460,6 +488,7 @@ int main(void)
 		cmocka_unit_test_setup(input_that_is_changed_in_place, setup),
 		cmocka_unit_test_setup(further_output_that_is_changed_in_place, setup),
 		cmocka_unit_test_setup(output_that_is_an_input_or_a_view_of_it, setup),
+		cmocka_unit_test_setup(output_that_is_a_view_without_a_gradient, setup),
 		cmocka_unit_test_setup(an_output_that_is_given_twice_has_two_gradients, setup),
 		cmocka_unit_test_setup(a_mark_of_a_released_tensor_marks_no_other, setup),
 		cmocka_unit_test_setup(once_differentiable_refuses_the_second_backward, setup),
