@@ -29,7 +29,9 @@ struct tensor_function {
 	const char *name;
 	/*
 	 * Computes outputs[] from inputs[], both borrowed; operators inside are not recorded. An
-	 * output may be an input that was marked dirty. 0, or a negative error number.
+	 * output may be an input that was marked dirty. Any other input, and a tensor that is given as
+	 * several outputs, becomes a view: where the call is recorded, an in-place change of it fails, and
+	 * so does its use after one of the tensor. 0, or a negative error number.
 	 */
 	int (*forward)(tensor_function_ctx *ctx, tensor *const *inputs, int ninputs,
 		       tensor **outputs, int noutputs);

@@ -150,9 +150,10 @@ def rebuild(cls, kind, parts, requires_grad, device):
     tensor = _UNPACK[kind](*parts)
     if device is not None:
         tensor = tensor.to(device)
-    if requires_grad:
-        tensor.requires_grad_(True)
-    return tensor if cls is _Tensor else tensor.as_subclass(cls)
+    if cls is not _Tensor:
+        tensor = tensor.as_subclass(cls)
+    # Last: as_subclass() of a leaf is the result of an operator.
+    return tensor.requires_grad_(True) if requires_grad else tensor
 
 
 def reduce_ex(self, protocol):

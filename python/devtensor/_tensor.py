@@ -45,8 +45,7 @@ class Size(int):
 def without_history(self):
     """The tensor as one of the exact type that requires no gradient, on the same memory."""
     plain = self if type(self) is _Tensor else self.as_subclass(_Tensor)
-    # Other layouts have no detach().
-    return plain.detach() if plain.layout is _C.strided and not plain.is_quantized else plain
+    return plain.detach()
 
 
 def _type(self, dtype=None, non_blocking=False):
@@ -107,7 +106,7 @@ def _qscheme(self):
 def _copy_of(self):
     """A shallow copy, as PyTorch's: another tensor on the same memory, with the same attributes. A leaf."""
     new = without_history(self)
-    new = (new.alias() if new is self else new).requires_grad_(self.requires_grad).as_subclass(type(self))
+    new = (new if type(self) is _Tensor else new.as_subclass(type(self))).requires_grad_(self.requires_grad)
     if getattr(self, '__dict__', None):
         new.__dict__.update(self.__dict__)
     return new

@@ -54,12 +54,16 @@ static int make_capsules(PyObject **schema, PyObject **array)
 
 static int export_to(tensor *t, PyObject *schema, PyObject *array)
 {
-	PyThreadState *state = tensor_numel(t) < RELEASE_ABOVE ? NULL : PyEval_SaveThread();
-	int err = tensor_to_arrow(t, PyCapsule_GetPointer(schema, schema_name),
-				  PyCapsule_GetPointer(array, array_name));
+	PyThreadState *state;
+	int err;
 
+	begin_call();
+	state = tensor_numel(t) < RELEASE_ABOVE ? NULL : PyEval_SaveThread();
+	err = tensor_to_arrow(t, PyCapsule_GetPointer(schema, schema_name),
+			      PyCapsule_GetPointer(array, array_name));
 	if (state)
 		PyEval_RestoreThread(state);
+	end_call();
 	return err < 0 ? raise_error_int() : 0;
 }
 

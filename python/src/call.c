@@ -314,6 +314,9 @@ static PyObject *call_list(const struct bound *b)
 			break;
 		PyMem_Free(rets);
 	}
+	if (err == -ENOSPC)
+		/* Not that of a file. */
+		tensor_set_error(ENOMEM, "%s: more than %d results", b->o->schema->name, room);
 	while (!err && n < room && rets[n].kind != TENSOR_VALUE_NONE)
 		n++;
 	res = err ? raise_error() : wrap_values(b, NULL, rets, n);
@@ -335,13 +338,50 @@ static PyObject *call_bound(struct py_overload *o, struct bound *b)
 
 /* ---- errors ---- */
 
+#define MOST_DESCRIBED 8
+
+/* "list of (int, float, ...)": the first elements of a list or tuple. */
+static PyObject *describe_elements(PyObject *sequence, PyObject *name)
+{
+	Py_ssize_t n = PySequence_Size(sequence);
+	PyObject *text = n < 0 ? NULL : PyUnicode_FromFormat("%U of (", name);
+
+	for (Py_ssize_t i = 0; text && i < n && i <= MOST_DESCRIBED; i++) {
+		PyObject *o = i < MOST_DESCRIBED ? PySequence_GetItem(sequence, i) : NULL;
+		PyObject *type = o ? PyType_GetName(Py_TYPE(o)) : NULL;
+
+		if (o ? type != NULL : i == MOST_DESCRIBED)
+			set_ref(&text,
+				type ? PyUnicode_FromFormat("%U%s%U", text, i ? ", " : "", type) :
+				       PyUnicode_FromFormat("%U, ...", text));
+		else
+			Py_CLEAR(text);
+		Py_XDECREF(type);
+		Py_XDECREF(o);
+	}
+	if (text)
+		set_ref(&text, PyUnicode_FromFormat("%U)", text));
+	return text;
+}
+
+static PyObject *describe(PyObject *o)
+{
+	PyObject *name = PyType_GetName(Py_TYPE(o)), *text;
+
+	if (!name || !(PyList_CheckExact(o) || PyTuple_CheckExact(o)) || !PySequence_Size(o))
+		return name;
+	text = describe_elements(o, name);
+	Py_DECREF(name);
+	return text;
+}
+
 static PyObject *describe_args(const struct call *c)
 {
 	PyObject *text = PyUnicode_FromString(""), *next = NULL;
 	Py_ssize_t n = c->nargs + (c->kwnames ? PyTuple_Size(c->kwnames) : 0);
 
 	for (Py_ssize_t i = 0; text && i < n; i++) {
-		PyObject *type = PyType_GetName(Py_TYPE(c->args[i]));
+		PyObject *type = describe(c->args[i]);
 
 		if (!type)
 			Py_CLEAR(text);
@@ -410,7 +450,9 @@ PyObject *call_function(struct py_function *f, PyObject *self, PyObject *const *
 
 	if (unlikely(!f->ready) && prepare(f) < 0)
 		return NULL;
+	begin_call();
 	res = try_overloads(f, &c);
+	end_call();
 	if (unlikely(!res && !PyErr_Occurred()))
 		return raise_no_overload(f, &c);
 	return res;
@@ -424,7 +466,9 @@ PyObject *call_binary(struct py_function *f, PyObject *a, PyObject *b)
 
 	if (unlikely(!f->ready) && prepare(f) < 0)
 		return NULL;
+	begin_call();
 	res = try_overloads(f, &c);
+	end_call();
 	if (!res && !PyErr_Occurred())
 		Py_RETURN_NOTIMPLEMENTED;
 	return res;

@@ -81,7 +81,34 @@ static PyObject *c_mark_dirty(PyObject *self, PyObject *args)
 
 static PyObject *c_mark_non_differentiable(PyObject *self, PyObject *args)
 {
-	return mark(self, args, "mark_non_differentiable", tensor_function_mark_non_differentiable);
+	PyContext *o = (PyContext *)self;
+	PyObject *res = mark(self, args, "mark_non_differentiable",
+			     tensor_function_mark_non_differentiable);
+
+	if (res && !o->marked && !(o->marked = PyList_New(0)))
+		Py_CLEAR(res);
+	if (res && PyList_SetSlice(o->marked, 0, 0, args) < 0)
+		Py_CLEAR(res);
+	return res;
+}
+
+bool context_marked(const PyContext *o, PyObject *t)
+{
+	for (Py_ssize_t i = 0; o->marked && i < PyList_Size(o->marked); i++)
+		if (PyList_GetItem(o->marked, i) == t)
+			return true;
+	return false;
+}
+
+/* _is_marked(i): forward marked output i as non-differentiable. */
+static PyObject *c_is_marked(PyObject *self, PyObject *number)
+{
+	const PyContext *o = (PyContext *)self;
+	Py_ssize_t i = PyLong_AsSsize_t(number);
+
+	if (i == -1 && PyErr_Occurred())
+		return NULL;
+	return PyBool_FromLong(i >= 0 && i < o->nout && o->tensors[o->nargs + i] == MARKED);
 }
 
 static PyObject *c_set_materialize_grads(PyObject *self, PyObject *value)
@@ -170,6 +197,7 @@ static int context_traverse(PyObject *self, visitproc visit, void *arg)
 	Py_VISIT(Py_TYPE(self));
 	Py_VISIT(o->cls);
 	Py_VISIT(o->to_save);
+	Py_VISIT(o->marked);
 	Py_VISIT(o->for_forward);
 	Py_VISIT(o->needs);
 	return 0;
@@ -179,6 +207,7 @@ static int context_traverse(PyObject *self, visitproc visit, void *arg)
 static int context_clear(PyObject *self)
 {
 	Py_CLEAR(((PyContext *)self)->to_save);
+	Py_CLEAR(((PyContext *)self)->marked);
 	Py_CLEAR(((PyContext *)self)->for_forward);
 	Py_CLEAR(((PyContext *)self)->needs);
 	return 0;
@@ -203,6 +232,7 @@ static PyMethodDef context_methods[] = {
 	{ "save_for_forward", c_save_for_forward, METH_VARARGS,
 	  "save_for_forward(*tensors)\n--\n\nIn forward: tensors, or None, that jvp finds in saved_tensors." },
 	{ "_end_forward", c_end_forward, METH_NOARGS, NULL },
+	{ "_is_marked", c_is_marked, METH_O, NULL },
 	{ "mark_dirty", c_mark_dirty, METH_VARARGS,
 	  "mark_dirty(*tensors)\n--\n\nIn forward: inputs that it changes in place and returns." },
 	{ "mark_non_differentiable", c_mark_non_differentiable, METH_VARARGS,

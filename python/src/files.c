@@ -103,14 +103,18 @@ static PyObject *save_npy(PyObject *module, PyObject *args)
 	PyThreadState *state;
 	PyObject *path, *t;
 	const char *name;
+	tensor *from;
 	int err;
 
 	if (!PyArg_ParseTuple(args, "O&O!", PyUnicode_FSConverter, &path, tensor_type, &t))
 		return NULL;
 	name = PyBytes_AsString(path);
+	from = tensor_of(t);
+	begin_call();
 	state = PyEval_SaveThread();
-	err = tensor_save_npy(name, tensor_of(t));
+	err = tensor_save_npy(name, from);
 	PyEval_RestoreThread(state);
+	end_call();
 	Py_DECREF(path);
 	return err < 0 ? raise_file() : Py_NewRef(Py_None);
 }
@@ -214,9 +218,11 @@ static PyObject *save_npz(PyObject *module, PyObject *args)
 	if (make_list(&l) == 0) {
 		const char *path = PyBytes_AsString(l.path);
 
+		begin_call();
 		state = PyEval_SaveThread();
 		err = tensor_save_npz(path, l.all, l.n, compressed ? TENSOR_SAVE_COMPRESSED : 0);
 		PyEval_RestoreThread(state);
+		end_call();
 		if (err < 0)
 			raise_file();
 	}
@@ -237,9 +243,11 @@ static PyObject *save_safetensors(PyObject *module, PyObject *args)
 	if (make_list(&l) == 0) {
 		const char *path = PyBytes_AsString(l.path);
 
+		begin_call();
 		state = PyEval_SaveThread();
 		err = tensor_save_safetensors(path, l.all, l.n, l.metadata, l.nmetadata);
 		PyEval_RestoreThread(state);
+		end_call();
 		if (err < 0)
 			raise_file();
 	}
@@ -326,6 +334,38 @@ static void archive_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
+/* A name of a zip file that is not UTF-8 has the encoding that zip files had before, as in Python's zipfile. */
+static PyObject *decode_name(const char *name)
+{
+	PyObject *text = PyUnicode_FromString(name);
+
+	if (text || !PyErr_ExceptionMatches(PyExc_UnicodeDecodeError))
+		return text;
+	PyErr_Clear();
+	return PyUnicode_Decode(name, (Py_ssize_t)strlen(name), "cp437", "strict");
+}
+
+/* Stores what tensor_archive_find() returns, negative if there is no such name. -1 with an exception. */
+static int find_name(const tensor_archive *a, PyObject *name, int64_t *i)
+{
+	const char *s = text_of(name, "the name of a tensor");
+	PyObject *bytes;
+
+	if (!s)
+		return -1;
+	*i = tensor_archive_find(a, s);
+	if (*i >= 0)
+		return 0;
+	bytes = PyUnicode_AsEncodedString(name, "cp437", "strict");
+	if (!bytes && !PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+		return -1;
+	PyErr_Clear();
+	if (bytes)
+		*i = tensor_archive_find(a, PyBytes_AsString(bytes));
+	Py_XDECREF(bytes);
+	return 0;
+}
+
 static PyObject *archive_names(PyObject *self, PyObject *unused)
 {
 	PyArchive *o = opened(self);
@@ -333,7 +373,7 @@ static PyObject *archive_names(PyObject *self, PyObject *unused)
 	PyObject *list = o ? PyList_New(n) : NULL;
 
 	for (int64_t i = 0; list && i < n; i++) {
-		PyObject *name = PyUnicode_FromString(tensor_archive_name(o->a, i));
+		PyObject *name = decode_name(tensor_archive_name(o->a, i));
 
 		if (name)
 			PyList_SetItem(list, i, name);
@@ -361,15 +401,15 @@ static PyObject *archive_metadata(PyObject *self, PyObject *unused)
 
 static PyObject *archive_get(PyObject *self, PyObject *name)
 {
-	const char *s = text_of(name, "the name of a tensor");
-	PyArchive *o = s ? opened(self) : NULL;
+	PyArchive *o = opened(self);
 	PyThreadState *state;
 	int64_t i;
 	tensor *t;
 
 	if (!o)
 		return NULL;
-	i = tensor_archive_find(o->a, s);
+	if (find_name(o->a, name, &i) < 0)
+		return NULL;
 	if (i < 0) {
 		PyErr_SetObject(PyExc_KeyError, name);
 		return NULL;

@@ -78,9 +78,11 @@ static int set_outputs(struct application *p, tensor_function_ctx *c)
 	for (Py_ssize_t i = 0; i < n; i++) {
 		PyObject *t = result_item(p->result, i);
 
-		tensors[o->nargs + i] = is_tensor(t);
-		if (is_tensor(t))
-			p->outputs[p->noutputs++] = tensor_of(t);
+		tensors[o->nargs + i] = 0;
+		if (!is_tensor(t))
+			continue;
+		tensors[o->nargs + i] = context_marked(o, t) ? MARKED : 1;
+		p->outputs[p->noutputs++] = tensor_of(t);
 	}
 	return tensor_function_set_outputs(c, p->outputs, (int)p->noutputs) < 0 ?
 		       raise_error_int() :
@@ -298,13 +300,16 @@ static PyObject *call_function_c(struct application *p, tensor **inputs, int nin
 	int err;
 
 	applied = p;
+	begin_call();
 	/* For the node, or for release_object() at the end of the call. */
 	Py_INCREF((PyObject *)p->o);
 	err = tensor_function_apply(&p->info->f, p->o, release_object,
 				    (tensor_list){ inputs, ninputs }, NULL, 0);
 	applied = outer;
 	Py_CLEAR(p->o->to_save);
+	Py_CLEAR(p->o->marked);
 	res = err < 0 ? raise_graph_error() : wrap_outputs(p);
+	end_call();
 	Py_CLEAR(p->result);
 	free(p->outputs);
 	return res;

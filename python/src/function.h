@@ -11,12 +11,15 @@ typedef struct {
 	PyObject_HEAD PyObject *cls;
 	PyObject *info;	       /* the capsule with the functions of the class */
 	PyObject *to_save;     /* until forward has ended */
+	PyObject *marked;      /* a list of what is non-differentiable, until forward has ended */
 	PyObject *for_forward; /* saved by save_for_forward() */
 	PyObject *needs;       /* needs_input_grad of forward */
-	uint8_t *tensors;      /* whether argument i, and after them output i, is a tensor */
+	uint8_t *tensors; /* whether argument i, and after them output i, is a tensor; MARKED: an output */
 	Py_ssize_t nargs, nout;
 	bool materialize;
 } PyContext;
+
+#define MARKED 2 /* a tensor that is marked as non-differentiable */
 
 /* ---- function_class.c ---- */
 
@@ -65,6 +68,8 @@ extern PyTypeObject *context_type;
 
 /* needs_input_grad: a bool for each argument. */
 PyObject *context_needs(const PyContext *o, const tensor_function_ctx *c);
+/* forward marked t as non-differentiable. */
+bool context_marked(const PyContext *o, PyObject *t);
 int add_context(PyObject *module);
 
 #endif

@@ -180,9 +180,20 @@ static PyObject *get_items(PyObject *self, struct subscripts *s)
 	return t ? wrap_like(self, t) : raise_index_error();
 }
 
-PyObject *tensor_getitem(PyObject *self, PyObject *key)
+static PyObject *get(PyObject *self, PyObject *key)
 {
 	struct subscripts s;
+	PyObject *res;
+
+	if (add_items(&s, key) < 0)
+		return NULL;
+	res = get_items(self, &s);
+	subscripts_free(&s);
+	return res;
+}
+
+PyObject *tensor_getitem(PyObject *self, PyObject *key)
+{
 	tensor_subscript item;
 	PyObject *res;
 	tensor *t;
@@ -194,10 +205,9 @@ PyObject *tensor_getitem(PyObject *self, PyObject *key)
 		t = tensor_index_items(tensor_of(self), &item, 1);
 		return t ? wrap_like(self, t) : raise_index_error();
 	}
-	if (add_items(&s, key) < 0)
-		return NULL;
-	res = get_items(self, &s);
-	subscripts_free(&s);
+	begin_call();
+	res = get(self, key);
+	end_call();
 	return res;
 }
 
@@ -219,16 +229,12 @@ static void raise_assignment_error(PyObject *self, const struct subscripts *s)
 	raise_error();
 }
 
-int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
+static int set(PyObject *self, PyObject *key, PyObject *value)
 {
 	struct subscripts s;
 	PyObject *v;
 	tensor *t;
 
-	if (!value) {
-		PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
-		return -1;
-	}
 	if (add_items(&s, key) < 0)
 		return -1;
 	v = is_tensor(value) ? Py_NewRef(value) :
@@ -243,4 +249,18 @@ int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
 	Py_DECREF(v);
 	subscripts_free(&s);
 	return t ? 0 : -1;
+}
+
+int tensor_setitem(PyObject *self, PyObject *key, PyObject *value)
+{
+	int err;
+
+	if (!value) {
+		PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
+		return -1;
+	}
+	begin_call();
+	err = set(self, key, value);
+	end_call();
+	return err;
 }

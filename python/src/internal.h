@@ -95,6 +95,25 @@ static inline void hold(tensor *t)
 	tensor_retain(t);
 }
 
+/*
+ * Calls that use the tensors of objects without a reference, while code of the program may let a parameter stand for
+ * another tensor (nn.c): what it stood for is released when the last of these calls has ended. Under the lock.
+ */
+extern int calls_with_tensors;
+extern int nreplaced; /* tensors that wait for it */
+void release_replaced(void);
+
+static inline void begin_call(void)
+{
+	calls_with_tensors++;
+}
+
+static inline void end_call(void)
+{
+	if (unlikely(!--calls_with_tensors && nreplaced))
+		release_replaced();
+}
+
 /* The object for the result of a library function; NULL raises the library's error. Outside of a
  * scope the reference is consumed, inside of one the scope keeps its own. */
 PyObject *wrap_result(tensor *t);

@@ -302,10 +302,15 @@ static PyObject *m_complex(PyObject *self, PyObject *unused)
 /* A tensor of a buffer that processes share has its file descriptor. */
 static PyObject *m_share_memory_(PyObject *self, PyObject *unused)
 {
-	PyThreadState *state = PyEval_SaveThread();
-	int err = tensor_share_memory(tensor_of(self));
+	tensor *t = tensor_of(self);
+	PyThreadState *state;
+	int err;
 
+	begin_call();
+	state = PyEval_SaveThread();
+	err = tensor_share_memory(t);
 	PyEval_RestoreThread(state);
+	end_call();
 	return err < 0 ? raise_error() : Py_NewRef(self);
 }
 

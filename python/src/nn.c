@@ -2,6 +2,38 @@
 /* Functions below devtensor.nn: conversion of parameters. */
 #include "internal.h"
 
+int calls_with_tensors, nreplaced;
+static tensor **replaced;
+
+void release_replaced(void)
+{
+	PyObject *type, *value, *trace;
+	tensor **list = replaced;
+	int n = nreplaced;
+
+	replaced = NULL;
+	nreplaced = 0;
+	/* The last reference may run functions of the program. */
+	PyErr_Fetch(&type, &value, &trace);
+	for (int i = 0; i < n; i++)
+		tensor_release(list[i]);
+	PyErr_Restore(type, value, trace);
+	PyMem_Free(list);
+}
+
+/* Room for one more tensor that is released later. */
+static int make_room(void)
+{
+	tensor **list = PyMem_Realloc(replaced, (nreplaced + 1) * sizeof(*list));
+
+	if (!list) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	replaced = list;
+	return 0;
+}
+
 /* The object keeps its identity, so that a module, its users and tied parameters see the new tensor. */
 static PyObject *replace_tensor(PyObject *module, PyObject *args)
 {
@@ -13,6 +45,8 @@ static PyObject *replace_tensor(PyObject *module, PyObject *args)
 		return NULL;
 	if (!is_tensor(o) || !is_tensor(with) || is_exact_tensor(o))
 		return PyErr_Format(PyExc_TypeError, "expected a parameter and a tensor");
+	if (calls_with_tensors && make_room() < 0)
+		return NULL;
 	old = tensor_of(o);
 	grad = tensor_requires_grad(old);
 	/* A tensor of its own: the given one has an object already. */
@@ -27,7 +61,10 @@ static PyObject *replace_tensor(PyObject *module, PyObject *args)
 	tensor_set_binding(old, NULL);
 	tensor_set_binding(t, o);
 	((PyTensor *)o)->t = t;
-	tensor_release(old);
+	if (calls_with_tensors)
+		replaced[nreplaced++] = old;
+	else
+		tensor_release(old);
 	Py_RETURN_NONE;
 }
 

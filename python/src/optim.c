@@ -23,18 +23,25 @@ static PyOptim *optim_of(PyObject *o)
 	return (PyOptim *)o;
 }
 
+/* Again after options were read, which may run code of the program. */
+static int check_idle(const PyOptim *self)
+{
+	if (!self->busy)
+		return 0;
+	PyErr_SetString(PyExc_RuntimeError, "the optimizer is used by another thread");
+	return -1;
+}
+
 tensor_optim *optimizer_of(PyObject *o)
 {
 	if (Py_TYPE(o) != optim_type) {
 		PyErr_Format(PyExc_TypeError, "expected an optimizer, got %R", Py_TYPE(o));
 		return NULL;
 	}
-	if (optim_of(o)->busy || !optim_of(o)->o) {
-		PyErr_SetString(PyExc_RuntimeError,
-				optim_of(o)->busy ? "the optimizer is used by another thread" :
-						    "the optimizer has no parameters");
+	if (check_idle(optim_of(o)) < 0)
 		return NULL;
-	}
+	if (!optim_of(o)->o)
+		PyErr_SetString(PyExc_RuntimeError, "the optimizer has no parameters");
 	return optim_of(o)->o;
 }
 
@@ -203,8 +210,6 @@ static PyObject *optim_add_group(PyObject *o, PyObject *group)
 	tensor_list list;
 	int err = -1;
 
-	if (self->busy)
-		return PyErr_Format(PyExc_RuntimeError, "the optimizer is used by another thread");
 	if (intern_names() < 0 || read_options(self, group, &options) < 0)
 		return NULL;
 	params = PyDict_GetItemWithError(group, params_name);
@@ -212,7 +217,7 @@ static PyObject *optim_add_group(PyObject *o, PyObject *group)
 		return PyErr_Occurred() ? NULL :
 					  PyErr_Format(PyExc_KeyError, "a group has no 'params'");
 	arena_init(&arena);
-	if (tensors_of(&arena, params, "params", &list) == 0)
+	if (tensors_of(&arena, params, "params", &list) == 0 && check_idle(self) == 0)
 		err = add_group(self, list, options);
 	arena_free(&arena);
 	return err < 0 ? NULL : Py_NewRef(Py_None);
@@ -248,7 +253,7 @@ static int sync_group(PyOptim *self, int g, PyObject *group)
 	tensor_optim_options options;
 	PyObject *params;
 
-	if (read_options(self, group, &options) < 0)
+	if (read_options(self, group, &options) < 0 || check_idle(self) < 0)
 		return -1;
 	params = PyDict_GetItemWithError(group, params_name);
 	if (!params && !PyErr_Occurred())
@@ -411,7 +416,7 @@ static PyObject *optim_load_state(PyObject *o, PyObject *dict)
 	if (!optim)
 		return NULL;
 	arena_init(&arena);
-	if (named_tensors(&arena, dict, &named, &n) == 0)
+	if (named_tensors(&arena, dict, &named, &n) == 0 && check_idle(optim_of(o)) == 0)
 		res = tensor_optim_load_state(optim, named, n) < 0 ? raise_error() :
 								     Py_NewRef(Py_None);
 	arena_free(&arena);

@@ -233,13 +233,26 @@ static PyMemberDef members[] = {
 	{ NULL },
 };
 
+/* Further arguments are for __init__() of a subclass: object's would ignore them. */
+static bool takes_only_data(PyTypeObject *type)
+{
+	return PyType_GetSlot(type, Py_tp_init) == PyType_GetSlot(&PyBaseObject_Type, Py_tp_init);
+}
+
 /* Tensor(data): a subclass may be called with a tensor, and gets its memory; other data is copied. */
 static PyObject *tensor_new_object(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
+	Py_ssize_t n = PyTuple_Size(args) + (kwargs ? PyDict_Size(kwargs) : 0);
 	PyObject *data, *base, *o;
 
 	if (PyTuple_Size(args) < 1)
 		return PyErr_Format(PyExc_TypeError, "Tensor: an argument is missing: data");
+	if (n > 1 && takes_only_data(type))
+		return PyErr_Format(
+			PyExc_TypeError,
+			"Tensor(data) takes one argument, got %zd: empty() makes a tensor by "
+			"size, tensor() takes a dtype",
+			n);
 	data = PyTuple_GetItem(args, 0);
 	base = is_tensor(data) ? Py_NewRef(data) : tensor_from_object(data, TENSOR_DTYPE_NONE);
 	if (!base)

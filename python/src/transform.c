@@ -261,9 +261,11 @@ static tensor *checked_function(tensor *const *inputs, void *ctx)
 static int run_gradcheck(const char *kind, struct checked *c, tensor_list inputs, double eps,
 			 double atol, double rtol)
 {
-	PyThreadState *state = PyEval_SaveThread();
+	PyThreadState *state;
 	int err;
 
+	begin_call();
+	state = PyEval_SaveThread();
 	if (!strcmp(kind, "forward"))
 		err = tensor_forwardcheck(checked_function, c, inputs, atol, rtol);
 	else if (!strcmp(kind, "second"))
@@ -271,6 +273,7 @@ static int run_gradcheck(const char *kind, struct checked *c, tensor_list inputs
 	else
 		err = tensor_gradcheck(checked_function, c, inputs, eps, atol, rtol);
 	PyEval_RestoreThread(state);
+	end_call();
 	return err;
 }
 

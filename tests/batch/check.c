@@ -73,9 +73,11 @@ static bool take_inputs(struct call *c)
 /* Operators that cannot be compared, or refuse batched tensors, by the begin of their names: they change the geometry of self, or the result
  * is not strided. */
 static const char *const refused[] = {
-	"as_strided", /* the offset of a sample is another one */
-	"transpose_", "t_",	   "swap",	"squeeze_",  "unsqueeze_",    "sparse_",
-	"to_sparse",  "quantize_", "_make_per", "to_mkldnn", "_foreach_addc", "mkldnn_reorder",
+	"as_strided",	       /* the offset of a sample is another one */
+	"tensor_split.tensor", /* values are sizes of results, which samples have in common */
+	"transpose_",	       "t_",	    "swap",	     "squeeze_",
+	"unsqueeze_",	       "sparse_",   "to_sparse",     "quantize_",
+	"_make_per",	       "to_mkldnn", "_foreach_addc", "mkldnn_reorder",
 };
 
 static bool is_not_compared(const struct tensor_schema *s)

@@ -363,6 +363,22 @@ def test_dual_tensors():
             forward_ad.make_dual(x, dt.ones(3))
 
 
+def test_tangents_are_those_of_a_level():
+    x = dt.tensor([1., 2.])
+    with pytest.raises(RuntimeError, match='not the last one'):
+        forward_ad.exit_dual_level()
+    assert forward_ad.enter_dual_level() == 0
+    d = forward_ad.make_dual(x, x)
+    with pytest.raises(RuntimeError, match='not the last one'):
+        forward_ad.exit_dual_level(level=1)
+    forward_ad.exit_dual_level(level=0)
+    primal, tangent = forward_ad.unpack_dual(d * d)
+    assert values(primal) == [1, 4] and tangent is None
+    with forward_ad.dual_level():
+        assert forward_ad.unpack_dual(primal).tangent is None
+        forward_ad.make_dual(primal, x)
+
+
 def test_functional_jacobian_and_hessian():
     x, y = dt.tensor([1., 2.]), dt.tensor([3., 4.])
     j = functional.jacobian(lambda a: a ** 2, x)

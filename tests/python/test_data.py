@@ -197,5 +197,6 @@ def test_batches_before_the_state_are_not_read_again():
     assert firsts(other)[0] == [0, 1]
     with pytest.raises(ValueError):
         other.load_state_dict({'epoch': -1, 'position': 0, 'samplers': []})
-    with pytest.raises(KeyError):
-        other.load_state_dict({})
+    for state in {}, None, {'epoch': 0, 'position': 0}:
+        with pytest.raises((TypeError, ValueError)):
+            other.load_state_dict(state)

@@ -186,6 +186,21 @@ def test_npz_is_read_and_written_as_numpy_does(tmp_path):
         dt.load_npz(tmp_path / "b.npz", map="r")
 
 
+def test_names_of_a_zip_file_that_are_not_utf_8_are_those_of_numpy(tmp_path):
+    np.savez(tmp_path / "a.npz", xX=np.arange(3), yY=np.ones(2), z=np.zeros(1))
+    data = (tmp_path / "a.npz").read_bytes().replace(b"xX.npy", b"x\xe4.npy").replace(b"yY.npy", b"\xff\x80.npy")
+    (tmp_path / "a.npz").write_bytes(data)
+    with np.load(tmp_path / "a.npz") as z:
+        expected = {name: z[name].tolist() for name in z}
+    assert len(expected) == 3
+    assert {name: t.tolist() for name, t in dt.load_npz(tmp_path / "a.npz").items()} == expected
+    with dt.open_npz(tmp_path / "a.npz") as archive:
+        assert archive["x\u03a3"].tolist() == [0, 1, 2] and "x\u03a3" in archive and "x\u4e00" not in archive
+        for name in "x", "\u4e00":
+            with pytest.raises(KeyError):
+                archive[name]  # pylint: disable=pointless-statement
+
+
 def test_deflated_bombs_are_refused_before_memory_is_allocated(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", x=np.zeros(1 << 24))
     with pytest.raises(ValueError):

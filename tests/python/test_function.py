@@ -221,6 +221,21 @@ def test_an_input_that_is_returned_gets_a_history():
     assert values(x.grad) == [7]
 
 
+@pytest.mark.parametrize('change', [lambda a, y: y.mul_(2), lambda a, y: (a.mul_(2), y.sum())[1]])
+def test_an_input_that_is_returned_is_not_changed_in_place(change):
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+    a = leaf(1, 2) * 1
+    with pytest.raises((RuntimeError, ValueError), match='a function of the program'):
+        change(a, Same.apply(a))
+
+
 def test_once_differentiable():
     class F(Function):
         @staticmethod
@@ -266,6 +281,22 @@ def test_saved_none_and_wrong_values():
     assert values(x.grad) == [4]
     with pytest.raises(TypeError, match='save_for_backward'):
         G.apply(x)
+
+
+def test_a_sparse_tensor_may_be_saved():
+    class F(Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(a.to_sparse())
+            return a * a
+
+        @staticmethod
+        def backward(ctx, g):
+            sparse, = ctx.saved_tensors
+            return g * 2 * sparse.to_dense()
+    x = leaf(1, 2)
+    F.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 4]
 
 
 def test_saved_tensors_after_a_change_or_release_are_errors():

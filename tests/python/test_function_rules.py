@@ -141,6 +141,42 @@ def test_tangents_that_are_not_given_are_zeros_or_none():
     assert seen == [[[2, 3], [0, 0], None], [[2, 3], None, None]]
 
 
+@pytest.mark.parametrize('rule', [False, True])
+def test_outputs_without_a_tangent(rule):
+    class Largest(Function):
+        generate_vmap_rule = rule
+
+        @staticmethod
+        def forward(x, tangents):
+            value, index = x.max(dim=0)
+            return value, index, value * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(output[1])
+            ctx.mark_non_differentiable(output[2])
+            ctx.tangents = inputs[1]
+
+        @staticmethod
+        def jvp(ctx, t, _):
+            index, = ctx.saved_tensors
+            return t.gather(0, index.unsqueeze(0)).squeeze(0), *(ctx.tangents or (None, None))
+
+    x, t = dt.tensor([[1., 5.], [4., 2.]]), dt.tensor([[10., 20.], [30., 40.]])
+    with forward_ad.dual_level():
+        made = Largest.apply(forward_ad.make_dual(x, t), None)
+        value, index, twice = (forward_ad.unpack_dual(o) for o in made)
+        assert value.tangent.tolist() == [30, 20] and index.primal.tolist() == [1, 0]
+        assert index.tangent is None and twice.tangent is None and twice.primal.tolist() == [8, 10]
+        made = vmap(Largest.apply, in_dims=(1, None))(forward_ad.make_dual(x, t), None)
+        value, index, twice = (forward_ad.unpack_dual(o).tangent for o in made)
+        assert value.tolist() == [30, 20] and index is None
+        assert twice is None or not rule  # operators see the tangents of samples
+        for tangents in (dt.tensor([0, 0]), None), (None, t[0]), (None, 1):
+            with pytest.raises(RuntimeError, match='tangent [12] is'):
+                Largest.apply(forward_ad.make_dual(x, t), tangents)
+
+
 def test_an_input_with_a_tangent_is_not_changed_in_place():
     class Inplace(Square):
         @staticmethod

@@ -65,6 +65,71 @@ def test_a_tensor_that_an_argument_shrinks_is_read_within_its_memory():
     assert x.shape == (0,)
 
 
+class Converts:
+    """An int that lets parameters stand for other tensors, as Module.to() does, when it is read."""
+
+    def __init__(self, *parameters):
+        self.parameters = parameters
+
+    def __index__(self):
+        for p in self.parameters:
+            dt._C._replace_tensor(p, dt.zeros(3, 3, dtype=dt.float64))
+        gc.collect()
+        self.others = [dt.full(p.shape, 7, dtype=dt.int64) for p in self.parameters for _ in range(200)]
+        return 1
+
+
+class ConvertsInForward(dt.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y, number):
+        ctx.save_for_backward(x)
+        number.__index__()
+        return y * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad, None
+
+
+def multiply_packed(p, q, change):
+    def pack(t):
+        change.__index__()
+        return t
+
+    with dt.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        return p * q
+
+
+def parameters():
+    return (dt.nn.Parameter(dt.tensor([[1., 2.], [3., 4.]])), dt.nn.Parameter(dt.tensor([[5., 6.], [7., 8.]])),
+            dt.nn.Parameter(dt.tensor([1, 0]), requires_grad=False))
+
+
+@pytest.mark.parametrize('call', [
+    lambda p, q, i, n: dt.cat([p, q], dim=n), lambda p, q, i, n: dt.cumsum(p, n),
+    lambda p, q, i, n: p.gather(n, i[None]), lambda p, q, i, n: multiply_packed(p, q, n)])
+def test_a_parameter_that_an_argument_converts_is_valid_until_the_end_of_the_call(call):
+    expected = call(*parameters(), Converts())
+    p, q, i = parameters()
+    result = call(p, q, i, Converts(p, q, i))
+    assert p.dtype is q.dtype is i.dtype is dt.float64 and result.tolist() == expected.tolist()
+    result.sum().backward()
+    assert p.grad is None
+
+
+@pytest.mark.parametrize('call', [
+    lambda p, q, i, n: p[n], lambda p, q, i, n: p[i, n], lambda p, q, i, n: p.detach().__setitem__((i, n), q[0, 0]),
+    lambda p, q, i, n: p.index_select(n, i), lambda p, q, i, n: ConvertsInForward.apply(p, q, n)])
+def test_a_parameter_that_is_converted_meanwhile_is_used_as_it_was_or_as_it_is(call):
+    p, q, i = parameters()
+    try:
+        result = call(p, q, i, Converts(p, q, i))
+        if result is not None:
+            result.sum().backward()
+    except (TypeError, IndexError, ValueError, RuntimeError):
+        pass
+
+
 def test_a_list_that_contains_itself_is_refused():
     items = values.own_element()
     with pytest.raises((ValueError, TypeError, RecursionError)):
@@ -77,6 +142,13 @@ def test_a_list_that_contains_itself_is_refused():
 def test_deep_nesting_is_refused(depth):
     with pytest.raises((ValueError, RecursionError)):
         dt.tensor(values.nested(depth))
+
+
+def test_the_elements_of_a_list_are_in_the_text():
+    with pytest.raises(TypeError, match=r'takes \(list of \(int, str\), dtype=NoneType\)'):
+        dt.zeros([1, 'x'], dtype=None)
+    with pytest.raises(TypeError, match=r'takes \(tuple of \((int, ){8}\.\.\.\)\)'):
+        dt.zeros((1,) * 100 + ('x',))
 
 
 @pytest.mark.parametrize('call', [lambda: dt.add(dt.ones(1), dt.ones(1), other=dt.ones(1)),

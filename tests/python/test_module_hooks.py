@@ -44,6 +44,27 @@ def test_a_wrong_number_of_gradients_is_refused():
     m(x).sum().backward()
 
 
+def test_an_argument_and_a_result_may_be_given_twice():
+    class Both(nn.Module):
+        def forward(self, x, y):
+            product = x * y * y
+            return product, product
+
+    m, x, seen = Both(), dt.full([2], 3., requires_grad=True), []
+    m.register_full_backward_hook(lambda module, gi, go: seen.append(([g.tolist() for g in gi],
+                                                                      [g.tolist() for g in go])))
+    a, b = m(x, x)
+    (a + 2 * b).sum().backward()
+    assert seen == [([[27, 27], [54, 54]], [[1, 1], [2, 2]])] and x.grad.tolist() == [81, 81]
+
+
+def test_attention_of_a_tensor_to_itself_may_have_hooks():
+    m, x, seen = nn.MultiheadAttention(4, 2), dt.randn(3, 1, 4, requires_grad=True), []
+    m.register_full_backward_hook(lambda module, gi, go: seen.append(gi))
+    m(x, x, x)[0].sum().backward()
+    assert len(seen[0]) == 3 and dt.allclose(seen[0][0] + seen[0][1] + seen[0][2], x.grad)
+
+
 def test_a_module_with_hooks_is_collected():
     m, x = nn.Linear(2, 2), dt.ones([1, 2], requires_grad=True)
     m.register_full_backward_hook(lambda module, gi, go: None)

@@ -44,6 +44,29 @@ def test_sizes_of_projections_are_checked():
         m(dt.ones([5, 2, 3]), (dt.ones([1, 2, 4]), dt.ones([1, 2, 4])))
 
 
+@pytest.mark.parametrize('make, error, text', [
+    (lambda: nn.LSTM(3, 4, proj_size=1.5), TypeError, 'LSTM: proj_size should be of type int, got float'),
+    (lambda: nn.LSTM(3, 4, proj_size=True), TypeError, 'LSTM: proj_size should be of type int, got bool'),
+    (lambda: nn.LSTM(3, 4, proj_size=None), TypeError, 'proj_size should be of type int, got NoneType'),
+    (lambda: nn.LSTM(3, 4, proj_size=2 ** 70), ValueError, 'smaller than hidden_size'),
+    (lambda: nn.GRU(3, 'x'), TypeError, 'GRU: hidden_size should be of type int, got str'),
+    (lambda: nn.RNN(3.0, 4), TypeError, 'RNN: input_size should be of type int, got float'),
+    (lambda: nn.RNN(3, 4, num_layers=1.5), TypeError, 'num_layers should be of type int'),
+    (lambda: nn.RNN(-1, 4), ValueError, 'input_size is not negative, got 4, 1 and -1'),
+    (lambda: nn.GRU(3, 4, dropout='x'), ValueError, 'dropout should be a number from 0 to 1'),
+    (lambda: nn.GRU(3, 4, dropout=float('nan')), ValueError, 'dropout should be a number from 0 to 1'),
+    (lambda: nn.LSTMCell(3, 1.5), TypeError, 'LSTMCell: hidden_size should be of type int, got float'),
+    (lambda: nn.Linear(1.5, 2), TypeError, r'list of \(int, float\)')])
+def test_sizes_of_a_wrong_type_are_refused_with_their_name(make, error, text):
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_a_cell_may_have_no_features():
+    h, c = nn.LSTMCell(3, 0)(dt.ones(2, 3))
+    assert h.shape == c.shape == (2, 0)
+
+
 # ---- names and lists ----
 
 def test_state_has_the_names_of_parameters_and_persistent_buffers():
@@ -138,6 +161,19 @@ def test_a_wrong_state_changes_nothing():
     result = net.load_state_dict({'more': 1, 'first.weight': state['first.weight']}, strict=False)
     assert result.unexpected_keys == ['more'] and 'scale' in result.missing_keys
     assert net.first.weight.tolist() == state['first.weight'].tolist()
+
+
+@pytest.mark.parametrize('value, assign', [
+    (dt.eye(2).to_sparse(), False), (dt.quantize_per_tensor(dt.eye(2), 0.5, 0, dt.uint8), False), (dt.eye(3), False),
+    (dt.ones(2, 2, dtype=dt.int64), True), (dt.quantize_per_tensor(dt.eye(2), 0.5, 0, dt.uint8), True),
+    ([[1, 2], [3, 4]], True)])
+def test_a_value_that_does_not_fit_leaves_the_others_as_they_are(value, assign):
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    before = repr(net.state_dict())
+    with pytest.raises(RuntimeError, match="'1.weight' (is|has the)"):
+        net.load_state_dict({**{name: dt.zeros_like(t) for name, t in net.state_dict().items()}, '1.weight': value},
+                            assign=assign)
+    assert repr(net.state_dict()) == before
 
 
 def test_a_state_of_numpy_arrays_is_loaded():

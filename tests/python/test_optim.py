@@ -2,11 +2,13 @@
 """Optimizers, schedules, averages, mixed precision."""
 import math
 import sys
+import threading
+import time
 
 import pytest
 
 import devtensor as dt
-from devtensor import nn
+from devtensor import amp, nn
 from devtensor.optim import SGD, Adagrad, Adam, AdamW, RMSprop, lr_scheduler, swa_utils
 
 from peers import check_peer
@@ -124,6 +126,41 @@ def test_wrong_arguments_are_refused():
         o.step()
 
 
+def test_a_step_that_begins_while_options_are_read_is_noticed():
+    class Flag:
+        """False, and another thread is in a step when it is read."""
+        thread = None
+
+        def __bool__(self):
+            if Flag.thread is None:
+                Flag.thread = threading.Thread(target=o._c.step, args=([{**o.param_groups[0], 'maximize': False}],))
+                Flag.thread.start()
+                while Flag.thread.is_alive():
+                    try:
+                        o._c.lr()
+                    except RuntimeError:
+                        break
+                    time.sleep(0)
+            return False
+
+    p = nn.Parameter(dt.zeros(1 << 22))
+    p.grad = dt.ones_like(p)
+    o = Adam([p], lr=0.1)
+    o.param_groups[0]['maximize'] = Flag()
+    # The other thread may be at the end of its step already.
+    for _ in range(50):
+        Flag.thread = None
+        try:
+            o.step()
+        except RuntimeError as e:
+            assert 'another thread' in str(e)
+            break
+        finally:
+            Flag.thread.join()
+    else:
+        pytest.fail('no step was noticed')
+
+
 def test_a_converted_module_is_not_stepped_in_its_old_memory():
     layer = nn.Linear(2, 2)
     o = SGD(layer.parameters(), lr=0.1)
@@ -183,6 +220,57 @@ def test_a_wrong_state_changes_nothing():
     before = p.tolist()
     o.step()
     assert before[0] - p.tolist()[0] == pytest.approx(0.1, rel=1e-4)
+
+
+@pytest.mark.parametrize('change', [
+    lambda s: None, lambda s: [], lambda s: {'state': s['state']}, lambda s: {'param_groups': s['param_groups']},
+    lambda s: {**s, 'param_groups': None}, lambda s: {**s, 'param_groups': [1]},
+    lambda s: {**s, 'param_groups': [{'lr': 1}]}, lambda s: {**s, 'param_groups': [{'params': 5}]},
+    lambda s: {**s, 'param_groups': [{'params': [1]}]}, lambda s: {**s, 'state': None},
+    lambda s: {**s, 'state': {'0': s['state'][0]}}, lambda s: {**s, 'state': {0: None}},
+    lambda s: {**s, 'state': {0: dt.ones(2)}}, lambda s: {**s, 'state': {0: {**s['state'][0], 'exp_avg': 'text'}}},
+    lambda s: {**s, 'state': {0: {'step': 1}}}])
+def test_a_state_of_another_form_is_refused(change):
+    p = with_grad(1, 1)
+    o = Adam([p], lr=0.1)
+    o.step()
+    state, before = o.state_dict(), repr(o.state_dict())
+    with pytest.raises((TypeError, ValueError)):
+        o.load_state_dict(change(state))
+    assert repr(o.state_dict()) == before
+
+
+def test_groups_that_cannot_be_restored_are_refused_before_a_load():
+    p = with_grad(1, 1)
+    o = SGD([p], lr=0.1, momentum=0.5)
+    o.step()
+    state = o.state_dict()
+    o.param_groups[0]['lr'] = 'x'
+    with pytest.raises(TypeError):
+        o.load_state_dict({**state, 'param_groups': [{'params': [0], 'lr': 1}]})
+    assert o.param_groups[0]['momentum'] == 0.5 and o.state[p]['momentum_buffer'].tolist() == [1]
+
+
+@pytest.mark.parametrize('make, states', [
+    (lambda: swa_utils.EMA([dt.nn.Parameter(dt.ones(2)), dt.nn.Parameter(dt.ones(3))]),
+     [{}, None, {'averages': [dt.zeros(2)]}, {'averages': [dt.zeros(2), dt.zeros(1)]}, {'averages': 'ab'},
+      {'averages': [dt.zeros(2), dt.eye(3).to_sparse()]}]),
+    (amp.GradScaler, [5, {'scale': 1}, {**amp.GradScaler().state_dict(), 'growth_factor': 0},
+                      {**amp.GradScaler().state_dict(), 'scale': float('nan')},
+                      {**amp.GradScaler().state_dict(), 'growth_interval': 1.5}]),
+    (lambda: lr_scheduler.SequentialLR(o := SGD([parameter(1)]), [lr_scheduler.ConstantLR(o)] * 2, [2]),
+     [{}, None, {'last_epoch': 1, 'milestones': [1], 'schedulers': []},
+      {'last_epoch': 1, 'milestones': [], 'schedulers': [{}, {}]},
+      {'last_epoch': 1, 'milestones': [1], 'schedulers': [{}, 1]}]),
+    (lambda: lr_scheduler.StepLR(SGD([parameter(1)]), 1), [None, 5, [('gamma', 1)]])],
+    ids=['averages', 'scaler', 'sequence', 'schedule'])
+def test_other_states_of_a_wrong_form_change_nothing(make, states):
+    o = make()
+    before = repr(o.state_dict())
+    for state in states:
+        with pytest.raises((TypeError, ValueError)):
+            o.load_state_dict(state)
+        assert repr(o.state_dict()) == before
 
 
 def test_a_failed_load_keeps_state_that_its_options_have_not():

@@ -92,6 +92,18 @@ def test_subclasses_come_back_with_their_attributes(protocol):
     assert pickle.loads(pickle.dumps(s, protocol)).label == 'l'
 
 
+@pytest.mark.parametrize('protocol', PROTOCOLS)
+@pytest.mark.parametrize('cls', [Named, dt.nn.Parameter], ids=['subclass', 'parameter'])
+def test_leaves_of_subclasses_come_back_as_leaves(cls, protocol):
+    x = cls(dt.ones(3)).requires_grad_()
+    y = pickle.loads(pickle.dumps(x, protocol))
+    assert same(x, y) and y.is_leaf and y.grad_fn is None
+    (y * 2).sum().backward()
+    assert y.grad.tolist() == [2, 2, 2]
+    dt.optim.SGD([y], lr=0.5).step()
+    assert y.tolist() == [0, 0, 0]
+
+
 def test_one_tensor_stays_one_object():
     x = dt.ones(2)
     a, b = pickle.loads(pickle.dumps([x, x]))

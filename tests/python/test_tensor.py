@@ -146,6 +146,44 @@ def test_share_memory_moves_the_storage():
     assert y.tolist() == [5, 1]
 
 
+def test_arguments_beside_the_data_are_those_of_a_subclass():
+    class Labelled(dt.Tensor):
+        def __init__(self, data, label, *, scale=1):
+            self.label, self.scale = label, scale
+
+    class Scaled(dt.Tensor):
+        def __new__(cls, data, scale):
+            return super().__new__(cls, [scale * x for x in data])
+
+    x = Labelled([1, 2], 'n', scale=3)
+    assert x.tolist() == [1, 2] and x.label == 'n' and x.scale == 3 and Scaled([1, 2], 5).tolist() == [5, 10]
+    for call in (lambda: dt.Tensor(1, 2), lambda: dt.Tensor([1], dtype=dt.float64), lambda: Marked([1], 2),
+                 lambda: Scaled.__mro__[1]([1], [2])):
+        with pytest.raises(TypeError, match='takes one argument, got 2'):
+            call()
+    with pytest.raises(TypeError, match='missing'):
+        dt.Tensor()
+
+
+def test_a_split_at_positions_in_a_tensor():
+    x = dt.arange(6).view(3, 2)
+    for at in dt.tensor([1, 2]), (1, 2):
+        assert [p.tolist() for p in dt.tensor_split(x, at)] == [[[0, 1]], [[2, 3]], [[4, 5]]]
+    assert [p.shape for p in x.tensor_split(dt.tensor(2), dim=1)] == [(3, 1), (3, 1)]
+    assert len(x.tensor_split(tensor_indices_or_sections=dt.tensor([1]))) == 2
+    with pytest.raises(ValueError, match='i64'):
+        x.tensor_split(dt.tensor([1.]))
+    parts = dt.func.vmap(lambda v: v.tensor_split(dt.tensor([1])))(x)
+    assert [p.tolist() for p in parts] == [[[0], [2], [4]], [[1], [3], [5]]]
+
+
+def test_more_results_than_there_can_be():
+    for call in (lambda: dt.tensor_split(dt.ones(3), 2 ** 62), lambda: dt.ones(1).expand(2 ** 40).split(1),
+                 lambda: dt.ones(1).expand(2 ** 40).unbind(), lambda: dt.ones(1).expand(2 ** 40).chunk(2 ** 40)):
+        with pytest.raises(MemoryError, match='more than [0-9]+ results'):
+            call()
+
+
 def test_copy_shares_memory_and_deepcopy_does_not():
     x = Marked(dt.zeros(2, 3))
     x.note = ['a']
@@ -156,6 +194,33 @@ def test_copy_shares_memory_and_deepcopy_does_not():
     again = copy.deepcopy(x)
     assert again.me is again
     assert deep[0, 0] == 0 and deep.note == ['a'] and deep.note is not x.note and type(deep) is Marked
+
+
+@pytest.mark.parametrize('make', [lambda: dt.ones(3, requires_grad=True), lambda: dt.ones(3, requires_grad=True) * 2,
+                                  lambda: Marked(dt.ones(3)).requires_grad_(), lambda: dt.nn.Parameter(dt.ones(3))])
+def test_a_shallow_copy_is_a_leaf_on_the_same_memory(make):
+    x = make()
+    y = copy.copy(x)
+    assert y is not x and type(y) is type(x) and y.requires_grad and y.is_leaf and y.data_ptr() == x.data_ptr()
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [3, 3, 3] and (not x.is_leaf or x.grad is None)
+
+
+@pytest.mark.parametrize('make', [lambda x: x.to_sparse(), lambda x: x.to_sparse_csr(),
+                                  lambda x: dt.quantize_per_tensor(x, 0.5, 0, dt.uint8)])
+def test_copies_of_other_layouts(make):
+    x = make(dt.tensor([[0., 1.], [2., 0.]]))
+    for y in copy.copy(x), copy.deepcopy(x), x.detach():
+        assert y is not x and y.layout is x.layout and y.is_leaf
+        assert (y.dequantize() if x.is_quantized else y.to_dense()).tolist() == [[0, 1], [2, 0]]
+
+
+def test_copies_of_a_sparse_leaf_are_leaves():
+    x = dt.eye(2).to_sparse().requires_grad_()
+    for y in copy.copy(x), copy.deepcopy(x):
+        assert y.requires_grad and y.is_leaf
+        dt.mm(y, dt.ones(2, 2)).sum().backward()
+        assert y.grad is not None and x.grad is None
 
 
 def test_deepcopy_keeps_requires_grad_the_gradient_and_strides():

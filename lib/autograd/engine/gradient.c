@@ -7,6 +7,7 @@
  */
 #include "autograd/engine/gradient.h"
 
+#include "autograd/graph/meta.h"
 #include "core/batched.h"
 #include "iter/iter.h"
 #include "ops/memory_format.h"
@@ -113,6 +114,15 @@ static tensor *without_base(tensor *grad)
 	return t;
 }
 
+/* Consumes grad. NULL with the error set. */
+static tensor *without_history(tensor *grad)
+{
+	tensor *t = call_detach(grad);
+
+	tensor_put(grad);
+	return t;
+}
+
 static bool same_layout(const tensor *grad, const tensor *leaf)
 {
 	if (grad->contiguous)
@@ -162,7 +172,10 @@ static int accumulate(struct autograd_meta *m, const tensor *leaf, tensor *grad,
 		return refuse_samples(leaf, grad);
 	record |= is_batched(grad); /* the sum does not fit into a gradient that is not batched */
 	if (!m->grad) {
-		if (!record)
+		/* Functions of the program may return a gradient with a history, which would stay with the leaf. */
+		if (!record && unlikely(needs_grad(grad)))
+			grad = without_history(grad);
+		if (!record && grad)
 			grad = without_base(grad);
 		if (!grad)
 			return -thread()->error.code;

@@ -37,7 +37,7 @@ static int for_hooks(const tensor_node *n, enum hook_kind kind, uint32_t nr,
 	return err;
 }
 
-/* Replaces *to (owned) by a tensor that a hook returned. */
+/* Replaces *to (owned) by a tensor that a hook returned, which may be *to: a hook can change its shape in place. */
 static int replace(const tensor_node *n, tensor **to, tensor *with, const struct output *like)
 {
 	unsigned layouts = LAYOUT_BIT(TENSOR_STRIDED) | LAYOUT_BIT(like->layout) |
@@ -46,7 +46,7 @@ static int replace(const tensor_node *n, tensor **to, tensor *with, const struct
 
 	if (before)
 		layouts |= LAYOUT_BIT(before->layout);
-	if (with == before)
+	if (with == before && (!with || output_same_shape(like, with)))
 		return 0;
 	if (with == tensor_none)
 		with = NULL;

@@ -9,6 +9,7 @@
 #include "core/batched.h"
 
 #include "core/scope.h"
+#include "family/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,19 +123,25 @@ static int record_call(struct tensor_function_ctx *ctx, tensor **outputs, int no
 
 /* ---- the call ---- */
 
-/* Outputs must be given, and a dirty input must be among them. */
+/* Outputs must be given, and a dirty input must be among them, once. */
 static int check_outputs(const struct tensor_function_ctx *ctx, tensor *const *outputs, int n)
 {
 	const struct building *b = ctx->building;
 
 	for (int i = 0; i < n; i++) {
+		int64_t first;
+
 		if (!outputs[i] || outputs[i] == tensor_none)
 			return tensor_fail(EINVAL, "%s: forward did not set output %d",
 					   ctx->f->name, i);
-		for (int j = 0; j < i; j++)
-			if (outputs[i] == outputs[j])
-				return tensor_fail(EINVAL, "%s: outputs %d and %d are one tensor",
-						   ctx->f->name, j, i);
+		if (!tensors_have(&b->dirty, outputs[i]))
+			continue;
+		first = index_in((tensor_list){ outputs, n }, outputs[i]);
+		if (first < i)
+			return tensor_fail(
+				EINVAL,
+				"%s: outputs %lld and %d are one tensor, which is marked dirty",
+				ctx->f->name, (long long)first, i);
 	}
 	for (int i = 0; i < b->dirty.n; i++) {
 		int64_t nr = index_in((tensor_list){ outputs, n }, b->dirty.t[i]);
@@ -159,29 +166,34 @@ static int check_outputs(const struct tensor_function_ctx *ctx, tensor *const *o
 }
 
 /*
- * An owned output in place of a borrowed one. An input that was not changed, and a tensor that has a history
- * already, become a tensor of their own on the same memory. NULL with the error set.
+ * Output i, owned, in place of a borrowed one. An input that was not changed, a tensor that has a history already, and one
+ * that is an earlier output, too, become a tensor of their own on the same memory: a view, if the call is recorded, so
+ * that an in-place change of one of them does not leave the other with the gradient of its old value. NULL with the error
+ * set.
  */
-static tensor *own_output(const char *name, const struct building *b, tensor *t)
+static tensor *own_output(const char *name, const struct building *b, tensor *const *outputs, int i)
 {
+	tensor *t = outputs[i];
+
 	if (b->recorded && t->inference && is_result(b, t))
 		return tensor_fail_null(
 			EINVAL,
 			"%s: forward must return a tensor that was not made in inference mode; use a clone",
 			name);
-	if (!tensors_have(&b->dirty, t) && (needs_grad(t) || index_in(b->inputs, t) >= 0))
-		return tensor_new_detached(t);
+	if (!tensors_have(&b->dirty, t) && (needs_grad(t) || index_in(b->inputs, t) >= 0 ||
+					    index_in((tensor_list){ outputs, i }, t) >= 0))
+		return b->recorded && !t->ext ? call_alias(t) : tensor_new_detached(t);
 	return tensor_get(t);
 }
 
 static int own_outputs(const char *name, struct building *b, tensor **outputs, int n)
 {
 	for (int i = 0; i < n; i++) {
-		tensor *t = own_output(name, b, outputs[i]);
+		tensor *t = own_output(name, b, outputs, i);
 		/* The tensor in place of an input has its mark. */
 		bool constant = t != outputs[i] && tensors_have(&b->constant, outputs[i]);
 
-		if (t && constant && tensors_add(&b->constant, t) < 0) {
+		if (t && constant && tensors_keep(&b->constant, t) < 0) {
 			tensor_put(t);
 			t = NULL;
 		}
@@ -201,6 +213,7 @@ static int run_forward(struct tensor_function_ctx *ctx)
 	struct tensor_thread *th = thread();
 	struct tensor_scope_guard scope = tensor_scope_enter();
 	struct callback before = callback_begin();
+	bool recording = th->modes.grad_enabled;
 	int err;
 
 	th->modes.grad_enabled = false;
@@ -209,9 +222,11 @@ static int run_forward(struct tensor_function_ctx *ctx)
 	if (!err && !b->outputs)
 		err = tensor_fail(EINVAL, "function_apply: %s with no place for outputs",
 				  ctx->f->name);
+	th->modes.grad_enabled = false;
 	if (!err)
 		err = check_outputs(ctx, b->outputs, b->noutputs) ?:
 			      own_outputs(ctx->f->name, b, b->outputs, b->noutputs);
+	th->modes.grad_enabled = recording;
 	for (int i = 0; err && i < b->noutputs; i++)
 		b->outputs[i] = NULL;
 	scope_leave(&scope);
@@ -229,11 +244,9 @@ static int run_call(struct tensor_function_ctx *ctx)
 		tensor_put(b->outputs[i]);
 		b->outputs[i] = NULL;
 	}
-	for (int i = 0; i < b->saved.n; i++)
-		tensor_put(b->saved.t[i]);
-	free(b->saved.t);
+	tensors_put(&b->saved);
+	tensors_put(&b->constant);
 	free(b->dirty.t);
-	free(b->constant.t);
 	return err ?: scope_own_list(b->outputs, b->noutputs);
 }
 

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-int tensors_add(struct tensors *list, tensor *t)
+static int tensors_add(struct tensors *list, tensor *t)
 {
 	if (list->n == list->cap) {
 		int cap = list->cap ? 2 * list->cap : 8;
@@ -22,6 +22,21 @@ int tensors_add(struct tensors *list, tensor *t)
 	}
 	list->t[list->n++] = t;
 	return 0;
+}
+
+int tensors_keep(struct tensors *list, tensor *t)
+{
+	if (tensors_add(list, t) < 0)
+		return -ENOMEM;
+	tensor_get(t);
+	return 0;
+}
+
+void tensors_put(struct tensors *list)
+{
+	for (int i = 0; i < list->n; i++)
+		tensor_put(list->t[i]);
+	free(list->t);
 }
 
 bool tensors_have(const struct tensors *list, const tensor *t)
@@ -80,9 +95,8 @@ TENSOR_EXPORT int tensor_function_save(tensor_function_ctx *ctx, tensor_list ten
 	for (int64_t i = 0; i < tensors.len; i++) {
 		if (!tensor_given(tensors.data[i]))
 			return null_argument_code("function_save");
-		if (tensors_add(&b->saved, tensors.data[i]) < 0)
+		if (tensors_keep(&b->saved, tensors.data[i]) < 0)
 			return -ENOMEM;
-		tensor_get(tensors.data[i]);
 	}
 	return 0;
 }
@@ -117,7 +131,7 @@ TENSOR_EXPORT int tensor_function_mark_non_differentiable(tensor_function_ctx *c
 		return -EINVAL;
 	if (!tensor_given(output))
 		return null_argument_code("function_mark_non_differentiable");
-	return tensors_add(&b->constant, output);
+	return tensors_keep(&b->constant, output);
 }
 
 TENSOR_EXPORT int tensor_function_set_outputs(tensor_function_ctx *ctx, tensor **outputs, int n)

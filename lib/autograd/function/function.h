@@ -17,8 +17,9 @@ struct tensors {
 /* Declarations of forward: the tensors it saves, and the marks of inputs and outputs. */
 struct building {
 	tensor_list inputs;
-	struct tensors saved; /* owned */
-	struct tensors dirty, constant;
+	struct tensors dirty; /* inputs, borrowed */
+	/* Owned: a tensor that forward marks and releases would give its address to another one. */
+	struct tensors saved, constant;
 	tensor **outputs; /* of the call, or those of tensor_function_set_outputs() */
 	int noutputs;
 	bool recorded; /* the call gets a node */
@@ -56,8 +57,10 @@ struct function_node {
 
 #define MOST_TENSORS INT16_MAX /* inputs, outputs, saved tensors */
 
-/* -ENOMEM with the error set. */
-int tensors_add(struct tensors *list, tensor *t);
+/* Adds t with a reference. -ENOMEM with the error set. */
+int tensors_keep(struct tensors *list, tensor *t);
+/* Releases the tensors of a list that owns them, and the list. */
+void tensors_put(struct tensors *list);
 bool tensors_have(const struct tensors *list, const tensor *t);
 
 /* The index of t in the list, -1 if it is not in it. */

@@ -85,6 +85,19 @@ static int check_gradients(const struct function_node *n, tensor *const *out)
 	return err;
 }
 
+/* A gradient of an output may be that of another node as well. */
+static int check_unchanged(const struct function_node *n, tensor *const *grads)
+{
+	for (uint32_t i = 0; i < n->node.noutputs; i++)
+		if (grads[i] && unlikely(!output_same_shape(&n->node.outputs[i], grads[i])))
+			return tensor_fail(
+				EINVAL,
+				"backward of %s: it changed the shape of the gradient of "
+				"output %u in place",
+				n->f->name, i);
+	return 0;
+}
+
 static int call_backward(struct function_node *n, tensor *const *grads, tensor **out, uint64_t need)
 {
 	struct tensor_function_ctx ctx = { .f = n->f,
@@ -104,7 +117,7 @@ static int call_backward(struct function_node *n, tensor *const *grads, tensor *
 	th->modes.grad_enabled = record && !once;
 	err = n->f->backward(&ctx, grads, n->node.noutputs, out, (int)n->node.nedges);
 	if (callback_end(&before, err, "backward of %s failed", n->f->name) < 0 ||
-	    check_gradients(n, out) < 0)
+	    check_unchanged(n, grads) < 0 || check_gradients(n, out) < 0)
 		return -1;
 	for (uint32_t i = 0; once && record && i < n->node.nedges; i++)
 		if (out[i] && out[i] != tensor_none && n->node.edges[i].fn) {

@@ -17,6 +17,14 @@ int inplace_check_named(const char *name, tensor *self, bool need)
 	tensor *root = self->base ? self->base : self;
 	const struct referrer *views;
 
+	/* The history of the view is not that of its base. */
+	if (need && self->keys & AUTOGRAD_BIT && self->autograd_meta->no_grad_view &&
+	    self->autograd_meta->fn)
+		return tensor_fail(
+			EINVAL,
+			"%s: self is a view, or an input, that a function of the program "
+			"(%s) returned; change a clone of it",
+			name, self->autograd_meta->fn->type->name);
 	if (self->keys & AUTOGRAD_BIT && self->autograd_meta->no_grad_view && needs_grad(root) &&
 	    (need || !self->autograd_meta->before_leaf))
 		return tensor_fail(EINVAL,

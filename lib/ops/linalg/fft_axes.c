@@ -98,11 +98,13 @@ static tensor *resized(tensor *x, const struct axes *a)
 	return x;
 }
 
-/* self promoted to a floating or complex dtype. */
+/* self promoted to a dtype that a transform has: f32, f64 or, for a complex self as well, a complex one. */
 static tensor *promoted(tensor *self, bool to_complex)
 {
 	enum tensor_dtype dtype = dtype_to_float(self->dtype);
 
+	if (!dtype_is_complex(dtype) && dtype != TENSOR_F64)
+		dtype = TENSOR_F32;
 	if (to_complex && !dtype_is_complex(dtype))
 		dtype = dtype == TENSOR_F64 ? TENSOR_C128 : TENSOR_C64;
 	return tensor_to(self, TENSOR_OPTIONS(.dtype = dtype));
@@ -194,6 +196,10 @@ static tensor *one(transform fn, const char *op, tensor *self, int64_t n, int64_
 {
 	if (!self->ndim)
 		return tensor_fail_null(EINVAL, "%s: self must have a dimension", op);
+	/* Among several sizes, -1 is that of self. */
+	if (n == -1)
+		return tensor_fail_null(EINVAL,
+					"%s: the number of positions must be positive, got -1", op);
 	return many(fn, op, self, n == TENSOR_NONE ? TENSOR_NO_INTS : TENSOR_INTS(n),
 		    TENSOR_INTS(dim), norm, forward);
 }

@@ -61,6 +61,12 @@ tensor *kernel_sparse_transpose(tensor *self, int64_t dim0, int64_t dim1)
 	return permuted_any(self, from);
 }
 
+/* A tensor of its own with the same parts. An operator that replaces the parts of one of them leaves the other's. */
+tensor *kernel_sparse_alias(tensor *self)
+{
+	return tensor_new_detached(self);
+}
+
 tensor *kernel_sparse_t(tensor *self)
 {
 	if (self->ndim > 2)

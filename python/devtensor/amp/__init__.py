@@ -3,6 +3,7 @@
 import functools
 
 from devtensor import _C
+from devtensor.nn._state import entries
 
 __all__ = ['autocast', 'GradScaler', 'is_autocast_enabled']
 
@@ -112,5 +113,7 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError('GradScaler: the state is empty: it is that of a scaler with enabled=False')
-        self._options = (state_dict['growth_factor'], state_dict['backoff_factor'], state_dict['growth_interval'])
-        self._c = _C._GradScaler(float(state_dict['scale']), *self._options, state_dict['_growth_tracker'])
+        names = ['scale', 'growth_factor', 'backoff_factor', 'growth_interval', '_growth_tracker']
+        scale, *options, steps = entries(state_dict, names, 'GradScaler')
+        self._c = _C._GradScaler(float(scale), *options, steps)
+        self._options = tuple(options)

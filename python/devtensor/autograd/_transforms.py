@@ -49,6 +49,12 @@ def _as_tuple(value):
 
 # ---- forward mode ----
 
+def _has_tangent(ctx, output, i):
+    """False for output i if it is no tensor, has integers, or was marked as non-differentiable."""
+    return (isinstance(output, Tensor) and (output.dtype.is_floating_point or output.dtype.is_complex) and
+            not ctx._is_marked(i))
+
+
 def _call_dual(cls, args):
     if not _has(cls, 'jvp'):
         cls.jvp(None)
@@ -69,9 +75,9 @@ def _call_dual(cls, args):
         raise RuntimeError(f'{cls.__name__}.jvp returned an incorrect number of tangents '
                            f'(expected {len(outputs)}, got {len(found)})')
     for i, (o, t) in enumerate(zip(outputs, found)):
-        if isinstance(o, Tensor) != isinstance(t, Tensor) or not isinstance(t, (Tensor, type(None))):
+        if not isinstance(t, Tensor if _has_tangent(ctx, o, i) else type(None)):
             raise RuntimeError(f'{cls.__name__}.jvp: tangent {i} is {type(t).__name__} for an output of type '
-                            f'{type(o).__name__}')
+                               f'{type(o).__name__}' + ' without a tangent' * isinstance(t, Tensor))
     outputs = tuple(o if t is None else _C._make_dual(o, t) for o, t in zip(outputs, found))
     return outputs if isinstance(result, tuple) else outputs[0]
 

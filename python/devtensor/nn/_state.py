@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Loading of state dicts."""
+from collections.abc import Mapping
+
 from devtensor import interchange
 from devtensor._C import Tensor
 
@@ -9,6 +11,39 @@ def as_tensor(value):
     if isinstance(value, Tensor):
         return value
     return interchange.as_tensor(value.detach() if hasattr(value, 'detach') else value)
+
+
+def entries(state, names, what):
+    """The entries of a state with these names. TypeError for a state that is no dict, ValueError for one without
+    them."""
+    if not isinstance(state, Mapping):
+        raise TypeError(f'{what}: a state is a dict, got {type(state).__name__}')
+    missing = [name for name in names if name not in state]
+    if missing:
+        raise ValueError(f'{what}: the state has no {", ".join(map(repr, missing))}')
+    return [state[name] for name in names]
+
+
+def _kind(tensor):
+    return 'quantized' if tensor.is_quantized else str(tensor.layout).rsplit('.', 1)[-1]
+
+
+def _misfit(old, value, assign):
+    """Why value cannot take the place of old, or None."""
+    if value.shape != old.shape:
+        return f'has the shape {tuple(value.shape)}, not {tuple(old.shape)}'
+    if assign and old.requires_grad and not (value.dtype.is_floating_point or value.dtype.is_complex):
+        return f'has the dtype {value.dtype}, and requires a gradient'
+    if not assign and _kind(value) != _kind(old):
+        return f'is {_kind(value)}, not {_kind(old)}'
+    return None
+
+
+def check_fits(what, old, value):
+    """ValueError for a value that cannot be copied to old."""
+    misfit = _misfit(old, value, False)
+    if misfit:
+        raise ValueError(f'{what} {misfit}')
 
 
 def _modules_with_names(module):
@@ -46,8 +81,9 @@ def load_into(module, state, strict, assign):
         if name not in state:
             continue
         value = as_tensor(state[name])
-        if value.shape != old.shape:
-            errors.append(f'{name!r} has the shape {tuple(value.shape)}, not {tuple(old.shape)}')
+        misfit = _misfit(old, value, assign)
+        if misfit:
+            errors.append(f'{name!r} {misfit}')
         values[name] = value
     if errors or (strict and (missing or unexpected)):
         return missing, unexpected, errors

@@ -2,6 +2,8 @@
 """Recurrent layers. Gates are in PyTorch's order: input, forget, cell, output of an LSTM; reset, update, new of a
 GRU."""
 import math
+import numbers
+import operator
 import warnings
 
 from devtensor import _C
@@ -13,6 +15,19 @@ from devtensor.nn.utils.rnn import PackedSequence
 __all__ = ['RNN', 'LSTM', 'GRU', 'RNNCell', 'LSTMCell', 'GRUCell']
 
 
+def _int(module, name, value):
+    """A number of features or layers. TypeError for another type than int."""
+    if isinstance(value, bool) or not hasattr(value, '__index__'):
+        raise TypeError(f'{type(module).__name__}: {name} should be of type int, got {type(value).__name__}')
+    return operator.index(value)
+
+
+def _probability(module, name, value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value <= 1:
+        raise ValueError(f'{type(module).__name__}: {name} should be a number from 0 to 1, got {value!r}')
+    return float(value)
+
+
 class RNNBase(Module):
     """Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0 of an LSTM with projections, then
     those of l0_reverse, l1, ...: uniform in +-1 / sqrt(hidden_size)."""
@@ -22,16 +37,20 @@ class RNNBase(Module):
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
                  bidirectional=False, proj_size=0, device=None, dtype=None):
         super().__init__()
+        input_size, hidden_size = _int(self, 'input_size', input_size), _int(self, 'hidden_size', hidden_size)
+        num_layers, proj_size = _int(self, 'num_layers', num_layers), _int(self, 'proj_size', proj_size)
+        dropout = _probability(self, 'dropout', dropout)
         if proj_size and self.nstates == 1:
             raise ValueError(f'proj_size is an argument of LSTM, not of {type(self).__name__}')
         if not 0 <= proj_size < max(hidden_size, 1):
             raise ValueError(f'LSTM: proj_size is at least 0 and smaller than hidden_size, got {proj_size}')
-        if hidden_size <= 0 or num_layers <= 0 or not 0 <= dropout <= 1:
-            raise ValueError('recurrent layers: hidden_size and num_layers are positive, dropout is a probability')
+        if hidden_size <= 0 or num_layers <= 0 or input_size < 0:
+            raise ValueError(f'{type(self).__name__}: hidden_size and num_layers are positive and input_size is not '
+                             f'negative, got {hidden_size}, {num_layers} and {input_size}')
         if dropout and num_layers == 1:
             warnings.warn('dropout is applied between layers, and there is one only', stacklevel=3)
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
-        self.batch_first, self.dropout, self.bidirectional = batch_first, float(dropout), bidirectional
+        self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
         self.proj_size, self.directions = proj_size, 2 if bidirectional else 1
         self._add_parameters(dtype, device)
         self.reset_parameters()
@@ -50,7 +69,7 @@ class RNNBase(Module):
         self._names = tuple(names)
 
     def reset_parameters(self):
-        bound = 1 / math.sqrt(self.hidden_size)
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
@@ -183,6 +202,7 @@ class _Cell(Module):
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__()
+        input_size, hidden_size = _int(self, 'input_size', input_size), _int(self, 'hidden_size', hidden_size)
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = self.gates * hidden_size
         self.weight_ih = Parameter(_C.empty([rows, input_size], dtype=dtype, device=device))

@@ -9,6 +9,7 @@ import bisect
 import math
 
 from devtensor import _C
+from devtensor.nn._state import entries
 from devtensor.optim.optimizer import Optimizer
 
 __all__ = ['LRScheduler', 'LambdaLR', 'MultiplicativeLR', 'StepLR', 'MultiStepLR', 'ConstantLR', 'LinearLR',
@@ -61,6 +62,7 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key != 'optimizer' and not callable(value)}
 
     def load_state_dict(self, state_dict):
+        entries(state_dict, [], type(self).__name__)
         self.__dict__.update(state_dict)
 
 
@@ -275,8 +277,16 @@ class SequentialLR(LRScheduler):
                 'schedulers': [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict):
-        self.last_epoch, self._milestones = state_dict['last_epoch'], list(state_dict['milestones'])
-        for scheduler, state in zip(self._schedulers, state_dict['schedulers']):
+        last_epoch, milestones, states = entries(state_dict, ['last_epoch', 'milestones', 'schedulers'],
+                                                 'SequentialLR')
+        milestones, states = list(milestones), list(states)
+        if len(states) != len(self._schedulers) or len(milestones) != len(self._milestones):
+            raise ValueError(f'SequentialLR: the state is that of {len(states)} schedulers and {len(milestones)} '
+                             f'milestones, there are {len(self._schedulers)} and {len(self._milestones)}')
+        for state in states:
+            entries(state, [], 'SequentialLR')
+        self.last_epoch, self._milestones = last_epoch, milestones
+        for scheduler, state in zip(self._schedulers, states):
             scheduler.load_state_dict(state)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import devtensor
 from devtensor import _C
 from devtensor._C import Tensor
-from devtensor.nn._state import as_tensor
+from devtensor.nn._state import as_tensor, entries
 
 __all__ = ['Optimizer', 'SGD', 'Adam', 'AdamW', 'Adagrad', 'RMSprop']
 
@@ -74,7 +74,7 @@ class Optimizer:
         """Add a dict with 'params' and options."""
         if not isinstance(param_group, dict):
             raise TypeError(f'add_param_group: expected a dict, got {type(param_group).__name__}')
-        group, params = dict(param_group), param_group['params']
+        group, (params,) = dict(param_group), entries(param_group, ['params'], 'add_param_group')
         if isinstance(params, (set, frozenset)):
             raise TypeError('the parameters need an order: give a list, not a set')
         params = [params] if isinstance(params, Tensor) else list(params)
@@ -153,21 +153,29 @@ class Optimizer:
     def load_state_dict(self, state_dict):
         """Continue from a state_dict, also one of PyTorch: options of the groups, and copies of the tensors. The
         parameters are in the same order. After an error nothing is changed."""
-        groups = state_dict['param_groups']
-        sizes = [len(g['params']) for g in groups]
+        groups, state = entries(state_dict, ['param_groups', 'state'], 'load_state_dict')
+        if not isinstance(groups, (list, tuple)):
+            raise TypeError(f'load_state_dict: param_groups is a list, got {type(groups).__name__}')
+        numbers = [list(entries(g, ['params'], f'load_state_dict: group {i}')[0]) for i, g in enumerate(groups)]
+        entries(state, [], 'load_state_dict: state')
+        sizes = [len(n) for n in numbers]
         if sizes != [len(g['params']) for g in self.param_groups]:
             raise ValueError(f'load_state_dict: groups of {sizes} parameters, the optimizer has '
                              f'{[len(g["params"]) for g in self.param_groups]}')
-        place = {number: (g, i) for g, group in enumerate(groups) for i, number in enumerate(group['params'])}
+        place = {number: (g, i) for g, group in enumerate(numbers) for i, number in enumerate(group)}
         new = [{**{k: copy.copy(v) for k, v in theirs.items() if k not in ('params', 'param_names')},
                 'params': ours['params']}
                for theirs, ours in zip(groups, self.param_groups)]
         tensors = {}
-        for number, values in state_dict['state'].items():
+        for number, values in state.items():
+            if number not in place:
+                raise ValueError(f'load_state_dict: there is a state of {number!r}, which is in no group')
             g, i = place[number]
+            entries(values, [], f'load_state_dict: the state of {number!r}')
             for key, value in values.items():
                 if value is not None and self._has_key(key):
                     tensors[f'{g}.{i}.{key}'] = self._state_tensor(key, value, self.param_groups[g]['params'][i])
+        self._c.sync(self.param_groups)  # What it refuses could not be restored.
         # Options decide which tensors there are: without momentum, those of momentum are dropped.
         before = {f'{g}.{i}.{key}': t for g, group in enumerate(self.param_groups) for i in range(len(group['params']))
                   for key, t in self._c.state(g, i).items()}

@@ -3,6 +3,7 @@
 import copy
 
 from devtensor import _C
+from devtensor.nn._state import as_tensor, check_fits, entries
 from devtensor.nn.module import Module
 
 __all__ = ['AveragedModel', 'EMA', 'get_ema_multi_avg_fn', 'update_bn']
@@ -39,10 +40,14 @@ class EMA:
         return {'decay': self.decay, 'averages': self.averages()}
 
     def load_state_dict(self, state):
-        averages = self.averages()
-        if len(averages) != len(state['averages']):
-            raise ValueError(f'EMA: {len(state["averages"])} averages, there are {len(averages)} parameters')
-        for ours, theirs in zip(averages, state['averages']):
+        """Copy the averages of a state. After an error nothing is changed."""
+        averages, (loaded,) = self.averages(), entries(state, ['averages'], 'EMA')
+        loaded = [as_tensor(t) for t in loaded]
+        if len(averages) != len(loaded):
+            raise ValueError(f'EMA: {len(loaded)} averages, there are {len(averages)} parameters')
+        for i, (ours, theirs) in enumerate(zip(averages, loaded)):
+            check_fits(f'EMA: average {i}', ours, theirs)
+        for ours, theirs in zip(averages, loaded):
             ours.copy_(theirs)
 
 

@@ -317,12 +317,116 @@ static void output_that_is_an_input_or_a_view_of_it(void **state)
 		assert_done(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(y), out, 2));
 		assert_name(tensor_grad_fn(out[1]), "PassBackward");
 		assert_fails(tensor_add_scalar_(out[1], S(1)), EINVAL, "view");
+		assert_fails(tensor_add_scalar_(out[0], S(1)), EINVAL, "input, that a function");
 		ok(tensor_add_scalar_(y, S(1)));
 		assert_fails(tensor_neg(out[1]), EINVAL, "in-place change of its base");
+		assert_fails(tensor_neg(out[0]), EINVAL, "in-place change of its base");
+		y = iota(1, TENSOR_INTS(4));
+		assert_done(tensor_function_apply(&pass, NULL, NULL, TENSOR_LIST(y), out, 2));
+		ok(tensor_add_scalar_(out[0], S(1)));
+		assert_values(y, 0, 2, 3, 4, 5);
 	}
 }
 
 /* ---- differentiable once ---- */
+
+/* Returns its second input, and a view of it. */
+static int pass_second(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	return pass_on(ctx, in + 1, nin - 1, out, nout);
+}
+
+static void output_that_is_a_view_without_a_gradient(void **state)
+{
+	static const struct tensor_function f = { "Second", pass_second, pass_back, 0 };
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(4)), *c = iota(5, TENSOR_INTS(4)), *out[2];
+
+		assert_done(tensor_function_apply(&f, NULL, NULL, TENSOR_LIST(x, c), out, 2));
+		for (int i = 0; i < 2; i++)
+			assert_fails(tensor_mul_scalar_(out[i], S(2)), EINVAL, "SecondBackward");
+		assert_done(tensor_backward(tensor_sum(out[0])));
+		assert_values(tensor_grad(x), 0, 7, 7, 7, 7);
+		assert_false(tensor_requires_grad(c));
+	}
+}
+
+static bool returns_input;
+
+static int same_twice(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out, int nout)
+{
+	(void)ctx;
+	(void)nin;
+	(void)nout;
+	out[0] = out[1] = returns_input ? in[0] : tensor_mul_scalar(in[0], S(1));
+	return out[0] ? 0 : -1;
+}
+
+static int first_and_ten_times_second(tensor_function_ctx *ctx, tensor *const *grads, int ngrads,
+				      tensor **out, int nin)
+{
+	(void)ctx;
+	(void)ngrads;
+	(void)nin;
+	out[0] = tensor_add(grads[0], tensor_mul_scalar(grads[1], S(10)));
+	return out[0] ? 0 : -1;
+}
+
+static void an_output_that_is_given_twice_has_two_gradients(void **state)
+{
+	static const struct tensor_function f = { "Same", same_twice, first_and_ten_times_second,
+						  0 };
+
+	for (int k = 0; k < 2; k++)
+		tensor_scope {
+			tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y[2];
+
+			returns_input = k;
+			assert_done(tensor_function_apply(&f, NULL, NULL, TENSOR_LIST(x), y, 2));
+			assert_ptr_not_equal(y[0], y[1]);
+			assert_values(y[1], 0, 1, 2);
+			assert_done(tensor_backward(
+				tensor_sum(tensor_add(y[0], tensor_mul_scalar(y[1], S(2))))));
+			assert_values(tensor_grad(x), 0, 21, 21);
+		}
+}
+
+/* Marks a tensor, releases it, and returns one at the same address. */
+static int marks_another(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
+			 int nout)
+{
+	tensor **marked = tensor_function_data(ctx);
+	int err = tensor_function_mark_non_differentiable(ctx, *marked);
+
+	(void)nin;
+	(void)nout;
+	tensor_release(*marked);
+	/* The memory of a released tensor is used again after some other releases. */
+	for (int i = 0; i < 1000; i++) {
+		out[0] = tensor_mul_scalar(in[0], S(1));
+		if (out[0] == *marked)
+			break;
+		if (i & 1)
+			tensor_release(tensor_keep(out[0]));
+	}
+	return err;
+}
+
+static void a_mark_of_a_released_tensor_marks_no_other(void **state)
+{
+	static const struct tensor_function f = { "Marks", marks_another, pass_back, 0 };
+
+	/* The memory of a tensor of a scope is not used again before its end. */
+	tensor *marked = iota(1, TENSOR_INTS(2));
+
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y;
+
+		assert_done(tensor_function_apply(&f, &marked, NULL, TENSOR_LIST(x), &y, 1));
+		assert_true(tensor_requires_grad(y));
+	}
+}
 
 static int square_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, tensor **out,
 			  int nout)
@@ -384,6 +488,9 @@ int main(void)
 		cmocka_unit_test_setup(input_that_is_changed_in_place, setup),
 		cmocka_unit_test_setup(further_output_that_is_changed_in_place, setup),
 		cmocka_unit_test_setup(output_that_is_an_input_or_a_view_of_it, setup),
+		cmocka_unit_test_setup(output_that_is_a_view_without_a_gradient, setup),
+		cmocka_unit_test_setup(an_output_that_is_given_twice_has_two_gradients, setup),
+		cmocka_unit_test_setup(a_mark_of_a_released_tensor_marks_no_other, setup),
 		cmocka_unit_test_setup(once_differentiable_refuses_the_second_backward, setup),
 		cmocka_unit_test_setup(saved_tensor_that_was_changed_or_freed, setup),
 	};

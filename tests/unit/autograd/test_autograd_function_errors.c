@@ -39,8 +39,8 @@ static int bad_forward(tensor_function_ctx *ctx, tensor *const *in, int nin, ten
 		return 0;
 	case 3:
 		for (int i = 0; i < nout; i++)
-			out[i] = other;
-		return 0;
+			out[i] = in[0];
+		return tensor_function_mark_dirty(ctx, in[0]);
 	case 4:
 		return tensor_function_mark_dirty(ctx, other);
 	case 5:
@@ -73,6 +73,8 @@ static int bad_backward(tensor_function_ctx *ctx, tensor *const *grads, int ngra
 		return tensor_function_save(ctx, TENSOR_LIST(grads[0]));
 	case 10:
 		return tensor_function_saved(ctx, 3) ? 0 : -1;
+	case 11:
+		return tensor_resize_(grads[0], TENSOR_INTS(1, 6)) ? 0 : -1;
 	default:
 		return 0;
 	}
@@ -89,17 +91,18 @@ static void failures_are_errors_and_lose_nothing(void **state)
 	} forward[] = { { EDOM, "Bad: forward failed" },
 			{ EINVAL, "matmul" },
 			{ EINVAL, "did not set output 0" },
-			{ EINVAL, "outputs 0 and 1 are one tensor" },
+			{ EINVAL, "outputs 0 and 1 are one tensor, which is marked dirty" },
 			{ EINVAL, "no input of Bad" },
 			{ EINVAL, "only backward may call it" },
 			{ EINVAL, "must return an input" } },
 	  backward[] = { { ERANGE, "backward of Bad failed" },
 			 { EINVAL, "must have shape [2, 3]" },
 			 { EINVAL, "only forward may call it" },
-			 { EINVAL, "there is no 3" } };
+			 { EINVAL, "there is no 3" },
+			 { EINVAL, "changed the shape of the gradient of output 0" } };
 
 	tensor_scope {
-		tensor *x = leaf(ok(tensor_zeros(TENSOR_INTS(2, 3), F32))), *h, *out[2];
+		tensor *x = leaf(ok(tensor_zeros(TENSOR_INTS(2, 3), F32))), *h, *y, *out[2];
 
 		for (mode = 0; mode < 7; mode++) {
 			h = ok(tensor_exp(x));
@@ -109,10 +112,12 @@ static void failures_are_errors_and_lose_nothing(void **state)
 			assert_int_equal(destroyed, mode + 1);
 			assert_null(out[0]);
 		}
-		for (mode = 7; mode < 11; mode++) {
+		for (mode = 7; mode < 12; mode++) {
 			assert_done(
 				tensor_function_apply(&bad, NULL, NULL, TENSOR_LIST(x), out, 2));
-			assert_fails(tensor_backward(tensor_sum(out[0])), backward[mode - 7].code,
+			/* The gradient of the product is no view, so it can be resized. */
+			y = ok(tensor_sum(tensor_mul_scalar(out[0], S(2))));
+			assert_fails(tensor_backward(y), backward[mode - 7].code,
 				     backward[mode - 7].text);
 		}
 		assert_done(tensor_function_apply(&bad, NULL, NULL, TENSOR_LIST(x), out, 2));

@@ -452,6 +452,65 @@ static void prehook_may_drop_all_gradients(void **state)
 	}
 }
 
+static tensor *reshaped(tensor *grad, void *ctx)
+{
+	(void)ctx;
+	return tensor_resize_(grad, TENSOR_INTS(1));
+}
+
+static int reshapes_first(tensor **grads, int n, void *ctx)
+{
+	(void)n;
+	return reshaped(grads[0], ctx) ? 0 : -1;
+}
+
+static int reshapes_input(tensor **input_grads, int ninputs, tensor *const *output_grads,
+			  int noutputs, void *ctx)
+{
+	(void)output_grads;
+	(void)noutputs;
+	return reshapes_first(input_grads, ninputs, ctx);
+}
+
+static void hook_that_changes_the_shape_of_a_gradient_is_refused(void **state)
+{
+	for (int k = 0; k < 3; k++)
+		tensor_scope {
+			tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul(x, x));
+			tensor_node *node = tensor_grad_fn(y);
+
+			assert_done(k == 0 ? tensor_register_hook(x, reshaped, NULL, NULL, NULL) :
+				    k == 1 ? tensor_node_register_prehook(node, reshapes_first,
+									  NULL, NULL, NULL) :
+					     tensor_node_register_hook(node, reshapes_input, NULL,
+								       NULL, NULL));
+			assert_fails(tensor_backward_ex(TENSOR_LIST(y),
+							&(tensor *){ iota(1, TENSOR_INTS(2)) },
+							TENSOR_LIST(), NULL, 0),
+				     EINVAL, "must return [2]");
+			assert_null(tensor_grad(x));
+		}
+}
+
+static tensor *returns_a_leaf(tensor *grad, void *ctx)
+{
+	(void)ctx;
+	return leaf(tensor_ones_like(grad, TENSOR_OPTIONS()));
+}
+
+static void gradient_of_a_leaf_has_no_history(void **state)
+{
+	tensor_scope {
+		tensor *x = leaf_iota(1, TENSOR_INTS(2)), *y = ok(tensor_mul_scalar(x, S(3)));
+
+		assert_done(tensor_register_hook(x, returns_a_leaf, NULL, NULL, NULL));
+		assert_done(tensor_backward(tensor_sum(y)));
+		assert_values(tensor_grad(x), 0, 1, 1);
+		assert_false(tensor_requires_grad(tensor_grad(x)));
+		ok(tensor_zero_(tensor_grad(x)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +532,8 @@ int main(void)
 		cmocka_unit_test_setup(handle_may_outlive_the_tensor, setup),
 		cmocka_unit_test_setup(hook_runs_another_backward, setup),
 		cmocka_unit_test_setup(prehook_may_drop_all_gradients, setup),
+		cmocka_unit_test_setup(hook_that_changes_the_shape_of_a_gradient_is_refused, setup),
+		cmocka_unit_test_setup(gradient_of_a_leaf_has_no_history, setup),
 	};
 
 	return cmocka_run_group_tests_name("autograd_hooks", tests, NULL, NULL);

@@ -74,7 +74,33 @@ static void invalid_arguments_are_refused(void **state)
 			     "7 / 2 + 1 positions");
 		assert_fails(tensor_fft_fft(x, 0, -1, NULL) == NULL, EINVAL,
 			     "positions must be positive");
+		assert_fails(tensor_fft_fft(x, -1, -1, NULL) == NULL, EINVAL, "got -1");
+		assert_fails(tensor_fft_irfft(f, -1, -1, NULL) == NULL, EINVAL, "got -1");
 		assert_fails(tensor_fft_fft(x, 3, -1, "other") == NULL, EINVAL, "got 'other'");
+	}
+}
+
+static void real_transforms_convert_other_dtypes(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F16, TENSOR_BF16, TENSOR_F32,
+						    TENSOR_F64, TENSOR_U8,   TENSOR_I64 };
+
+	tensor_scope {
+		tensor *x = iota(1, TENSOR_INTS(2, 4));
+
+		for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++) {
+			enum tensor_dtype dtype = dtypes[i],
+					  result = dtype == TENSOR_F64 ? TENSOR_C128 : TENSOR_C64;
+			tensor *y = ok(tensor_to(x, TENSOR_OPTIONS(.dtype = dtype))), *f;
+
+			f = ok(tensor_fft_rfft(y, TENSOR_NONE, -1, NULL));
+			assert_int_equal(tensor_dtype(f), result);
+			assert_values(tensor_to(f, F32), 0, 10, -2, -2, 26, -2, -2);
+			f = ok(tensor_fft_ihfft(y, TENSOR_NONE, -1, NULL));
+			assert_int_equal(tensor_dtype(f), result);
+			f = ok(tensor_fft_rfft2(y, TENSOR_NO_INTS, TENSOR_INTS(-2, -1), NULL));
+			assert_int_equal(tensor_dtype(f), result);
+		}
 	}
 }
 
@@ -106,6 +132,7 @@ int main(void)
 		cmocka_unit_test(transform_of_every_length_equals_its_definition),
 		cmocka_unit_test(inverse_transform_restores_the_input),
 		cmocka_unit_test(invalid_arguments_are_refused),
+		cmocka_unit_test(real_transforms_convert_other_dtypes),
 		FORMULA_TEST_LIST,
 	};
 

@@ -131,6 +131,44 @@ static void splits_are_views_that_cover_the_tensor(void **state)
 	}
 }
 
+static tensor *ints(tensor_ints values, tensor_ints shape)
+{
+	return ok(tensor_from_data(values.data, shape, TENSOR_OPTIONS(.dtype = TENSOR_I64)));
+}
+
+static void a_tensor_may_have_the_positions_of_a_split(void **state)
+{
+	tensor_scope {
+		tensor *x = iota(0, TENSOR_INTS(5)),
+		       *at = ints(TENSOR_INTS(4, 1, 9), TENSOR_INTS(3)), *parts[8];
+
+		assert_int_equal(tensor_tensor_split_tensor(x, at, 0, parts, 8), 4);
+		assert_values(parts[0], 0, 0, 1, 2, 3);
+		assert_shape(parts[1], 0);
+		assert_values(parts[2], 0, 1, 2, 3, 4);
+		assert_shape(parts[3], 0);
+		at = ok(tensor_slice(ints(TENSOR_INTS(1, 7, 3, 7), TENSOR_INTS(4)), 0, 0, 4, 2));
+		assert_int_equal(tensor_tensor_split_tensor(x, at, -1, parts, 8), 3);
+		assert_values(parts[1], 0, 1, 2);
+		assert_true(tensor_shares_storage(parts[1], x));
+		at = ok(tensor_select(at, 0, 1));
+		assert_int_equal(tensor_tensor_split_tensor(x, at, 0, parts, 8), 3);
+		assert_values(parts[0], 0, 0, 1);
+		at = ok(tensor_zeros(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = TENSOR_I64)));
+		assert_int_equal(tensor_tensor_split_tensor(x, at, 0, parts, 8), 1);
+		assert_fails(tensor_tensor_split_tensor(x, x, 0, parts, 8), EINVAL,
+			     "must be i64 with at most one dimension in host memory, got f32 [5]");
+		at = ints(TENSOR_INTS(1, 3), TENSOR_INTS(1, 2));
+		assert_fails(tensor_tensor_split_tensor(x, at, 0, parts, 8), EINVAL, "[1, 2]");
+		at = ok(tensor_to_sparse(at));
+		assert_fails(tensor_tensor_split_tensor(x, at, 0, parts, 8), EOPNOTSUPP, "Sparse");
+		at = ints(TENSOR_INTS(0), TENSOR_SCALAR_SHAPE);
+		assert_fails(tensor_tensor_split_tensor(x, at, 0, parts, 8), EINVAL, "section");
+		at = ints(TENSOR_INTS(1, 2), TENSOR_INTS(2));
+		assert_fails(tensor_tensor_split_tensor(x, at, 0, parts, 2), ENOSPC, "room for 2");
+	}
+}
+
 static void view_dtype_reinterprets_bytes(void **state)
 {
 	tensor_scope {
@@ -320,6 +358,7 @@ int main(void)
 		cmocka_unit_test(triangles_write_every_layout),
 		cmocka_unit_test(negative_strides_are_read_and_written),
 		cmocka_unit_test(splits_are_views_that_cover_the_tensor),
+		cmocka_unit_test(a_tensor_may_have_the_positions_of_a_split),
 		cmocka_unit_test(view_dtype_reinterprets_bytes),
 		cmocka_unit_test(view_dtype_joins_elements_of_the_last_dimension),
 		cmocka_unit_test(view_dtype_of_memory_of_the_program_is_aligned),

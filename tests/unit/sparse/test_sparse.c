@@ -363,6 +363,27 @@ static void a_sparse_leaf_gets_a_sparse_gradient(void **state)
 	}
 }
 
+static void a_detached_tensor_has_the_same_parts(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_to_sparse(iota(1, TENSOR_INTS(2, 2)))), *y, *z;
+
+		assert_done(tensor_set_requires_grad(x, true));
+		y = ok(tensor_detach(x));
+		assert_true(tensor_is_leaf(y) && !tensor_requires_grad(y));
+		assert_true(tensor_shares_storage(tensor__values(x), tensor__values(y)));
+		ok(tensor_mul_scalar_(y, S(2)));
+		assert_values(tensor_to_dense(y), 0, 2, 4, 6, 8);
+		assert_values(tensor_to_dense(tensor_detach(x)), 0, 1, 2, 3, 4);
+		z = ok(tensor_alias(x));
+		assert_string_equal(tensor_node_name(tensor_grad_fn(z)), "AliasBackward");
+		assert_done(tensor_backward(tensor_sum(z)));
+		assert_values(tensor_to_dense(tensor_grad(x)), 0, 1, 1, 1, 1);
+		z = ok(tensor_alias(tensor_to_sparse_csr(iota(1, TENSOR_INTS(2, 2)))));
+		assert_values(tensor_to_dense(z), 0, 1, 2, 3, 4);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +397,7 @@ int main(void)
 		cmocka_unit_test(the_same_bits_on_any_number_of_threads),
 		cmocka_unit_test(gradients_reach_the_values),
 		cmocka_unit_test(a_sparse_leaf_gets_a_sparse_gradient),
+		cmocka_unit_test(a_detached_tensor_has_the_same_parts),
 	};
 
 	return cmocka_run_group_tests_name("sparse", tests, NULL, NULL);

@@ -2,6 +2,7 @@
 """Batches of a data set."""
 import itertools
 
+from devtensor.nn._state import entries
 from devtensor.utils.data import _workers
 from devtensor.utils.data.collate import default_collate, default_convert
 from devtensor.utils.data.dataset import IterableDataset
@@ -151,7 +152,8 @@ class DataLoader:
 
     def load_state_dict(self, state_dict):
         """The next iteration continues after the batches that were returned when the state was saved."""
-        state = {key: state_dict[key] for key in ('epoch', 'position', 'samplers')}
+        names = 'epoch', 'position', 'samplers'
+        state = dict(zip(names, entries(state_dict, names, 'DataLoader')))
         if not all(isinstance(state[key], int) and state[key] >= 0 for key in ('epoch', 'position')):
             raise ValueError(f'DataLoader: epoch {state["epoch"]!r} or position {state["position"]!r} is no count')
         self._epoch, self._position, self._resume = state['epoch'], state['position'], state

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Orders of samples: iterables of indices. generator: where random numbers come from; None is the default generator."""
 from devtensor import _C
+from devtensor.nn._state import entries
 from devtensor.utils.data.dataset import ints
 
 __all__ = [
@@ -33,7 +34,7 @@ class _RandomOrder(Sampler):
         return {'generator': self.generator.get_state()}
 
     def load_state_dict(self, state_dict):
-        self.generator.set_state(tuple(state_dict['generator']))
+        self.generator.set_state(tuple(*entries(state_dict, ['generator'], 'Sampler')))
 
 
 def new_generator():
