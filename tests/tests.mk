@@ -24,6 +24,7 @@ $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/
 $(B)/tests/test_blocked $(B)/tests/test_blocked_ops $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 
 include tests/cpp/cpp.mk
+include tests/cuda/host/host.mk
 
 .PHONY: unit test test-unit test-sanitize test-shell test-guest-library
 # The tests that take minutes; `make test-kernel` has those that take hours. Where nvcc is, the CUDA plugin
