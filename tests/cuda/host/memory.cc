@@ -91,7 +91,7 @@ static void describe(const void *data, char *text, size_t size)
 	text += n;
 	size -= n;
 	if (at == m->live.begin()) {
-		snprintf(text, size, "outside of all allocations");
+		snprintf(text, size, "outside of all allocations, or freed");
 		return;
 	}
 	--at;
@@ -114,6 +114,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 		host_fatal("%s accessed memory that it may not: %p, %s", host_running()->name,
 			   info->si_addr, text);
 	}
+	if (host_running())
+		host_fatal("%s accessed no memory: %p", host_running()->name, info->si_addr);
 	if (before.sa_flags & SA_SIGINFO)
 		before.sa_sigaction(signal, info, context);
 	else
@@ -160,6 +162,7 @@ static bool memory_init(void)
 		count = HOST_DEVICES;
 	for (int d = 0; d < count; d++) {
 		devices[d].base = (char *)reserve(RESERVED);
+		devices[d].next = GUARD;
 		devices[d].limit = number_of("CUDA_HOST_MEMORY", (size_t)1 << 30);
 #if !defined(CUDA_HOST_ASAN) && !defined(CUDA_HOST_TSAN)
 		devices[d].shadow = (uint8_t *)reserve(RESERVED / 8);
@@ -184,9 +187,9 @@ int host_device_count(void)
 static void mark(device_memory *, const void *data, size_t size, bool allowed)
 {
 	if (allowed)
-		ASAN_UNPOISON_MEMORY_REGION(data, size);
+		__asan_unpoison_memory_region(data, size);
 	else
-		ASAN_POISON_MEMORY_REGION(data, size);
+		__asan_poison_memory_region(data, size);
 }
 
 static const char *first_forbidden(device_memory *, const void *data, size_t size)
@@ -261,13 +264,15 @@ void host_check(const void *data, size_t size, bool write, const char *what)
 	if (m) {
 		size_t offset = (const char *)data - m->base;
 		auto at = m->live.upper_bound(offset);
+		/* The end of the allocation that has the first byte, if one has. */
+		size_t end = at == m->live.begin() ? 0 : (--at, at->first + at->second);
 
-		if (at != m->live.begin() && (--at, offset + size <= at->first + at->second)) {
+		if (offset + size <= end) {
 			bad = first_forbidden(m, data, size);
 			if (!bad)
 				return;
-		} else if (offset < at->first + at->second) {
-			bad = m->base + at->first + at->second;
+		} else if (offset < end) {
+			bad = m->base + end;
 		}
 		describe(bad, text, sizeof(text));
 	} else {
@@ -301,7 +306,7 @@ cudaError_t host_malloc(int device, size_t size, void **data)
 		return cudaErrorMemoryAllocation;
 	at = find_gap(m, m->next, room);
 	if (at == RESERVED)
-		at = find_gap(m, PAGE, room);
+		at = find_gap(m, GUARD, room);
 	if (at == RESERVED)
 		return cudaErrorMemoryAllocation;
 	m->live[at] = size;
@@ -309,7 +314,7 @@ cudaError_t host_malloc(int device, size_t size, void **data)
 	m->next = at + room;
 	if (m->next > m->high) {
 #ifdef CUDA_HOST_ASAN
-		ASAN_POISON_MEMORY_REGION(m->base + m->high, m->next - m->high);
+		__asan_poison_memory_region(m->base + m->high, m->next - m->high);
 #endif
 		m->high = m->next;
 	}

@@ -105,7 +105,8 @@ CUstream_st *host_stream(cudaStream_t handle, int device)
 
 /* ---- operations ---- */
 
-static void execute(const op_ref &op)
+/* By value: the operation is removed from the list that it may come from. */
+static void execute(op_ref op)
 {
 	void *host = host_context();
 
