@@ -44,7 +44,7 @@ struct cuda_host_counts {
 void cuda_host_counts(struct cuda_host_counts *counts);
 
 /* The nth call (1: the next one) of a function of the runtime, e.g. "cudaMalloc", fails with this
- * error and has no effect. NULL: the nth call of any function that can fail; nth 0: none fails.
+ * error and has no effect. NULL: the nth call of any function but cudaSetDevice(); nth 0: none fails.
  * cublasLt functions fail with that number as a cublasStatus_t, if they are named. */
 void cuda_host_fail(const char *function, unsigned long nth, int error);
 /* Calls of that function since cuda_host_fail(). */
