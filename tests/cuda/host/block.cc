@@ -465,7 +465,8 @@ static void check_access(uintptr_t p, size_t n, bool write)
 	if (!inside || within(p, n, b.running->stack, STACK) || within(p, n, &b, sizeof(b)) ||
 	    within(p, n, b.launch->arguments, b.launch->size) ||
 	    within(p, n, b.shared, b.shared_size) ||
-	    within(p, n, &cuda_host_self, sizeof(cuda_host_self)))
+	    within(p, n, &cuda_host_self, sizeof(cuda_host_self)) ||
+	    within(p, n, &cuda_host_narrow_limit, sizeof(cuda_host_narrow_limit)))
 		return;
 	if (host_device_of((void *)p) != b.stream->device && host_device_of((void *)p) >= 0)
 		host_fatal("a kernel %s memory of cuda:%d on cuda:%d", write ? "writes" : "reads",

@@ -63,10 +63,11 @@ $(HOST_SELF:%=$(B)/tests/%): $(B)/tests/%: tests/cuda/host/self/%.cu tests/cuda/
 	$(Q)$(CXX) $(HOST_INC) $(filter-out -MMD -MP,$(HOST_CUFLAGS)) -rdynamic -o $@ $< -L$(HOST_DIR) -lcuda_host \
 		-Wl,-rpath,$(abspath $(HOST_DIR)) -lcmocka
 
-# The tests of CUDA with each order of streams and both widths of indices, and those of the emulation.
+# The tests of CUDA with each order of streams and both widths of indices, and those of the emulation. The limits
+# of narrow indices are such that sums of two offsets that are just below them are above.
 HOST_TESTS = $(patsubst tests/unit/cuda/%.c,$(1)/tests/%,$(wildcard tests/unit/cuda/test_*.c))
 HOST_OWN   = $(HOST_SELF:%=$(1)/tests/%)
-HOST_MODES := eager lazy-20 random-20 random
+HOST_MODES := eager lazy-20 random lazy-4300 random-8000
 # $(call host_build,BUILD) are the files to build there, $(call host_run,BUILD,NAME,MODES) runs the tests.
 host_build = $(call HOST_TESTS,$(1)) $(call HOST_OWN,$(1)) $(HOST_SO:$(B)/%=$(1)/%)
 host_run   = tests/cuda/host/run $(B) $(2) $(HOST_SO:$(B)/%=$(1)/%) $(3) -- $(call HOST_TESTS,$(1)) -- $(call HOST_OWN,$(1))
@@ -83,4 +84,4 @@ test-cuda-asan:
 
 test-cuda-tsan:
 	+$(Q)packaging/build-steps make B=build/tsan LEVELS="$(SANITIZE_LEVELS)" $(TSAN) $(call host_build,build/tsan)
-	$(Q)TSAN_OPTIONS=atexit_sleep_ms=0 setarch -R $(call host_run,build/tsan,cuda-tsan,eager lazy-20 random)
+	$(Q)TSAN_OPTIONS=atexit_sleep_ms=0 setarch -R $(call host_run,build/tsan,cuda-tsan,eager lazy-20 random-4300)

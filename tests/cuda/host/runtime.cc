@@ -115,11 +115,24 @@ void cuda_host_counts(struct cuda_host_counts *counts)
 	counts->allocated = host_memory_allocated();
 }
 
-int64_t cuda_host_narrow(void)
+static int64_t read_narrow(void)
 {
-	static const char *text = getenv("CUDA_HOST_NARROW");
+	const char *text = getenv("CUDA_HOST_NARROW");
 
 	return text && *text ? strtoll(text, nullptr, 0) : INT32_MAX;
+}
+
+int64_t cuda_host_narrow_limit = read_narrow();
+
+int64_t cuda_host_narrow(void)
+{
+	return cuda_host_narrow_limit;
+}
+
+void cuda_host_offset_too_large(int64_t value)
+{
+	host_fatal("an offset of 32 bits is %lld, above the limit %lld", (long long)value,
+		   (long long)cuda_host_narrow_limit);
 }
 
 static void count_wait(unsigned long *kind)

@@ -200,6 +200,63 @@ CUDA_HOST_ATOMICS_OF_INTEGERS(unsigned long long, uint64_t)
 CUDA_HOST_ATOMICS(float, uint32_t)
 CUDA_HOST_ATOMICS(double, uint64_t)
 
+/* ---- offsets of 32 bits ---- */
+
+/* Ends the process: an offset is above cuda_host_narrow(). */
+extern "C" void cuda_host_offset_too_large(int64_t value) __attribute__((cold));
+extern "C" int64_t cuda_host_narrow_limit;
+
+/* Stands for int32_t where the plugin has decided that 32 bits are enough: the results of its
+ * operators must not be above the limit, which tests lower. A mere conversion may, as a stride that
+ * is multiplied by 0. With an int64_t it becomes one. */
+class cuda_host_offset
+{
+	int64_t v;
+
+	static cuda_host_offset checked(int64_t value)
+	{
+		if (value > cuda_host_narrow_limit || value < -cuda_host_narrow_limit)
+			cuda_host_offset_too_large(value);
+		return cuda_host_offset(value);
+	}
+
+      public:
+	cuda_host_offset() = default;
+	template <class T, class = typename std::enable_if<std::is_same<T, int>::value>::type>
+	cuda_host_offset(T value) : v(value)
+	{
+	}
+	explicit cuda_host_offset(int64_t value) : v((int32_t)value)
+	{
+	}
+	explicit cuda_host_offset(uint64_t value) : v((int32_t)value)
+	{
+	}
+	explicit cuda_host_offset(uint32_t value) : v((int32_t)value)
+	{
+	}
+	operator int64_t() const
+	{
+		return v;
+	}
+	friend cuda_host_offset operator+(cuda_host_offset a, cuda_host_offset b)
+	{
+		return checked(a.v + b.v);
+	}
+	friend cuda_host_offset operator-(cuda_host_offset a, cuda_host_offset b)
+	{
+		return checked(a.v - b.v);
+	}
+	friend cuda_host_offset operator*(cuda_host_offset a, cuda_host_offset b)
+	{
+		return checked(a.v * b.v);
+	}
+	cuda_host_offset &operator+=(cuda_host_offset b)
+	{
+		return *this = *this + b;
+	}
+};
+
 /* ---- launches ---- */
 
 struct cuda_host_kernel {

@@ -81,6 +81,14 @@ __global__ void count_kernel(int *p, bool atomic)
 		*p += 1;
 }
 
+__global__ void offset_kernel(int *p, int64_t stride)
+{
+	cuda_host_offset at = 0;
+
+	at += (cuda_host_offset)threadIdx.x * (cuda_host_offset)stride;
+	p[at + (cuda_host_offset)1] = 1;
+}
+
 static void synchronize(void)
 {
 	done(cudaDeviceSynchronize());
@@ -263,6 +271,20 @@ static void unaligned_accesses_are_reported(void **)
 			synchronize();
 		},
 		"misaligned");
+}
+
+static void narrow_offsets_above_the_limit_are_reported(void **)
+{
+	assert_clean([] {
+		launch(offset_kernel, 1, 4, nullptr, device_array<int>(8), 2);
+		synchronize();
+	});
+	assert_reported(
+		[] {
+			launch(offset_kernel, 1, 2, nullptr, device_array<int>(8), INT32_MAX);
+			synchronize();
+		},
+		"an offset of 32 bits is 2147483648, above the limit 2147483647");
 }
 
 /* ---- barriers ---- */
@@ -473,6 +495,7 @@ int main(void)
 		cmocka_unit_test(accesses_of_a_released_block_are_reported),
 		cmocka_unit_test(blocks_in_another_stream_without_order_are_reported),
 		cmocka_unit_test(unaligned_accesses_are_reported),
+		cmocka_unit_test(narrow_offsets_above_the_limit_are_reported),
 		cmocka_unit_test(barriers_of_a_part_of_a_block_are_reported),
 		cmocka_unit_test(barriers_of_a_part_of_a_warp_are_reported),
 		cmocka_unit_test(missing_barriers_are_reported),

@@ -424,7 +424,8 @@ int CONV(conv_winograd)(const struct conv_winograd *c)
 	bool few;
 
 	divide_tiles(&s);
-	few = c->groups * s.panels < min64(FEW_PANELS * (int64_t)tensor_get_num_threads(), FEW_MOST);
+	few = c->groups * s.panels <
+	      min64(FEW_PANELS * (int64_t)tensor_get_num_threads(), FEW_MOST);
 	blocks = (c->rows + TILE_ROWS - 1) / TILE_ROWS;
 	s.rows = c->groups * s.panels * blocks < FEW_BLOCKS ? FEW_TILE_ROWS : TILE_ROWS;
 	s.rows = min64(c->rows, s.rows);
