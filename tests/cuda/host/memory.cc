@@ -225,9 +225,9 @@ static const char *first_forbidden(device_memory *m, const void *data, size_t si
 	size_t offset = (const char *)data - m->base;
 
 	for (size_t end = offset + size; offset < end;) {
-		size_t upto = offset % 8 + (end - offset) > 8 ? 8 : offset % 8 + (end - offset);
+		size_t part = offset % 8 + (end - offset) > 8 ? 8 : offset % 8 + (end - offset);
 
-		if (m->shadow[offset / 8] < upto)
+		if (m->shadow[offset / 8] < part)
 			return m->base + offset;
 		offset = (offset | 7) + 1;
 	}
