@@ -24,6 +24,7 @@ $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/
 $(B)/tests/test_blocked $(B)/tests/test_blocked_ops $(B)/tests/reference: TEST_LIBS = $(ONEDNN_TEST_LIBS)
 
 include tests/cpp/cpp.mk
+include tests/cuda/host/host.mk
 
 .PHONY: unit test test-unit test-sanitize test-shell test-guest-library
 # The tests that take minutes; `make test-kernel` has those that take hours. Where nvcc is, the CUDA plugin
@@ -31,7 +32,8 @@ include tests/cpp/cpp.mk
 NVCC_FOUND = $(or $(NVCC),$(shell command -v nvcc))
 test:
 	@packaging/install-deps build test guest format lint python python-test
-	+@tests/run-all --build "all unit python$(if $(NVCC_FOUND), CUDA=1)" $(B) test-unit=unit test-sanitize=sanitize test-abi=abi \
+	+@tests/run-all --build "all unit python$(if $(NVCC_FOUND), CUDA=1)" $(B) test-unit=unit test-cuda=cuda \
+		test-sanitize=sanitize test-cuda-asan=cuda-asan test-cuda-tsan=cuda-tsan test-abi=abi \
 		check-layers=layers check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
 		test-golden=golden test-onnx=onnx test-python=python test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 

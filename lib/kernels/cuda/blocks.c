@@ -206,6 +206,7 @@ static struct block *new_segment(struct pool *p, size_t size, cudaError_t *err)
 		free(b);
 		return NULL;
 	}
+	cuda_host_block_free(p->device, data, size, p->stream);
 	b->data = data;
 	b->size = size;
 	b->pool = p;
@@ -298,11 +299,13 @@ struct block *block_take_locked(int device, cudaStream_t stream, size_t n, cudaE
 		return NULL;
 	split(b, size);
 	set_live(b);
+	cuda_host_block_used(device, b->data, n, b->size, stream);
 	return b;
 }
 
 void block_give_locked(struct block *b)
 {
+	cuda_host_block_free(b->pool->device, b->data, b->size, b->pool->stream);
 	unset_live(b);
 	if (b->after && !b->after->live) {
 		take_out(b->after);

@@ -196,7 +196,8 @@ static int copy_out(struct cuda_call *c, const struct tensor_iter *it, enum tens
 
 /* ---- device to device ---- */
 
-/* Makes future work of `later` wait for the work queued in `earlier`, whose device is current. */
+/* Makes future work of `later` wait for the work queued in `earlier`, whose device is current. A
+ * default stream is that of the current device. */
 static int order(const struct cuda_call *earlier, const struct cuda_call *later)
 {
 	cudaEvent_t event;
@@ -207,7 +208,11 @@ static int order(const struct cuda_call *earlier, const struct cuda_call *later)
 		return err;
 	err = cuda_check(later->op, cudaEventRecord(event, earlier->stream));
 	if (!err)
+		err = cuda_check(later->op, cudaSetDevice(later->device));
+	if (!err) {
 		err = cuda_check(later->op, cudaStreamWaitEvent(later->stream, event, 0));
+		cudaSetDevice(earlier->device);
+	}
 	cudaEventDestroy(event);
 	return err;
 }

@@ -24,6 +24,14 @@
 #define CUDA_NARROW_MAX INT32_MAX
 #endif
 
+/* The emulation in tests/cuda/host checks that only blocks in use are accessed. */
+#ifdef TENSOR_CUDA_EMULATED
+#include <cuda_host.h>
+#else
+#define cuda_host_block_used(device, data, nbytes, size, stream) ((void)0)
+#define cuda_host_block_free(device, data, size, stream)	 ((void)0)
+#endif
+
 /* ---- errors (call.c) ---- */
 
 /* Sets the error of `op` from err; returns -errno. */

@@ -8,10 +8,17 @@
 
 #include "kernels/cuda/launch.h"
 
+/* The emulation checks that sums and products of narrow offsets stay within CUDA_NARROW_MAX. */
+#ifdef TENSOR_CUDA_EMULATED
+typedef cuda_host_offset narrow_offset;
+#else
+typedef int32_t narrow_offset;
+#endif
+
 /* Positions are unsigned, offsets signed: strides may be negative. */
 struct narrow {
 	typedef uint32_t position;
-	typedef int32_t offset;
+	typedef narrow_offset offset;
 };
 struct wide {
 	typedef uint64_t position;
@@ -36,7 +43,7 @@ template <int N, int D, class W> struct walk {
 
 			size[k] = there ? (position)d.size[k] : 1;
 			for (int n = 0; n < N; n++)
-				stride[n][k] = there ? (offset)d.stride[n][k] : 0;
+				stride[n][k] = there ? (offset)d.stride[n][k] : (offset)0;
 		}
 	}
 

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# The CUDA plugin on an emulation of the CUDA runtime: no GPU and no nvcc. Its C files are compiled with
+# the headers in tests/cuda/host/include, its .cu files by g++. TENSOR_CUDA_PLUGIN names the result.
+
+HOST_DIR := $(B)/cuda-host
+HOST_RT  := $(HOST_DIR)/libcuda_host.so
+HOST_KERNELS := $(HOST_DIR)/libcuda_kernels.so
+HOST_SO  := $(HOST_DIR)/libtensor_cuda.so.$(SOVERSION)
+HOST_CC  := $(patsubst tests/cuda/host/%.cc,$(HOST_DIR)/runtime/%.o,$(wildcard tests/cuda/host/*.cc))
+HOST_OBJ := $(patsubst lib/kernels/cuda/%.c,$(HOST_DIR)/plugin/%.o,$(wildcard lib/kernels/cuda/*.c))
+HOST_CU  := $(patsubst lib/kernels/cuda/%.cu,$(HOST_DIR)/plugin/%.cu.o,$(wildcard lib/kernels/cuda/*.cu))
+
+HOST_INC     := -Itests/cuda/host/include $(if $(findstring address,$(SANITIZE)),-DCUDA_HOST_ASAN) \
+                $(if $(findstring thread,$(SANITIZE)),-DCUDA_HOST_TSAN) -DTENSOR_CUDA_EMULATED -D'CUDA_NARROW_MAX=cuda_host_narrow()'
+HOST_WARN    := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-unknown-pragmas
+# Without a sanitizer, the emulation checks each access of a kernel by itself.
+HOST_CHECKED := -fsanitize=kernel-address --param asan-instrumentation-with-call-threshold=0 \
+                --param asan-stack=0 --param asan-globals=0
+HOST_CUFLAGS := -x c++ -std=c++17 $(CFLAGS) $(HOST_WARN) -fPIC -ffp-contract=off -pthread -include cuda_runtime.h \
+                $(or $(SANITIZE),$(HOST_CHECKED)) -MMD -MP
+# The emulation itself has no sanitizer, but calls its functions.
+HOST_CCFLAGS := -std=c++17 -O2 -g $(HOST_WARN) -Wno-missing-field-initializers -fPIC -pthread -MMD -MP
+
+$(HOST_CC): $(HOST_DIR)/runtime/%.o: tests/cuda/host/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(HOST_INC) $(HOST_CCFLAGS) -c -o $@ $<
+
+$(HOST_RT): $(HOST_CC)
+	$(call say,LD,$@)
+	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs $(SANITIZE) -o $@ $(HOST_CC) -ldl -pthread
+
+$(HOST_DIR)/plugin/%.o: lib/kernels/cuda/%.c | $(GEN)/stamp
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_LIB) $(HOST_INC) $(LIB_CFLAGS) -c -o $@ $<
+
+$(HOST_DIR)/plugin/%.cu.o: lib/kernels/cuda/%.cu
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(HOST_INC) -Iinclude -Ilib $(HOST_CUFLAGS) -c -o $@ $<
+
+# A library of their own, which exports the kernels: messages have their names, and its thread-local variables
+# are all __shared__ ones.
+$(HOST_KERNELS): $(HOST_CU) $(HOST_RT)
+	$(call say,LD,$@)
+	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(SANITIZE) -o $@ $(HOST_CU) -L$(HOST_DIR) -lcuda_host
+
+$(HOST_SO): $(HOST_OBJ) $(HOST_KERNELS) $(LIB_SO) $(B)/libtensor.so
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' $(SANITIZE) -o $@ $(HOST_OBJ) \
+		-L$(B) -ltensor -L$(HOST_DIR) -lcuda_kernels -lcuda_host -pthread
+
+-include $(HOST_CC:.o=.d) $(HOST_OBJ:.o=.d) $(HOST_CU:.o=.d)
+
+# The emulation's own tests, which need no library.
+HOST_SELF := $(patsubst tests/cuda/host/self/%.cu,%,$(wildcard tests/cuda/host/self/test_*.cu))
+
+$(HOST_SELF:%=$(B)/tests/%): $(B)/tests/%: tests/cuda/host/self/%.cu tests/cuda/host/self/self.hpp $(HOST_RT)
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(HOST_INC) $(filter-out -MMD -MP,$(HOST_CUFLAGS)) -rdynamic -o $@ $< -L$(HOST_DIR) -lcuda_host \
+		-Wl,-rpath,$(abspath $(HOST_DIR)) -lcmocka
+
+# The tests of CUDA with each order of streams and both widths of indices, and those of the emulation. The limits
+# of narrow indices are such that sums of two offsets that are just below them are above.
+HOST_TESTS = $(patsubst tests/unit/cuda/%.c,$(1)/tests/%,$(wildcard tests/unit/cuda/test_*.c))
+HOST_OWN   = $(HOST_SELF:%=$(1)/tests/%)
+HOST_MODES := eager lazy-20 random lazy-4300 random-8000
+# $(call host_build,BUILD) are the files to build there, $(call host_run,BUILD,NAME,MODES) runs the tests.
+host_build = $(call HOST_TESTS,$(1)) $(call HOST_OWN,$(1)) $(HOST_SO:$(B)/%=$(1)/%)
+host_run   = tests/cuda/host/run $(B) $(2) $(HOST_SO:$(B)/%=$(1)/%) $(3) -- $(call HOST_TESTS,$(1)) -- $(call HOST_OWN,$(1))
+
+.PHONY: test-cuda test-cuda-asan test-cuda-tsan
+test-cuda: $(call host_build,$(B))
+	$(Q)$(call host_run,$(B),cuda,$(HOST_MODES))
+
+# The same under AddressSanitizer with UBSan, and under ThreadSanitizer, whose memory map wants addresses that are
+# not chosen at random. The first build of the library takes minutes.
+test-cuda-asan:
+	+$(Q)packaging/build-steps make B=build/asan LEVELS="$(SANITIZE_LEVELS)" $(SANITIZED) $(call host_build,build/asan)
+	$(Q)$(ASAN) $(call host_run,build/asan,cuda-asan,$(HOST_MODES))
+
+test-cuda-tsan:
+	+$(Q)packaging/build-steps make B=build/tsan LEVELS="$(SANITIZE_LEVELS)" $(TSAN) $(call host_build,build/tsan)
+	$(Q)TSAN_OPTIONS=atexit_sleep_ms=0 setarch -R $(call host_run,build/tsan,cuda-tsan,eager lazy-20 random-4300)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Stands for the header of the CUDA toolkit: the part of the runtime's API that the plugin and its
+ * tests use. Numbers are those of the CUDA documentation. The functions are in tests/cuda/host.
+ */
+#ifndef CUDA_HOST_RUNTIME_API_H
+#define CUDA_HOST_RUNTIME_API_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum cudaError {
+	cudaSuccess = 0,
+	cudaErrorInvalidValue = 1,
+	cudaErrorMemoryAllocation = 2,
+	cudaErrorInitializationError = 3,
+	cudaErrorInvalidConfiguration = 9,
+	cudaErrorInvalidMemcpyDirection = 21,
+	cudaErrorInsufficientDriver = 35,
+	cudaErrorNoDevice = 100,
+	cudaErrorInvalidDevice = 101,
+	cudaErrorNoKernelImageForDevice = 209,
+	cudaErrorInvalidResourceHandle = 400,
+	cudaErrorNotReady = 600,
+	cudaErrorIllegalAddress = 700,
+	cudaErrorHostMemoryAlreadyRegistered = 712,
+	cudaErrorHostMemoryNotRegistered = 713,
+	cudaErrorLaunchFailure = 719,
+	cudaErrorUnknown = 999
+} cudaError_t;
+
+enum cudaMemcpyKind {
+	cudaMemcpyHostToHost = 0,
+	cudaMemcpyHostToDevice = 1,
+	cudaMemcpyDeviceToHost = 2,
+	cudaMemcpyDeviceToDevice = 3,
+	cudaMemcpyDefault = 4
+};
+
+#define cudaHostRegisterDefault	 0x00
+#define cudaHostRegisterPortable 0x01
+#define cudaHostRegisterMapped	 0x02
+#define cudaHostRegisterReadOnly 0x08
+#define cudaStreamDefault	 0x00
+#define cudaStreamNonBlocking	 0x01
+#define cudaEventDefault	 0x00
+#define cudaEventBlockingSync	 0x01
+#define cudaEventDisableTiming	 0x02
+
+typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
+
+const char *cudaGetErrorName(cudaError_t error);
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
+
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDeviceSynchronize(void);
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+
+cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+
+cudaError_t cudaMalloc(void **data, size_t size);
+cudaError_t cudaFree(void *data);
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
+cudaError_t cudaHostRegister(void *data, size_t size, unsigned flags);
+cudaError_t cudaHostUnregister(void *data);
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+			    cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+				size_t size, cudaStream_t stream);
+cudaError_t cudaMemset(void *data, int byte, size_t size);
+cudaError_t cudaMemsetAsync(void *data, int byte, size_t size, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The functions of the runtime's API. Arguments are checked as its documentation describes. Where
+ * the documentation leaves the behaviour undefined, the process ends with a message.
+ */
+#include "host.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <map>
+#include <pthread.h>
+#include <set>
+#include <string>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread int current;
+static __thread cudaError_t last;
+static std::set<CUevent_st *> &events = *new std::set<CUevent_st *>();
+struct cuda_host_counts host_counts;
+
+static struct {
+	std::string function; /* empty: any */
+	unsigned long nth, calls;
+	int error;
+} fails;
+
+/* ---- a call ---- */
+
+static void take_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void drop_lock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static bool runtime_init(void)
+{
+	pthread_atfork(take_lock, drop_lock, drop_lock);
+	return true;
+}
+
+static const bool initialised = runtime_init();
+
+/* Of the functions that cuda_host_fail(NULL) means. */
+static bool can_fail(const char *function)
+{
+	return !strncmp(function, "cuda", 4) && strcmp(function, "cudaSetDevice") != 0;
+}
+
+host_call::host_call(const char *function) : injected(0)
+{
+	take_lock();
+	if (!function)
+		return;
+	host_progress();
+	if (fails.nth &&
+	    (fails.function.empty() ? can_fail(function) : fails.function == function)) {
+		fails.calls++;
+		if (fails.calls == fails.nth)
+			injected = fails.error;
+	}
+}
+
+host_call::~host_call()
+{
+	drop_lock();
+}
+
+/* Begins a function of the API that returns a cudaError_t. */
+#define API()                     \
+	host_call call(__func__); \
+	if (call.injected)        \
+	return host_result((cudaError_t)call.injected)
+
+int host_current_device(void)
+{
+	return current;
+}
+
+cudaError_t host_result(cudaError_t error)
+{
+	if (error != cudaSuccess)
+		last = error;
+	return error;
+}
+
+void cuda_host_fail(const char *function, unsigned long nth, int error)
+{
+	host_call call(nullptr);
+
+	fails.function = function ? function : "";
+	fails.nth = nth;
+	fails.calls = 0;
+	fails.error = error;
+}
+
+unsigned long cuda_host_calls(void)
+{
+	host_call call(nullptr);
+
+	return fails.calls;
+}
+
+void cuda_host_counts(struct cuda_host_counts *counts)
+{
+	host_call call(nullptr);
+
+	*counts = host_counts;
+	counts->pending = host_pending();
+	counts->allocated = host_memory_allocated();
+}
+
+static int64_t read_narrow(void)
+{
+	const char *text = getenv("CUDA_HOST_NARROW");
+
+	return text && *text ? strtoll(text, nullptr, 0) : INT32_MAX;
+}
+
+int64_t cuda_host_narrow_limit = read_narrow();
+
+int64_t cuda_host_narrow(void)
+{
+	return cuda_host_narrow_limit;
+}
+
+void cuda_host_offset_too_large(int64_t value)
+{
+	host_fatal("an offset of 32 bits is %lld, above the limit %lld", (long long)value,
+		   (long long)cuda_host_narrow_limit);
+}
+
+static void count_wait(unsigned long *kind)
+{
+	host_counts.waits++;
+	++*kind;
+}
+
+/* ---- errors ---- */
+
+static const std::map<int, std::pair<const char *, const char *>> texts = {
+	{ cudaSuccess, { "cudaSuccess", "no error" } },
+	{ cudaErrorInvalidValue, { "cudaErrorInvalidValue", "invalid argument" } },
+	{ cudaErrorMemoryAllocation, { "cudaErrorMemoryAllocation", "out of memory" } },
+	{ cudaErrorInvalidConfiguration,
+	  { "cudaErrorInvalidConfiguration", "invalid configuration argument" } },
+	{ cudaErrorNoDevice, { "cudaErrorNoDevice", "no CUDA-capable device is detected" } },
+	{ cudaErrorInvalidDevice, { "cudaErrorInvalidDevice", "invalid device ordinal" } },
+	{ cudaErrorInvalidResourceHandle,
+	  { "cudaErrorInvalidResourceHandle", "invalid resource handle" } },
+	{ cudaErrorNotReady, { "cudaErrorNotReady", "device not ready" } },
+	{ cudaErrorIllegalAddress,
+	  { "cudaErrorIllegalAddress", "an illegal memory access was encountered" } },
+	{ cudaErrorLaunchFailure, { "cudaErrorLaunchFailure", "unspecified launch failure" } },
+};
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+	auto at = texts.find(error);
+
+	return at == texts.end() ? "cudaErrorUnknown" : at->second.first;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+	auto at = texts.find(error);
+
+	return at == texts.end() ? "unknown error" : at->second.second;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+	cudaError_t error = last;
+
+	last = cudaSuccess;
+	return error;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+	return last;
+}
+
+/* ---- devices ---- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+	API();
+	*count = host_device_count();
+	return host_result(*count ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+	API();
+	*device = current;
+	return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+	API();
+	if (device < 0 || device >= host_device_count())
+		return host_result(cudaErrorInvalidDevice);
+	current = device;
+	return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+	API();
+	count_wait(&host_counts.waits_device);
+	host_require_device(current);
+	return cudaSuccess;
+}
+
+/* ---- streams ---- */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+	API();
+	if (flags & ~(unsigned)cudaStreamNonBlocking)
+		return host_result(cudaErrorInvalidValue);
+	*stream = host_stream_new(current, !(flags & cudaStreamNonBlocking));
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+	return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	API();
+	if (!stream)
+		return host_result(cudaErrorInvalidResourceHandle);
+	host_stream_delete(host_stream(stream, current));
+	return cudaSuccess;
+}
+
+/* Required work, of which a query has said that it is not ready, runs at the second one. */
+static bool query(const std::shared_ptr<host_op> &op, unsigned long *queries)
+{
+	if (op && !op->done && cuda_host_streams() == CUDA_HOST_LAZY && (*queries)++)
+		host_require(op);
+	if (op && !op->done)
+		return false;
+	*queries = 0;
+	host_require(op);
+	return true;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+	static unsigned long queries;
+
+	API();
+	return host_result(query(host_stream(stream, current)->last, &queries) ? cudaSuccess :
+										 cudaErrorNotReady);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+	API();
+	count_wait(&host_counts.waits_stream);
+	host_require(host_stream(stream, current)->last);
+	return cudaSuccess;
+}
+
+/* ---- events ---- */
+
+static CUevent_st *event_of(cudaEvent_t event)
+{
+	if (!events.count(event))
+		host_fatal("%p is not an event, or was destroyed", (void *)event);
+	return event;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+	API();
+	if (flags & ~(unsigned)(cudaEventBlockingSync | cudaEventDisableTiming))
+		return host_result(cudaErrorInvalidValue);
+	*event = new CUevent_st();
+	(*event)->device = current;
+	events.insert(*event);
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+	return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+	API();
+	events.erase(event_of(event));
+	delete event;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	API();
+	CUevent_st *e = event_of(event);
+	CUstream_st *s = host_stream(stream, current);
+
+	if (e->device != s->device)
+		return host_result(cudaErrorInvalidResourceHandle);
+	e->queries = 0;
+	e->recorded = host_submit(s, "cudaEventRecord", 0, [] {});
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+	API();
+	CUevent_st *e = event_of(event);
+	CUstream_st *s = host_stream(stream, current);
+
+	if (flags)
+		return host_result(cudaErrorInvalidValue);
+	if (e->recorded)
+		host_submit(
+			s, "cudaStreamWaitEvent", 0, [] {}, e->recorded);
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	API();
+	CUevent_st *e = event_of(event);
+
+	return host_result(query(e->recorded, &e->queries) ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+	API();
+	count_wait(&host_counts.waits_event);
+	host_require(event_of(event)->recorded);
+	return cudaSuccess;
+}
+
+/* ---- memory ---- */
+
+cudaError_t cudaMalloc(void **data, size_t size)
+{
+	API();
+	host_counts.mallocs++;
+	*data = nullptr;
+	return host_result(size ? host_malloc(current, size, data) : cudaSuccess);
+}
+
+cudaError_t cudaFree(void *data)
+{
+	API();
+	if (!data)
+		return cudaSuccess;
+	host_counts.frees++;
+	count_wait(&host_counts.waits_free);
+	for (int d = 0; d < host_device_count(); d++)
+		host_require_device(d);
+	if (!host_free(data))
+		host_fatal("cudaFree(%p): not an allocation, or freed twice", data);
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+	API();
+	host_memory_info(current, available, total);
+	return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *data, size_t size, unsigned flags)
+{
+	API();
+	return host_result(host_pin(data, size, flags));
+}
+
+cudaError_t cudaHostUnregister(void *data)
+{
+	API();
+	return host_result(host_unpin(data));
+}
+
+/* ---- copies ---- */
+
+static unsigned device_bit(const void *data)
+{
+	int device = host_device_of(data);
+
+	return device < 0 ? 0 : 1u << device;
+}
+
+static std::shared_ptr<host_op> submit_copy(CUstream_st *s, const char *name, void *to,
+					    const void *from, size_t size)
+{
+	bool pinned_to = host_pinned(to, size), pinned_from = host_pinned(from, size);
+
+	host_counts.copies++;
+	return host_submit(s, name, device_bit(to) | device_bit(from), [=] {
+		if ((pinned_to && !host_pinned(to, size)) ||
+		    (pinned_from && !host_pinned(from, size)))
+			host_fatal("%s uses pinned memory that was unregistered", name);
+		if (device_bit(to))
+			host_check(to, size, true, name);
+		if (device_bit(from))
+			host_check(from, size, false, name);
+		memcpy(to, from, size);
+	});
+}
+
+static bool direction_is(enum cudaMemcpyKind kind, const void *to, const void *from)
+{
+	bool to_device = device_bit(to), from_device = device_bit(from);
+
+	switch (kind) {
+	case cudaMemcpyHostToHost:
+		return !to_device && !from_device;
+	case cudaMemcpyHostToDevice:
+		return to_device && !from_device;
+	case cudaMemcpyDeviceToHost:
+		return !to_device && from_device;
+	case cudaMemcpyDeviceToDevice:
+		return to_device && from_device;
+	default:
+		return true;
+	}
+}
+
+/* A copy from pageable memory reads it when it runs. CUDA may do that earlier, but has no promise
+ * of a moment before the next synchronisation. A copy to pageable memory waits, as documented. */
+static cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+			cudaStream_t stream, bool wait)
+{
+	CUstream_st *s = host_stream(stream, current);
+
+	if ((unsigned)kind > cudaMemcpyDefault || !direction_is(kind, to, from))
+		return cudaErrorInvalidValue;
+	if (!size)
+		return cudaSuccess;
+	std::shared_ptr<host_op> op = submit_copy(s, "cudaMemcpyAsync", to, from, size);
+	if (wait || (!device_bit(to) && !host_pinned(to, size))) {
+		count_wait(&host_counts.waits_copy);
+		host_require(op);
+	}
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
+{
+	API();
+	return host_result(copy(to, from, size, kind, nullptr, true));
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+			    cudaStream_t stream)
+{
+	API();
+	return host_result(copy(to, from, size, kind, stream, false));
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+				size_t size, cudaStream_t stream)
+{
+	API();
+	if (host_device_of(to) != to_device || host_device_of(from) != from_device)
+		return host_result(cudaErrorInvalidValue);
+	if (size)
+		submit_copy(host_stream(stream, current), "cudaMemcpyPeerAsync", to, from, size);
+	return cudaSuccess;
+}
+
+static void submit_set(void *data, int byte, size_t size, CUstream_st *s)
+{
+	host_submit(s, "cudaMemsetAsync", device_bit(data), [=] {
+		host_check(data, size, true, "cudaMemsetAsync");
+		memset(data, byte, size);
+	});
+}
+
+cudaError_t cudaMemsetAsync(void *data, int byte, size_t size, cudaStream_t stream)
+{
+	API();
+	if (!device_bit(data))
+		return host_result(cudaErrorInvalidValue);
+	if (size)
+		submit_set(data, byte, size, host_stream(stream, current));
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *data, int byte, size_t size)
+{
+	return cudaMemsetAsync(data, byte, size, nullptr);
+}
+
+/* ---- the plugin's allocator ---- */
+
+void cuda_host_block_used(int device, void *data, size_t nbytes, size_t size, cudaStream_t stream)
+{
+	host_call call("block");
+
+	host_submit(host_stream(stream, device), "allocation", 1u << device, [=] {
+		host_forbid(data, size);
+		host_allow(data, nbytes);
+	});
+}
+
+void cuda_host_block_free(int device, void *data, size_t size, cudaStream_t stream)
+{
+	host_call call("block");
+
+	host_submit(host_stream(stream, device), "release", 1u << device,
+		    [=] { host_forbid(data, size); });
+}
+
+/* ---- launches ---- */
+
+static std::string kernel_name(const void *kernel)
+{
+	Dl_info info;
+	int status;
+
+	if (!dladdr(kernel, &info) || !info.dli_sname)
+		return "?";
+	char *text = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
+	std::string name = text ? text : info.dli_sname;
+
+	free(text);
+	return name;
+}
+
+static cudaError_t check_launch(const cuda_host_kernel *l, const CUstream_st *s)
+{
+	const uint64_t most = (uint64_t)1 << 31;
+	const dim3 g = l->grid, t = l->block;
+
+	if (!g.x || !g.y || !g.z || !t.x || !t.y || !t.z || g.x >= most || g.y > 65535 ||
+	    g.z > 65535 || t.z > 64 || (uint64_t)t.x * t.y > 1024 ||
+	    (uint64_t)t.x * t.y * t.z > 1024)
+		return cudaErrorInvalidConfiguration;
+	return s->device == current ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}
+
+/* A pointer among the arguments must be memory of the device, or pinned memory of the host. */
+static void check_pointer(const void *p, int device, const char *kernel)
+{
+	if (!p || host_pinned(p, 1))
+		return;
+	if (host_device_of(p) < 0)
+		host_fatal("an argument of kernel %s is host memory: %p", kernel, p);
+	if (host_device_of(p) != device)
+		host_fatal("an argument of kernel %s on cuda:%d is memory of cuda:%d: %p", kernel,
+			   device, host_device_of(p), p);
+}
+
+cudaError_t cuda_host_launch(const cuda_host_kernel *launch, cudaStream_t stream)
+{
+	host_call call("cudaLaunchKernel");
+	CUstream_st *s = host_stream(stream, current);
+	std::shared_ptr<void> arguments(launch->arguments, launch->destroy);
+	cudaError_t err = call.injected ? (cudaError_t)call.injected : check_launch(launch, s);
+
+	if (err != cudaSuccess)
+		return host_result(err);
+	std::string name = kernel_name(launch->kernel);
+	std::vector<const void *> pointers(launch->pointers, launch->pointers + launch->npointers);
+	cuda_host_kernel l = *launch;
+
+	host_counts.launches++;
+	for (const void *p : pointers)
+		check_pointer(p, s->device, name.c_str());
+	l.pointers = nullptr;
+	host_submit(s, "a kernel", 1u << s->device, [l, name, s, arguments = std::move(arguments)] {
+		host_run_kernel(&l, name.c_str(), s);
+	});
+	return cudaSuccess;
+}
