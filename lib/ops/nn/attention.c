@@ -118,10 +118,14 @@ static tensor *weights_of(tensor *query, tensor *key, tensor *mask, bool is_caus
 
 /* ---- one kernel ---- */
 
-enum {
-	FEW_QUERIES = 8,      /* below, a panel of the kernel would have unused lanes */
-	MANY_SCORES = 1 << 22 /* from which they do not fit into a cache */
-};
+/* Queries below which a panel of the kernel would have unused lanes. */
+enum { FEW_QUERIES = 8 };
+
+/* Features of key and value up to which a pass over the scores costs more than a part of a product. */
+enum { SMALL_HEAD = 160 };
+
+/* Bytes of scores from which their passes are slower than the kernel's product: with a mask, without, and with large heads. */
+enum { MASKED_BYTES = 1 << 23, SCORE_BYTES = 1 << 25, LARGE_HEAD_BYTES = 1 << 28 };
 
 static bool is_plain(const tensor *t)
 {
@@ -140,18 +144,39 @@ bool attention_has_kernel(const tensor *query, const tensor *key, const tensor *
 	       s.features + s.values <= ATTENTION_FEW_FEATURES;
 }
 
+static double score_bytes(const tensor *query, const tensor *key, const tensor *value)
+{
+	struct attention_sizes s;
+	double n = (double)itemsize(query);
+
+	if (!attention_sizes_of(&s, query, key, value, NULL))
+		return 0;
+	n *= (double)s.queries * (double)s.keys;
+	for (int d = 0; d < s.batch; d++)
+		n *= (double)s.sizes[d];
+	return n;
+}
+
 /*
- * Whether the kernel is faster: it skips the scores of later keys and reads a mask in place, but its backward has one
- * product more, as long as the scores fit into a cache. Depends on shapes alone, so that a call that is recorded has the
- * bits of one that is not.
+ * Whether the kernel is faster. Its backward has one product more than the composition, so that it has to skip the scores
+ * of later keys, or to keep many scores out of memory. Matrices of bf16 are multiplied by faster instructions than the
+ * kernel's. Depends on shapes alone: a call that is recorded has the bits of one that is not.
  */
 static bool is_fused(const tensor *query, const tensor *key, const tensor *value,
 		     const tensor *mask, bool is_causal)
 {
-	return attention_has_kernel(query, key, value, mask) &&
-	       (mask || is_causal ||
-		query->numel / query->sizes[query->ndim - 1] >=
-			MANY_SCORES / (key->sizes[key->ndim - 2] + 1));
+	bool small;
+
+	if (!attention_has_kernel(query, key, value, mask))
+		return false;
+	if (is_causal || query->dtype == TENSOR_F16)
+		return true;
+	if (query->dtype == TENSOR_BF16)
+		return false;
+	small = query->sizes[query->ndim - 1] + value->sizes[value->ndim - 1] <= SMALL_HEAD;
+	return score_bytes(query, key, value) >= (!small ? LARGE_HEAD_BYTES :
+						  mask	 ? MASKED_BYTES :
+							   SCORE_BYTES);
 }
 
 static tensor *fused(tensor *query, tensor *key, tensor *value, tensor *mask, bool is_causal,

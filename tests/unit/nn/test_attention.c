@@ -279,6 +279,24 @@ static void results_have_the_order_of_dimensions_of_the_query(void **state)
 	}
 }
 
+/* The operator computes all cases by the kernel or by the composition. */
+static void operator_gives_the_definition(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		tensor_scope {
+			const struct attention_case *c = &cases[i];
+			tensor *in[3], *mask = mask_of(c);
+
+			make(c, TENSOR_F64, in);
+			assert_true(difference(ok(tensor_scaled_dot_product_attention_opt(
+						       in[0], in[1], in[2], mask, 0,
+						       c->mask == CAUSAL, scale_of(c), false)),
+					       defined(in, mask, c->mask == CAUSAL, scale_of(c))) <
+				    1e-13);
+		}
+}
+
 static tensor *both_results(tensor *const *in, void *ctx)
 {
 	tensor *out, *sums, *mask = ctx ? in[3] : tensor_none;
@@ -544,6 +562,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(reduced_floats_are_computed_in_f32),
 		cmocka_unit_test(batches_and_heads_broadcast),
 		cmocka_unit_test(grouped_heads_are_those_of_repeated_heads),
+		cmocka_unit_test(operator_gives_the_definition),
 		cmocka_unit_test(results_have_the_order_of_dimensions_of_the_query),
 		cmocka_unit_test(gradients_are_those_of_finite_differences),
 		cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),

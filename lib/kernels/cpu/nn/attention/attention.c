@@ -8,7 +8,7 @@
 #include "iter/parallel.h"
 
 #define WORK  (1 << 18) /* multiplications in a chunk */
-#define TASKS 32	/* heads from which one task computes the gradients of one */
+#define TASKS 16	/* heads from which one task computes the gradients of one */
 
 struct job {
 	struct attention_shape s;
@@ -194,20 +194,24 @@ static void store_gradients(const struct job *j, const struct attention_matrix *
 	store_rows(j, &head[GRAD_VALUE], g->value, j->s.values);
 }
 
-/* Where range i is summed: with all other ranges, in the gradients themselves, or before a conversion. */
-static struct attention_gradients sums_of(const struct job *j, int64_t i,
+/*
+ * Where a range of a head is summed. Without a conversion the first one is summed in the gradients themselves; the others,
+ * to which it is added, in memory of all heads. With a conversion all of several ranges are there, a single one is not.
+ */
+static struct attention_gradients sums_of(const struct job *j, int64_t h, int64_t range,
 					  const struct attention_matrix *head, char *own)
 {
-	const int64_t size = (int64_t)sum_size(j);
+	const int64_t size = (int64_t)sum_size(j), stored = j->ranges - !j->converted;
 
-	if (j->parts)
-		return gradients_at(j, (char *)j->parts->data + i * gradient_bytes(j));
-	if (j->converted)
+	if (!j->converted && !range)
+		return (struct attention_gradients){ .key = head[GRAD_KEY].data,
+						     .value = head[GRAD_VALUE].data,
+						     .key_row = head[GRAD_KEY].row / size,
+						     .value_row = head[GRAD_VALUE].row / size };
+	if (!j->parts)
 		return gradients_at(j, own);
-	return (struct attention_gradients){ .key = head[GRAD_KEY].data,
-					     .value = head[GRAD_VALUE].data,
-					     .key_row = head[GRAD_KEY].row / size,
-					     .value_row = head[GRAD_VALUE].row / size };
+	range -= !j->converted;
+	return gradients_at(j, (char *)j->parts->data + (h * stored + range) * gradient_bytes(j));
 }
 
 static void backward_ranges(int64_t begin, int64_t end, void *ctx)
@@ -222,7 +226,7 @@ static void backward_ranges(int64_t begin, int64_t end, void *ctx)
 		struct attention_gradients g;
 
 		head_at(j, i / j->ranges, head);
-		g = sums_of(j, i, head, (char *)memory->data + j->bytes);
+		g = sums_of(j, i / j->ranges, i % j->ranges, head, (char *)memory->data + j->bytes);
 		j->fn->backward(&j->s, head, from, n, memory->data, &g);
 		if (own)
 			store_gradients(j, head, &g);
@@ -231,28 +235,45 @@ static void backward_ranges(int64_t begin, int64_t end, void *ctx)
 		storage_put(memory);
 }
 
+/* to += from, row by row unless the rows of both are adjacent. */
+static void add_rows(const struct job *j, char *to, int64_t row, const char *from, int64_t columns)
+{
+	const int64_t size = (int64_t)sum_size(j);
+
+	if (row == columns) {
+		j->fn->add(to, from, j->s.keys * columns);
+		return;
+	}
+	for (int64_t i = 0; i < j->s.keys; i++)
+		j->fn->add(to + i * row * size, from + i * columns * size, columns);
+}
+
 /* Adds the sums of the ranges of each head in their order. */
 static void add_ranges(int64_t begin, int64_t end, void *ctx)
 {
 	struct job *j = ctx;
 	struct attention_matrix head[ATTENTION_OPERANDS];
-	const int64_t bytes = (int64_t)gradient_bytes(j);
 
 	for (int64_t i = begin; i < end; i++) {
-		char *first = (char *)j->parts->data + i * j->ranges * bytes;
-		struct attention_gradients g = gradients_at(j, first);
+		struct attention_gradients first;
 
-		for (int64_t r = 1; r < j->ranges; r++)
-			j->fn->add(first, first + r * bytes, bytes / (int64_t)sum_size(j));
 		head_at(j, i, head);
-		store_gradients(j, head, &g);
+		first = sums_of(j, i, 0, head, NULL);
+		for (int64_t r = 1; r < j->ranges; r++) {
+			struct attention_gradients g = sums_of(j, i, r, head, NULL);
+
+			add_rows(j, first.key, first.key_row, g.key, j->s.features);
+			add_rows(j, first.value, first.value_row, g.value, j->s.values);
+		}
+		if (j->converted)
+			store_gradients(j, head, &first);
 	}
 }
 
 static int run_backward(struct job *j)
 {
 	if (j->ranges > 1) {
-		j->parts = memory_of(j, j->heads * j->ranges * gradient_bytes(j));
+		j->parts = memory_of(j, j->heads * (j->ranges - !j->converted) * gradient_bytes(j));
 		if (!j->parts)
 			return outcome(j);
 	}

@@ -58,51 +58,63 @@ INLINE VEC product_of(const T *x, const T *y, int64_t n)
 	return sum + LOAD(x + i, PART(n - i)) * LOAD(y + i, PART(n - i));
 }
 
-/* Sums of g * output of a panel. */
-static void load_products(const struct attention_shape *s, const struct attention_matrix *m,
-			  const struct backward *b, const struct panel *p, int64_t j)
+/* Element i is the sum of row i of x times that of y, 0 beyond their rows. */
+static VEC products_of(const struct rows *x, const struct rows *y)
 {
-	int64_t width = s->values, rows[2], columns[2];
-	const T *x = rows_of(&m[GRAD], p->i, p->n, width, b->buf, &rows[0], &columns[0]);
-	const T *y = rows_of(&m[OUTPUT], p->i, p->n, width, b->buf + WIDE * width, &rows[1],
-			     &columns[1]);
-	const bool dense = columns[0] == 1 && columns[1] == 1;
+	const bool dense = x->column == 1 && y->column == 1;
+	VEC sum[LANES];
 
-	for (int64_t i = 0; i < p->across; i += LANES) {
-		VEC sum[LANES];
+	for (int64_t i = 0; i < LANES; i++) {
+		sum[i] = splat(0);
+		if (i < x->n && dense)
+			sum[i] = product_of(x->data + i * x->row, y->data + i * y->row, x->width);
+		for (int64_t j = 0; i < x->n && !dense && j < x->width; j++)
+			sum[i][0] += x->data[i * x->row + j * x->column] *
+				     y->data[i * y->row + j * y->column];
+	}
+	return sum_rows(sum);
+}
 
-		for (int64_t r = 0; r < LANES; r++) {
-			const T *g = x + (i + r) * rows[0], *o = y + (i + r) * rows[1];
+/* Sums of g * output; logsumexp of a query without permitted keys is -inf: from +inf its weights become 0. */
+static void load_sums(const struct backward *b, const struct attention_matrix *m, int64_t from,
+		      int64_t n, const struct rows *grad, const struct rows *output)
+{
+	for (int64_t i = 0; i < n; i += LANES) {
+		struct rows x = rows_from(grad, i, least(n - i, LANES)),
+			    y = rows_from(output, i, x.n);
 
-			sum[r] = splat(0);
-			if (i + r < p->n && dense)
-				sum[r] = product_of(g, o, width);
-			for (int64_t c = 0; i + r < p->n && !dense && c < width; c++)
-				sum[r][0] += g[c * columns[0]] * o[c * columns[1]];
-		}
-		*(VEC *)(b->products + j + i) = sum_rows(sum);
+		*(VEC *)(b->products + i) = products_of(&x, &y);
+	}
+	for (int64_t i = 0; i < padded(n); i++) {
+		T sum = i < n ? *(const T *)(m->data + (from + i) * m->row) : 0;
+
+		b->sums[i] = sum == -(T)INFINITY ? (T)INFINITY : sum;
 	}
 }
 
-/* A query without permitted keys has logsumexp -inf: from +inf its weights become 0. */
-static void load_sums(const struct backward *b, const struct attention_matrix *m,
-		      const struct panel *p, int64_t j)
+/* Copies rows of a block of queries as panels, and as columns of its panels. */
+static void load_both(T *panels, T *columns, const struct rows *r)
 {
-	for (int64_t i = 0; i < p->across; i++) {
-		T sum = i < p->n ? *(const T *)(m->data + (p->i + i) * m->row) : 0;
+	load_panels(panels, r);
+	for (int64_t j = 0; j < r->n;) {
+		struct panel p = panel_at(0, r->n, j);
+		struct rows part = rows_from(r, j, p.n);
 
-		b->sums[j + i] = sum == -(T)INFINITY ? (T)INFINITY : sum;
+		load_columns(columns + j * r->width, &part, p.across);
+		j += p.n;
 	}
 }
 
-static void load_panel(const struct attention_shape *s, const struct attention_matrix *m,
-		       const struct backward *b, const struct panel *p, int64_t j)
+static void load_block(const struct attention_shape *s, const struct attention_matrix *m,
+		       const struct backward *b, int64_t from, int64_t n)
 {
-	load_columns(b->query + j * s->features, &m[QUERY], p->i, p->n, s->features, p->across,
-		     b->buf);
-	load_columns(b->grad + j * s->values, &m[GRAD], p->i, p->n, s->values, p->across, b->buf);
-	load_products(s, m, b, p, j);
-	load_sums(b, &m[SUMS], p, j);
+	struct rows r = rows_of(&m[QUERY], from, n, s->features, b->buf), output;
+
+	load_both(b->query_rows, b->query, &r);
+	r = rows_of(&m[GRAD], from, n, s->values, b->buf);
+	load_both(b->grad_rows, b->grad, &r);
+	output = rows_of(&m[OUTPUT], from, n, s->values, b->buf + n * s->values);
+	load_sums(b, &m[SUMS], from, n, &r, &output);
 }
 
 /* Scores become weights, and d the score's gradient. */
@@ -181,21 +193,13 @@ static void backward_block(const struct attention_shape *s, const struct attenti
 {
 	int64_t last = last_key(s, from, n), keys = backward_keys(s);
 
-	load_panels(b->query_rows, &m[QUERY], from, n, s->features, b->buf);
-	load_panels(b->grad_rows, &m[GRAD], from, n, s->values, b->buf);
-	for (int64_t j = 0; j < n;) {
-		struct panel p = panel_at(from, n, j);
-
-		load_panel(s, m, b, &p, j);
-		j += p.n;
-	}
+	load_block(s, m, b, from, n);
 	if (!last)
 		memset(b->query_gradient, 0, n * padded(s->features) * sizeof(T));
 	for (int64_t k = 0; k < last; k += keys) {
 		int64_t count = least(keys, last - k);
 
-		load_rows(b->key, &m[KEY], k, count, s->features, b->buf);
-		load_rows(b->value, &m[VALUE], k, count, s->values, b->buf);
+		load_keys(s, m, b->key, b->value, b->buf, k, count);
 		add_gradients(s, m, b, from, n, k, count, to, first);
 	}
 	for (int64_t i = 0; i < n; i++)

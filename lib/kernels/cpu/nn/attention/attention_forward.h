@@ -159,6 +159,34 @@ static void attend(const struct attention_shape *s, const struct attention_matri
 	add_to_queries(output, f->weights, f->value, s->values, p, step, steps, !k);
 }
 
+static void load_queries(const struct attention_shape *s, const struct attention_matrix *m,
+			 const struct forward *f, int64_t from, int64_t n)
+{
+	const struct rows query = rows_of(&m[QUERY], from, n, s->features, f->buf);
+
+	for (int64_t j = 0; j < n;) {
+		struct panel p = panel_at(from, n, j);
+		struct rows r = rows_from(&query, j, p.n);
+
+		load_columns(f->query + j * s->features, &r, p.across);
+		for (int64_t i = j; i < j + p.across; i++) {
+			f->max[i] = -(T)INFINITY;
+			f->sum[i] = 0;
+		}
+		j += p.n;
+	}
+}
+
+static void load_keys(const struct attention_shape *s, const struct attention_matrix *m, T *key,
+		      T *value, T *buf, int64_t k, int64_t n)
+{
+	struct rows r = rows_of(&m[KEY], k, n, s->features, buf);
+
+	load_rows(key, &r);
+	r = rows_of(&m[VALUE], k, n, s->values, buf);
+	load_rows(value, &r);
+}
+
 static void forward_block(const struct attention_shape *s, const struct attention_matrix *m,
 			  int64_t from, int64_t n, void *memory)
 {
@@ -166,24 +194,13 @@ static void forward_block(const struct attention_shape *s, const struct attentio
 	struct forward f;
 
 	forward_memory(&f, s, memory);
-	for (int64_t j = 0; j < n;) {
-		struct panel p = panel_at(from, n, j);
-
-		load_columns(f.query + j * s->features, &m[QUERY], p.i, p.n, s->features, p.across,
-			     f.buf);
-		for (int64_t i = j; i < j + p.across; i++) {
-			f.max[i] = -(T)INFINITY;
-			f.sum[i] = 0;
-		}
-		j += p.n;
-	}
+	load_queries(s, m, &f, from, n);
 	if (!last)
 		memset(f.output, 0, n * padded(s->values) * sizeof(T));
 	for (int64_t k = 0; k < last; k += keys) {
 		int64_t count = least(keys, last - k);
 
-		load_rows(f.key, &m[KEY], k, count, s->features, f.buf);
-		load_rows(f.value, &m[VALUE], k, count, s->values, f.buf);
+		load_keys(s, m, f.key, f.value, f.buf, k, count);
 		for (int64_t j = 0; j < n;) {
 			struct panel p = panel_at(from, n, j);
 

@@ -104,81 +104,79 @@ static inline int64_t last_key(const struct attention_shape *s, int64_t from, in
 	return s->causal ? least(s->keys, from + n) : s->keys;
 }
 
-/* Memory for conversions, in elements: a block of rows of any operand, or panels of two. */
+/* Memory for conversions, in elements: a block of rows of any operand, twice. */
 static int64_t conversion_size(const struct attention_shape *s)
 {
 	int64_t rows = block_queries(s) > block_keys(s) ? block_queries(s) : block_keys(s);
 	int64_t columns = s->features > s->values ? s->features : s->values;
 
-	rows = rows > 2 * WIDE ? rows : 2 * WIDE;
-	return s->dtype == T_DTYPE ? 0 : rows * columns;
+	return s->dtype == T_DTYPE ? 0 : 2 * rows * columns;
 }
 
-/* n rows of m from row `from` on, of `width` elements: in place, or converted to buf. Strides in elements. */
-static const T *rows_of(const struct attention_matrix *m, int64_t from, int64_t n, int64_t width,
-			T *buf, int64_t *row, int64_t *column)
+/* n rows of `width` elements, in an operand or converted; strides in elements. */
+struct rows {
+	const T *data;
+	int64_t row, column, n, width;
+};
+
+/* n rows of m from row `from` on: in place, or converted to buf. */
+static struct rows rows_of(const struct attention_matrix *m, int64_t from, int64_t n, int64_t width,
+			   T *buf)
 {
 	const char *data = m->data + from * m->row;
 
-	if (m->dtype == T_DTYPE) {
-		*row = m->row / (int64_t)sizeof(T);
-		*column = m->column / (int64_t)sizeof(T);
-		return (const T *)data;
-	}
-	for (int64_t i = 0; i < n; i++)
-		CPU_NAME(convert)
-	(buf + i * width, T_DTYPE, sizeof(T), data + i * m->row, m->dtype, m->column, width);
-	*row = width;
-	*column = 1;
-	return buf;
+	if (m->dtype == T_DTYPE)
+		return (struct rows){ (const T *)data, m->row / (int64_t)sizeof(T),
+				      m->column / (int64_t)sizeof(T), n, width };
+	for (int64_t i = 0; i < n; i++, data += m->row)
+		(CPU_NAME(convert))(buf + i * width, T_DTYPE, sizeof(T), data, m->dtype, m->column,
+				    width);
+	return (struct rows){ buf, width, 1, n, width };
 }
 
-/* Copies n rows of `width` elements, apart(width) elements from each other. */
-static void load_rows(T *to, const struct attention_matrix *m, int64_t from, int64_t n,
-		      int64_t width, T *buf)
+/* Rows i to i + n of r. */
+static struct rows rows_from(const struct rows *r, int64_t i, int64_t n)
 {
-	int64_t row, column, last = padded(width) - LANES;
-	const T *data = rows_of(m, from, n, width, buf, &row, &column);
-	vec_part part = PART(width - last);
+	return (struct rows){ r->data + i * r->row, r->row, r->column, n, r->width };
+}
 
-	if (width && column != 1 && width > 1) {
-		for (int64_t i = 0; i < n; i++, data += row, to += apart(width))
+/* Copies rows, apart(width) elements from each other. */
+static void load_rows(T *to, const struct rows *r)
+{
+	int64_t width = r->width, last = padded(width) - LANES;
+	vec_part part = PART(width - last);
+	const T *data = r->data;
+
+	if (width > 1 && r->column != 1) {
+		for (int64_t i = 0; i < r->n; i++, data += r->row, to += apart(width))
 			for (int64_t j = 0; j < width; j++)
-				to[j] = data[j * column];
+				to[j] = data[j * r->column];
 		return;
 	}
-	for (int64_t i = 0; width && i < n; i++, data += row, to += apart(width)) {
+	for (int64_t i = 0; width && i < r->n; i++, data += r->row, to += apart(width)) {
 		for (int64_t j = 0; j < last; j += LANES)
 			*(VEC *)(to + j) = *(const VEC *)(data + j);
 		*(VEC *)(to + last) = LOAD(data + last, part);
 	}
 }
 
-/* Copies n rows of `width` elements in the panels that add_to_keys() reads: as wide as a tile, one after the other. */
-static void load_panels(T *to, const struct attention_matrix *m, int64_t from, int64_t n,
-			int64_t width, T *buf)
+/* Copies rows in the panels that add_to_keys() reads: as wide as a tile, one after the other. */
+static void load_panels(T *to, const struct rows *r)
 {
-	int64_t row, column;
-	const T *data = rows_of(m, from, n, width, buf, &row, &column);
+	for (int64_t j = 0, n; j < r->width; j += n) {
+		int64_t across = next_vecs(r->width - j) * (int64_t)LANES;
 
-	for (int64_t j = 0; j < width;) {
-		int64_t across = next_vecs(width - j) * (int64_t)LANES,
-			part = least(width - j, across);
-
-		pack_panel(to + j * n, data + j * column, row, part == 1 ? 1 : column, n, part,
-			   across);
-		j += part;
+		n = least(r->width - j, across);
+		pack_panel(to + j * r->n, r->data + j * r->column, r->row, n == 1 ? 1 : r->column,
+			   r->n, n, across);
 	}
 }
 
-/* Copies n rows of `width` elements as columns of a panel: rows of `across` elements, zero beyond n. */
-static void load_columns(T *to, const struct attention_matrix *m, int64_t from, int64_t n,
-			 int64_t width, int64_t across, T *buf)
+/* Copies rows as columns of a panel: rows of `across` elements, zero beyond r->n. */
+static void load_columns(T *to, const struct rows *r, int64_t across)
 {
-	int64_t row, column;
-	const T *data = rows_of(m, from, n, width, buf, &row, &column);
-
-	pack_panel(to, data, width == 1 ? 1 : column, n == 1 ? 1 : row, width, n, across);
+	pack_panel(to, r->data, r->width == 1 ? 1 : r->column, r->n == 1 ? 1 : r->row, r->width,
+		   r->n, across);
 }
 
 /* Writes n rows of `width` elements, padded to whole vectors, times a factor for each row. */
@@ -198,7 +196,8 @@ static void store_rows(const struct attention_matrix *m, int64_t from, int64_t n
 			*(VEC *)(out + j) = *(VEC *)(rows + j) * f;
 		STORE(out + last, part, *(VEC *)(rows + last) * f);
 		if (!direct)
-			CPU_NAME(convert)(to, m->dtype, m->column, rows, T_DTYPE, sizeof(T), width);
+			(CPU_NAME(convert))(to, m->dtype, m->column, rows, T_DTYPE, sizeof(T),
+					    width);
 	}
 }
 
@@ -360,7 +359,7 @@ static void mask_addends(T *to, const struct attention_matrix *m, const char *fr
 		for (int64_t i = 0; i < n; i++)
 			to[i] = from[i * stride] ? 0 : -(T)INFINITY;
 	else
-		CPU_NAME(convert)(to, T_DTYPE, sizeof(T), from, m->dtype, stride, n);
+		(CPU_NAME(convert))(to, T_DTYPE, sizeof(T), from, m->dtype, stride, n);
 }
 
 /* Adds n rows of addends of a panel, or one addend for all queries of a row. */
