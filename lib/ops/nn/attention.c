@@ -133,10 +133,12 @@ static bool is_plain(const tensor *t)
 }
 
 bool attention_has_kernel(const tensor *query, const tensor *key, const tensor *value,
-			  const tensor *mask)
+			  const tensor *mask, bool is_causal)
 {
 	struct attention_sizes s;
 
+	if (query->dtype == TENSOR_BF16 && !is_causal)
+		return false;
 	return is_plain(query) && is_plain(key) && is_plain(value) &&
 	       dtype_is_float(query->dtype) && !dtype_is_f8(query->dtype) &&
 	       (!mask || (is_plain(mask) && !operand_is_recorded(mask))) &&
@@ -159,20 +161,18 @@ static double score_bytes(const tensor *query, const tensor *key, const tensor *
 
 /*
  * Whether the kernel is faster. Its backward has one product more than the composition, so that it has to skip the scores
- * of later keys, or to keep many scores out of memory. Matrices of bf16 are multiplied by faster instructions than the
- * kernel's. Depends on shapes alone: a call that is recorded has the bits of one that is not.
+ * of later keys, or to keep many scores out of memory. Depends on shapes alone: a call that is recorded has the bits of one
+ * that is not.
  */
 static bool is_fused(const tensor *query, const tensor *key, const tensor *value,
 		     const tensor *mask, bool is_causal)
 {
 	bool small;
 
-	if (!attention_has_kernel(query, key, value, mask))
+	if (!attention_has_kernel(query, key, value, mask, is_causal))
 		return false;
 	if (is_causal || query->dtype == TENSOR_F16)
 		return true;
-	if (query->dtype == TENSOR_BF16)
-		return false;
 	small = query->sizes[query->ndim - 1] + value->sizes[value->ndim - 1] <= SMALL_HEAD;
 	return score_bytes(query, key, value) >= (!small ? LARGE_HEAD_BYTES :
 						  mask	 ? MASKED_BYTES :
