@@ -297,6 +297,20 @@ static void operator_gives_the_definition(void **state)
 		}
 }
 
+static void autocast_converts_the_inputs(void **state)
+{
+	(void)state;
+	tensor_scope {
+		tensor *q = leaf(ok(tensor_to(noise(1, TENSOR_INTS(9, 4)), F32))),
+		       *in[] = { q, q, q }, *out = NULL;
+
+		tensor_autocast(TENSOR_BF16) out = fused(in, tensor_none, true, TENSOR_NO_FLOAT);
+		assert_int_equal(tensor_dtype(out), TENSOR_BF16);
+		assert_done(tensor_backward(ok(tensor_sum(out))));
+		assert_int_equal(tensor_dtype(tensor_grad(q)), TENSOR_F32);
+	}
+}
+
 static tensor *both_results(tensor *const *in, void *ctx)
 {
 	tensor *out, *sums, *mask = ctx ? in[3] : tensor_none;
@@ -564,6 +578,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(grouped_heads_are_those_of_repeated_heads),
 		cmocka_unit_test(operator_gives_the_definition),
 		cmocka_unit_test(results_have_the_order_of_dimensions_of_the_query),
+		cmocka_unit_test(autocast_converts_the_inputs),
 		cmocka_unit_test(gradients_are_those_of_finite_differences),
 		cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
 		cmocka_unit_test(special_values_give_what_softmax_gives),
