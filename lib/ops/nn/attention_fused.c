@@ -50,7 +50,10 @@ static tensor *new_like(const tensor *like, const struct attention_sizes *s, int
 	for (int i = 0; i < n; i++) {
 		int d = n - 1 - i, at = i;
 
-		for (; at > 0 && like->strides[order[at - 1]] > like->strides[d]; at--)
+		/* A broadcast dimension has no place in memory, and keeps its own. */
+		for (;
+		     at > 0 && like->strides[d] && like->strides[order[at - 1]] > like->strides[d];
+		     at--)
 			order[at] = order[at - 1];
 		order[at] = d;
 	}

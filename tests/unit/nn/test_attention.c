@@ -276,6 +276,14 @@ static void results_have_the_order_of_dimensions_of_the_query(void **state)
 							     true));
 		assert_strides(out, 150, 5, 15, 1);
 		assert_true(difference(out, defined(in, tensor_none, true, NAN)) < 1e-14);
+		/* A dimension that query lacks stays the outermost. */
+		out = ok(tensor_scaled_dot_product_attention(ok(tensor_select(in[0], 0, 0)), in[1],
+							     in[2], tensor_none, 0, true));
+		assert_strides(out, 150, 5, 15, 1);
+		out = ok(tensor_scaled_dot_product_attention(
+			ok(tensor_contiguous(ok(tensor_select(in[0], 0, 0)))), in[1], in[2],
+			tensor_none, 0, true));
+		assert_true(tensor_is_contiguous(out));
 	}
 }
 
