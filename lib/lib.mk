@@ -45,6 +45,8 @@ CPU_CFLAGS_conv_f64 := -ffp-contract=fast
 CPU_CFLAGS_conv_pairs := -ffp-contract=fast
 CPU_CFLAGS_sparse := -ffp-contract=fast
 CPU_CFLAGS_softmax := -ffp-contract=fast
+CPU_CFLAGS_attention_f32 := -ffp-contract=fast
+CPU_CFLAGS_attention_f64 := -ffp-contract=fast
 CPU_CFLAGS_reduce_moments := -ffp-contract=fast
 CPU_CFLAGS_reduce_logsumexp := -ffp-contract=fast
 

@@ -149,6 +149,10 @@ double formula_dropout_scale(double p, int64_t train);
 
 int lstm_layer_backward(tensor **out, tensor *const *grads, tensor_list inputs, tensor *output,
 			tensor *cells, tensor *activated, bool reverse);
+tensor *attention_mask_backward(tensor *const *grads, tensor *attn_mask, tensor_list inputs,
+				bool is_causal, double scale);
+int attention_backward(tensor **out, tensor *const *grads, tensor *attn_mask, tensor_list inputs,
+		       tensor *output, tensor *logsumexp, bool is_causal, double scale);
 int cat_backward(tensor **out, tensor *grad, tensor_ints lengths, int64_t dim);
 
 /*

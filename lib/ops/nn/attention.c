@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Scaled dot product attention: softmax(query @ key.T * scale + mask) @ value. Composed of matmul
- * and softmax, which differentiate it. */
-#include "ops/op.h"
+/*
+ * Scaled dot product attention: softmax(query @ key.T * scale + mask) @ value. One kernel computes it on the CPU; otherwise it is
+ * composed of matmul and softmax, which differentiate it.
+ */
+#include "ops/nn/attention.h"
 
 #include "family/attention.h"
 #include "family/compare.h"
@@ -22,29 +24,6 @@
 #include <math.h>
 
 #define OP "scaled_dot_product_attention"
-
-static int check(const tensor *query, const tensor *key, const tensor *value, const tensor *mask,
-		 bool is_causal)
-{
-	if (query->ndim < 2 || key->ndim < 2 || value->ndim < 2)
-		return tensor_fail(EINVAL,
-				   OP ": query, key and value must have 2 dimensions or more, "
-				      "got shapes %s, %s and %s",
-				   SHAPE_STR(query), SHAPE_STR(key), SHAPE_STR(value));
-	if (query->dtype != key->dtype || query->dtype != value->dtype)
-		return tensor_fail(EINVAL,
-				   OP ": query, key and value must have one dtype, got %s, %s "
-				      "and %s",
-				   tensor_dtype_name(query->dtype), tensor_dtype_name(key->dtype),
-				   tensor_dtype_name(value->dtype));
-	if (mask && is_causal)
-		return tensor_fail(EINVAL, OP ": attn_mask must be none when is_causal is true");
-	if (mask && mask->dtype != TENSOR_BOOL && mask->dtype != query->dtype &&
-	    mask->dtype != TENSOR_F32)
-		return tensor_fail(EINVAL, OP ": attn_mask must be bool or %s, got %s",
-				   tensor_dtype_name(query->dtype), tensor_dtype_name(mask->dtype));
-	return 0;
-}
 
 /* Grouped queries: repeat each head of keys or values for the query heads that share it. */
 static tensor *for_each_query(tensor *t, const tensor *query)
@@ -106,12 +85,6 @@ tensor *explicit_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype
 							   tensor_scalar_int(0)));
 }
 
-/* The default scale is 1 / sqrt(size of the last dimension of query). */
-static double scale_of(const tensor *query, double scale)
-{
-	return scale == scale ? scale : 1 / sqrt((double)query->sizes[query->ndim - 1]);
-}
-
 /* Query and key are scaled by the root: the unscaled product could overflow a reduced float dtype. */
 static tensor *masked_scores(tensor *query, tensor *key, tensor *mask, double scale)
 {
@@ -143,12 +116,89 @@ static tensor *weights_of(tensor *query, tensor *key, tensor *mask, bool is_caus
 						tensor_softmax(scores, -1));
 }
 
+/* ---- one kernel ---- */
+
+/* Queries below which a panel of the kernel would have unused lanes. */
+enum { FEW_QUERIES = 8 };
+
+/* Features of key and value up to which a pass over the scores costs more than a part of a product. */
+enum { SMALL_HEAD = 160 };
+
+/* Bytes of scores from which their passes are slower than the kernel's product: with a mask, without, and with large heads. */
+enum { MASKED_BYTES = 1 << 23, SCORE_BYTES = 1 << 25, LARGE_HEAD_BYTES = 1 << 28 };
+
+static bool is_plain(const tensor *t)
+{
+	return !(t->keys & ~(KEY_BIT(TENSOR_KEY_CPU) | AUTOGRAD_BIT)) && !t->ext;
+}
+
+bool attention_has_kernel(const tensor *query, const tensor *key, const tensor *value,
+			  const tensor *mask, bool is_causal)
+{
+	struct attention_sizes s;
+
+	if (query->dtype == TENSOR_BF16 && !is_causal)
+		return false;
+	return is_plain(query) && is_plain(key) && is_plain(value) &&
+	       dtype_is_float(query->dtype) && !dtype_is_f8(query->dtype) &&
+	       (!mask || (is_plain(mask) && !operand_is_recorded(mask))) &&
+	       attention_sizes_of(&s, query, key, value, mask) && s.queries >= FEW_QUERIES &&
+	       s.features + s.values <= ATTENTION_FEW_FEATURES;
+}
+
+static double score_bytes(const tensor *query, const tensor *key, const tensor *value)
+{
+	struct attention_sizes s;
+	double n = (double)itemsize(query);
+
+	if (!attention_sizes_of(&s, query, key, value, NULL))
+		return 0;
+	n *= (double)s.queries * (double)s.keys;
+	for (int d = 0; d < s.batch; d++)
+		n *= (double)s.sizes[d];
+	return n;
+}
+
+/*
+ * Whether the kernel is faster. Its backward has one product more than the composition, so that it has to skip the scores
+ * of later keys, or to keep many scores out of memory. Depends on shapes alone: a call that is recorded has the bits of one
+ * that is not.
+ */
+static bool is_fused(const tensor *query, const tensor *key, const tensor *value,
+		     const tensor *mask, bool is_causal)
+{
+	bool small;
+
+	if (!attention_has_kernel(query, key, value, mask, is_causal))
+		return false;
+	if (is_causal || query->dtype == TENSOR_F16)
+		return true;
+	small = query->sizes[query->ndim - 1] + value->sizes[value->ndim - 1] <= SMALL_HEAD;
+	return score_bytes(query, key, value) >= (!small ? LARGE_HEAD_BYTES :
+						  mask	 ? MASKED_BYTES :
+							   SCORE_BYTES);
+}
+
+static tensor *fused(tensor *query, tensor *key, tensor *value, tensor *mask, bool is_causal,
+		     double scale)
+{
+	tensor *output, *sums;
+
+	return tensor__attention(mask ? mask : tensor_none, TENSOR_LIST(query, key, value),
+				 is_causal, scale, &output, &sums) < 0 ?
+		       NULL :
+		       output;
+}
+
 static tensor *attend(tensor *query, tensor *key, tensor *value, tensor *mask, double dropout_p,
 		      bool is_causal, double scale)
 {
-	tensor *weights = scope_own(thread(), weights_of(query, key, mask, is_causal,
-							 scale_of(query, scale)));
+	tensor *weights;
 
+	scale = attention_scale(query, scale);
+	if (!(dropout_p > 0) && is_fused(query, key, value, mask, is_causal))
+		return fused(query, key, value, mask, is_causal, scale);
+	weights = scope_own(thread(), weights_of(query, key, mask, is_causal, scale));
 	if (dropout_p > 0)
 		weights = tensor_dropout(weights, dropout_p, true);
 	return tensor_matmul(weights, value);
@@ -160,7 +210,7 @@ tensor *composite_scaled_dot_product_attention(tensor *query, tensor *key, tenso
 {
 	struct tensor_scope_guard guard;
 
-	if (check(query, key, value, attn_mask, is_causal) < 0)
+	if (attention_check(OP, query, key, value, attn_mask, is_causal) < 0)
 		return NULL;
 	guard = tensor_scope_enter();
 	if (enable_gqa && group_heads(query, &key, &value) < 0)
@@ -176,7 +226,7 @@ tensor *composite_scaled_dot_product_attention(tensor *query, tensor *key, tenso
 static int check_flash(const tensor *query, const tensor *key, const tensor *value,
 		       const tensor *mask, double dropout_p)
 {
-	if (check(query, key, value, mask, false) < 0)
+	if (attention_check(FLASH, query, key, value, mask, false) < 0)
 		return error_code();
 	if (query->ndim != 4 || key->ndim != 4 || value->ndim != 4)
 		return tensor_fail(
@@ -232,7 +282,7 @@ int composite_flash_attention(tensor *query, tensor *key, tensor *value, double 
 	if (check_flash(query, key, value, attn_mask, dropout_p) < 0)
 		return error_code();
 	guard = tensor_scope_enter();
-	scores = flash_scores(query, key, attn_mask, is_causal, scale_of(query, scale));
+	scores = flash_scores(query, key, attn_mask, is_causal, attention_scale(query, scale));
 	sums = scores ? tensor_logsumexp(scores, TENSOR_INTS(-1), false) : NULL;
 	/* A query without permitted keys gets 0, so that its weights in the backward are 0 too. */
 	if (sums)
@@ -286,7 +336,7 @@ int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *
 			"the last of it",
 			SHAPE_STR(query));
 	guard = tensor_scope_enter();
-	scale = scale_of(query, scale);
+	scale = attention_scale(query, scale);
 	scores = flash_scores(query, key, attn_mask, is_causal, scale);
 	weights = scores ? tensor_exp(tensor_sub(scores, tensor_unsqueeze(logsumexp, -1))) : NULL;
 	if (weights)
@@ -296,4 +346,32 @@ int composite_flash_attention_backward(tensor *grad_out, tensor *query, tensor *
 						   { grad_key, grads[1] },
 						   { grad_value, grads[2] } },
 			     3, 0);
+}
+
+/* ---- the composition of the operator that the kernel computes ---- */
+
+static tensor *wide_scores(tensor *query, tensor *key, tensor *mask, bool is_causal, double scale)
+{
+	tensor_options wide = TENSOR_OPTIONS(.dtype = dtype_wide(query->dtype));
+
+	query = tensor_to(query, wide);
+	key = tensor_to(key, wide);
+	if (is_causal && query && key)
+		mask = causal(query, key);
+	return query && key && (mask || !is_causal) ? masked_scores(query, key, mask, scale) : NULL;
+}
+
+int attention_composed(tensor *query, tensor *key, tensor *value, tensor *mask, bool is_causal,
+		       double scale, bool sums, tensor **out)
+{
+	tensor *scores = wide_scores(query, key, mask, is_causal, attention_scale(query, scale));
+	tensor *weights = !scores ? NULL :
+			  mask	  ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) :
+				    tensor_softmax(scores, -1);
+
+	value = tensor_to(value, TENSOR_OPTIONS(.dtype = dtype_wide(query->dtype)));
+	out[0] = tensor_to(tensor_matmul(weights, value), TENSOR_OPTIONS(.dtype = query->dtype));
+	if (sums)
+		out[1] = tensor_logsumexp(scores, TENSOR_INTS(-1), false);
+	return out[0] && (!sums || out[1]) ? 0 : -1;
 }

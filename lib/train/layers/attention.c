@@ -2,6 +2,8 @@
 /* Multi-head attention as a layer. */
 #include "train/layers/layer.h"
 
+#include "ops/nn/attention.h"
+
 #include <math.h>
 #include <tensor/autograd.h>
 #include <tensor/init.h>
@@ -164,7 +166,7 @@ static tensor *whole_mask(const struct attention *a, bool *causal)
 
 /* ---- the weights of attention ---- */
 
-/* Number of weights from which backward computes them again: below, the memory is less than the time. */
+/* Number of weights from which a graph does not keep them: below, the memory is less than the time. */
 enum { MANY_WEIGHTS = 1 << 16 };
 
 static int weigh(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
@@ -176,13 +178,17 @@ static int weigh(tensor *const *in, int nin, tensor **out, int nout, void *ctx)
 	return out[0] ? 0 : -thread()->error.code;
 }
 
-/*
- * Whether to free the weights of all heads after forward: they are more than the query, and a graph would keep
- * them. Tensors of tensor_vmap() and forward mode have no checkpoints.
- */
-static bool frees_weights(tensor *const *heads)
+/* Whether the weights of all heads are many, and more than the query. */
+static bool has_many_weights(tensor *const *heads)
 {
 	const tensor *q = heads[0], *k = heads[1];
+
+	return k->sizes[2] > q->sizes[3] && q->numel / q->sizes[3] >= MANY_WEIGHTS / k->sizes[2];
+}
+
+/* Whether a graph would keep the weights. Tensors of tensor_vmap() and forward mode have no checkpoints. */
+static bool keeps_weights(tensor *const *heads)
+{
 	bool recorded = false;
 
 	for (int i = 0; i < 3; i++) {
@@ -190,16 +196,31 @@ static bool frees_weights(tensor *const *heads)
 			return false;
 		recorded |= tensor_requires_grad(heads[i]);
 	}
-	return recorded && tensor_is_grad_enabled() && k->sizes[2] > q->sizes[3] &&
-	       q->numel / q->sizes[3] >= MANY_WEIGHTS / k->sizes[2];
+	return recorded && tensor_is_grad_enabled();
 }
 
+/* One kernel that makes no matrix of weights. */
+static tensor *weighted_by_kernel(tensor *const *heads, tensor *mask, bool causal)
+{
+	tensor *y, *sums;
+
+	return tensor__attention(mask, TENSOR_LIST(heads[0], heads[1], heads[2]), causal,
+				 TENSOR_NO_FLOAT, &y, &sums) < 0 ?
+		       NULL :
+		       y;
+}
+
+/* Many weights are not in memory after forward: computed by the kernel, or again in backward. */
 static tensor *weighted(tensor *const *heads, tensor *mask, double dropout, bool causal)
 {
 	static bool yes = true, no = false;
+	const bool many = !(dropout > 0) && has_many_weights(heads);
 	tensor *y;
 
-	if (dropout > 0 || !frees_weights(heads))
+	if (many && attention_has_kernel(heads[0], heads[1], heads[2],
+					 mask == tensor_none ? NULL : mask, causal))
+		return weighted_by_kernel(heads, mask, causal);
+	if (!many || !keeps_weights(heads))
 		return tensor_scaled_dot_product_attention(heads[0], heads[1], heads[2], mask,
 							   dropout, causal);
 	if (tensor_checkpoint(weigh, causal ? &yes : &no, NULL,

@@ -31,10 +31,29 @@ CASE(fn_attention, tensor_scaled_dot_product_attention(a, b, c, tensor_none, 0, 
 CASE(fn_causal_attention, tensor_scaled_dot_product_attention(a, b, c, tensor_none, 0, true))
 CASE(fn_masked_attention, tensor_scaled_dot_product_attention(a, b, c, d, 0, false))
 
+/* A result of attention as one kernel, with a mask unless it is NULL. */
+static tensor *kernel(tensor *q, tensor *k, tensor *v, tensor *mask, bool sums)
+{
+	tensor *out[2];
+
+	return tensor__attention(mask ? mask : tensor_none, TENSOR_LIST(q, k, v), !mask, 0.7,
+				 &out[0], &out[1]) < 0 ?
+		       NULL :
+		       out[sums];
+}
+
+CASE(fn_attention_kernel, kernel(a, b, c, NULL, false))
+CASE(fn_masked_attention_kernel, kernel(a, b, c, d, false))
+CASE(fn_attention_sums, kernel(a, b, c, d, true))
+
 static const struct formula formulas[] = {
 	ROW(attention, 3, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 3, 3), IN(1, 0, 2, 3, 2)),
 	ROW(causal_attention, 3, IN(1, 0, 2, 3), IN(1, 0, 3, 3), IN(1, 0, 3, 2)),
 	ROW(masked_attention, 4, IN(1, 0, 2, 3), IN(1, 0, 3, 3), IN(1, 0, 3, 2), IN(1, 0, 2, 3)),
+	ROW(attention_kernel, 3, IN(1, 0, 2, 4, 3), IN(1, 0, 2, 3, 3), IN(1, 0, 2, 3, 2)),
+	ROW(masked_attention_kernel, 4, IN(1, 0, 2, 3), IN(1, 0, 3, 3), IN(1, 0, 3, 2),
+	    IN(1, 0, 2, 3)),
+	ROW(attention_sums, 4, IN(1, 0, 2, 3), IN(1, 0, 3, 3), IN(1, 0, 3, 2), IN(1, 0, 2, 3)),
 	ROW(complex_mm, 2, IN(1, 0, 2, 3, 2), IN(1, 0, 3, 2, 2)),
 	ROW(complex_mm_t, 2, IN(1, 0, 2, 3, 2), IN(1, 0, 2, 3, 2)),
 	ROW(complex_bmm, 2, IN(1, 0, 2, 2, 2, 2), IN(1, 0, 2, 2, 2, 2)),

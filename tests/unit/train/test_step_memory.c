@@ -310,6 +310,7 @@ static void attention_frees_its_weights_and_has_the_same_gradients(void **state)
 			tensor *x = ok(tensor_view(numbers(LENGTH, EMBED, 0.7),
 						   TENSOR_INTS(1, LENGTH, EMBED)));
 			tensor *seed = numbers(LENGTH, EMBED, 0.3), *loss = NULL, *w, *kept;
+			double difference;
 			int64_t before;
 
 			/* Makes the parameters. */
@@ -329,7 +330,11 @@ static void attention_frees_its_weights_and_has_the_same_gradients(void **state)
 			assert_done(tensor_module_zero_grad(m));
 			assert_done(tensor_backward(ok(tensor_sum(
 				tensor_mul(tensor_squeeze_dim(composed(m, x, causal), 0), seed)))));
-			assert_true(same_bits(tensor_grad(w), kept));
+			/* Computed by the kernel, or by products of matrices. */
+			assert_done(tensor_item(
+				ok(tensor_max(tensor_abs(tensor_sub(tensor_grad(w), kept)))),
+				&difference));
+			assert_true(difference < 1e-5);
 			tensor_module_free(m);
 		}
 }

@@ -88,7 +88,8 @@ static void pack_two_groups(T *to, const T *a, int64_t rsa, int64_t k)
  * the elements of all its rows for the first k, then for the next. Writes up to one vector beyond
  * the end.
  */
-static void pack_rows(T *to, const T *a, int64_t rsa, int64_t csa, int64_t m, int64_t k, int group)
+static __attribute__((unused)) void pack_rows(T *to, const T *a, int64_t rsa, int64_t csa,
+					      int64_t m, int64_t k, int group)
 {
 	int64_t count = (m + group - 1) / group;
 

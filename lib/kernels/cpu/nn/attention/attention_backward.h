@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Gradients from a range of queries, for the element type T. The weights are computed again from logsumexp: with
+ * weights w = exp(score - logsumexp), g the gradient of the output and d = g value^T,
+ *
+ *   grad_value = w^T g                   score's gradient t = w (d - sum of g * output)
+ *   grad_query = scale t key             grad_key = scale t^T query
+ */
+
+/* Temporary memory of a block. Panels follow each other in columns. */
+struct backward {
+	T *query, *grad;	     /* columns */
+	T *query_rows, *grad_rows;   /* the same as load_panels() copies them */
+	T *query_gradient;	     /* rows, padded */
+	T *sums, *products;	     /* logsumexp, and sums of g * output, of all queries */
+	T *key, *value;		     /* rows of a block of keys */
+	T *weights, *score_gradient; /* [keys][all panels] */
+	T *factor;		     /* scale, for each query */
+	T *buf, *mask;
+};
+
+/* Fewer keys than forward: the weights of all panels of a block are in memory. */
+static int64_t backward_keys(const struct attention_shape *s)
+{
+	return block_keys(s) / 2;
+}
+
+static size_t backward_memory(struct backward *b, const struct attention_shape *s, void *memory)
+{
+	int64_t queries = block_queries(s), keys = backward_keys(s);
+	uintptr_t at = (uintptr_t)memory;
+
+	b->query = cut(&at, queries * s->features);
+	b->grad = cut(&at, queries * s->values);
+	b->query_rows = cut(&at, queries * padded(s->features));
+	b->grad_rows = cut(&at, queries * padded(s->values));
+	b->query_gradient = cut(&at, queries * padded(s->features));
+	b->sums = cut(&at, queries);
+	b->products = cut(&at, queries);
+	b->key = cut(&at, keys * apart(s->features));
+	b->value = cut(&at, keys * apart(s->values));
+	b->weights = cut(&at, keys * apart(queries));
+	b->score_gradient = cut(&at, keys * apart(queries));
+	b->factor = cut(&at, queries);
+	b->buf = cut(&at, conversion_size(s));
+	b->mask = cut(&at, mask_size(s));
+	return at - (uintptr_t)memory;
+}
+
+/* The sum of x * y over contiguous elements. */
+INLINE VEC product_of(const T *x, const T *y, int64_t n)
+{
+	VEC sum = splat(0);
+	int64_t i = 0;
+
+	for (; i + LANES <= n; i += LANES)
+		sum += *(const VEC *)(x + i) * *(const VEC *)(y + i);
+	return sum + LOAD(x + i, PART(n - i)) * LOAD(y + i, PART(n - i));
+}
+
+/* Element i is the sum of row i of x times that of y, 0 beyond their rows. */
+static VEC products_of(const struct rows *x, const struct rows *y)
+{
+	const bool dense = x->column == 1 && y->column == 1;
+	VEC sum[LANES];
+
+	for (int64_t i = 0; i < LANES; i++) {
+		sum[i] = splat(0);
+		if (i < x->n && dense)
+			sum[i] = product_of(x->data + i * x->row, y->data + i * y->row, x->width);
+		for (int64_t j = 0; i < x->n && !dense && j < x->width; j++)
+			sum[i][0] += x->data[i * x->row + j * x->column] *
+				     y->data[i * y->row + j * y->column];
+	}
+	return sum_rows(sum);
+}
+
+/* Sums of g * output; logsumexp of a query without permitted keys is -inf: from +inf its weights become 0. */
+static void load_sums(const struct backward *b, const struct attention_matrix *m, int64_t from,
+		      int64_t n, const struct rows *grad, const struct rows *output)
+{
+	for (int64_t i = 0; i < n; i += LANES) {
+		struct rows x = rows_from(grad, i, least(n - i, LANES)),
+			    y = rows_from(output, i, x.n);
+
+		*(VEC *)(b->products + i) = products_of(&x, &y);
+	}
+	for (int64_t i = 0; i < padded(n); i++) {
+		T sum = i < n ? *(const T *)(m->data + (from + i) * m->row) : 0;
+
+		b->sums[i] = sum == -(T)INFINITY ? (T)INFINITY : sum;
+	}
+}
+
+/* Copies rows of a block of queries as panels, and as columns of its panels. */
+static void load_both(T *panels, T *columns, const struct rows *r)
+{
+	load_panels(panels, r);
+	for (int64_t j = 0; j < r->n;) {
+		struct panel p = panel_at(0, r->n, j);
+		struct rows part = rows_from(r, j, p.n);
+
+		load_columns(columns + j * r->width, &part, p.across);
+		j += p.n;
+	}
+}
+
+static void load_block(const struct attention_shape *s, const struct attention_matrix *m,
+		       const struct backward *b, int64_t from, int64_t n)
+{
+	struct rows r = rows_of(&m[QUERY], from, n, s->features, b->buf), output;
+
+	load_both(b->query_rows, b->query, &r);
+	r = rows_of(&m[GRAD], from, n, s->values, b->buf);
+	load_both(b->grad_rows, b->grad, &r);
+	output = rows_of(&m[OUTPUT], from, n, s->values, b->buf + n * s->values);
+	load_sums(b, &m[SUMS], from, n, &r, &output);
+}
+
+/* Scores become weights, and d the score's gradient. */
+INLINE void differentiate(T *x, T *d, int64_t n, int64_t stride, const int vecs, const T *sums,
+			  const T *products)
+{
+	VEC s[VECS], t[VECS];
+
+#pragma GCC unroll 3
+	for (int v = 0; v < vecs; v++) {
+		s[v] = *(const VEC *)(sums + v * LANES);
+		t[v] = *(const VEC *)(products + v * LANES);
+	}
+	for (int64_t i = 0; i < n; i++, x += stride, d += stride)
+#pragma GCC unroll 3
+		for (int v = 0; v < vecs; v++) {
+			VEC w = EXP(*(VEC *)(x + v * LANES) - s[v]);
+
+			*(VEC *)(x + v * LANES) = w;
+			*(VEC *)(d + v * LANES) = w * (*(VEC *)(d + v * LANES) - t[v]);
+		}
+}
+
+/* Weights and gradients of scores of a panel, and its part of the gradient of query. */
+static void differentiate_panel(const struct attention_shape *s, const struct attention_matrix *m,
+				const struct backward *b, const struct panel *p, int64_t j,
+				int64_t k, int64_t n)
+{
+	T *weights = b->weights + j, *gradient = b->score_gradient + j;
+	struct step step[VECS];
+	int steps = steps_of(step, p, s, k, n);
+
+	if (!steps)
+		return;
+	masked_scores(weights, s, &m[SCORE_MASK], b->key, b->query + j * s->features, p, step,
+		      steps, k, b->mask);
+	score(gradient, b->value, s->values, b->grad + j * s->values, p, step, steps, 1);
+	for (int i = 0; i < steps; i++) {
+		int64_t left = step[i].first * (int64_t)LANES, rows = step[i].to - step[i].from;
+		int64_t at = step[i].from * p->stride + left;
+
+		WITH_VECS(p->vecs - step[i].first,
+			  differentiate(weights + at, gradient + at, rows, p->stride, vectors,
+					b->sums + j + left, b->products + j + left));
+	}
+	add_to_queries(b->query_gradient + j * padded(s->features), gradient, b->key, s->features,
+		       p, step, steps, !k);
+}
+
+/* Adds the contributions of n queries from `from` on and `count` keys from key k on. */
+static void add_gradients(const struct attention_shape *s, const struct attention_matrix *m,
+			  const struct backward *b, int64_t from, int64_t n, int64_t k,
+			  int64_t count, const struct attention_gradients *to, bool first)
+{
+	int64_t across = padded(n);
+	const struct panel all = { from, n, across, apart(across), (int)(across / LANES) };
+	struct step step[STEPS];
+	int steps = steps_of(step, &all, s, k, count);
+
+	for (int64_t j = 0; j < n;) {
+		struct panel p = panel_at(from, n, j);
+
+		p.stride = all.stride;
+		differentiate_panel(s, m, b, &p, j, k, count);
+		j += p.n;
+	}
+	add_to_keys((T *)to->value + k * to->value_row, to->value_row, b->weights, b->grad_rows,
+		    s->values, &all, step, steps, 1, first);
+	add_to_keys((T *)to->key + k * to->key_row, to->key_row, b->score_gradient, b->query_rows,
+		    s->features, &all, step, steps, s->scale, first);
+}
+
+static void backward_block(const struct attention_shape *s, const struct attention_matrix *m,
+			   const struct backward *b, int64_t from, int64_t n,
+			   const struct attention_gradients *to, bool first)
+{
+	int64_t last = last_key(s, from, n), keys = backward_keys(s);
+
+	load_block(s, m, b, from, n);
+	if (!last)
+		memset(b->query_gradient, 0, n * padded(s->features) * sizeof(T));
+	for (int64_t k = 0; k < last; k += keys) {
+		int64_t count = least(keys, last - k);
+
+		load_keys(s, m, b->key, b->value, b->buf, k, count);
+		add_gradients(s, m, b, from, n, k, count, to, first);
+	}
+	for (int64_t i = 0; i < n; i++)
+		b->factor[i] = (T)s->scale;
+	store_rows(&m[GRAD_QUERY], from, n, s->features, b->query_gradient, b->factor);
+}
+
+static void backward_range(const struct attention_shape *s, const struct attention_matrix *m,
+			   int64_t from, int64_t n, void *memory,
+			   const struct attention_gradients *to)
+{
+	struct backward b;
+
+	backward_memory(&b, s, memory);
+	/* The first block writes the sums of its keys, the others add to them. */
+	for (int64_t i = n ? last_key(s, from, least(block_queries(s), n)) : 0; i < s->keys; i++) {
+		memset((T *)to->key + i * to->key_row, 0, s->features * sizeof(T));
+		memset((T *)to->value + i * to->value_row, 0, s->values * sizeof(T));
+	}
+	for (int64_t i = 0; i < n; i += block_queries(s))
+		backward_block(s, m, &b, from + i, least(block_queries(s), n - i), to, !i);
+}
+
+static size_t backward_bytes(const struct attention_shape *s)
+{
+	struct backward b;
+
+	return backward_memory(&b, s, NULL);
+}
+
+static void add_elements(void *to, const void *from, int64_t n)
+{
+	T *a = to;
+	const T *b = from;
+
+	IVDEP for (int64_t i = 0; i < n; i++) a[i] += b[i];
+}
+
+const struct attention_functions ATTENTION(attention) = {
+	.block = block_queries,
+	.forward_bytes = forward_bytes,
+	.backward_bytes = backward_bytes,
+	.forward = forward_block,
+	.backward = backward_range,
+	.add = add_elements,
+};
