@@ -4,8 +4,9 @@
  * their own. A fiber runs one thread after the other until one waits; then another fiber takes the
  * threads that have not begun. So a kernel without barriers needs one fiber. Under ThreadSanitizer
  * each thread has a fiber, and blocks that are neighbours have different ones: no two of these
- * threads are ordered, except by barriers. Blocks with barriers are ordered after each other,
- * because they share the addresses of the __shared__ variables.
+ * threads are ordered, except by barriers. Blocks with barriers are ordered after each other, and
+ * kernels after those with barriers in other streams, because they share the addresses of the
+ * __shared__ variables.
  *
  * The order of threads and blocks is that of their numbers, reversed with lazy streams, and one of
  * both with random ones.
@@ -59,7 +60,7 @@ static struct {
 	host_fibers *fibers;
 	unsigned nthreads, next, returned;
 	unsigned parity; /* of the block */
-	bool backward, barriers, ordered;
+	bool backward, barriers, ordered, any_barriers;
 	kernel_thread thread[MAX_THREADS];
 	fiber *running;
 	fiber scheduler;
@@ -72,6 +73,9 @@ static struct {
 /* Whether this thread of the process runs a kernel. */
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
+/* Of this thread of the process, whose kernels have the same __shared__ variables. */
+static __thread char shared_order __attribute__((tls_model("initial-exec")));
+static __thread CUstream_st *shared_by __attribute__((tls_model("initial-exec")));
 cuda_host_thread *cuda_host_self;
 
 /* ---- switches ---- */
@@ -243,7 +247,7 @@ void cuda_host_barrier(void)
 {
 	kernel_thread *t = self_thread();
 
-	b.barriers = true;
+	b.barriers = b.any_barriers = true;
 	wait_in(t, AT_BARRIER, &b.fibers->orders.barrier[b.parity][t->waits++ & 1]);
 }
 
@@ -255,6 +259,7 @@ static kernel_thread *wait_for_warp(unsigned mask, uint64_t value, unsigned *tur
 
 	if (!(mask & 1u << n % WARP))
 		host_fatal("lane %u is not in the mask %#x of its warp primitive", n % WARP, mask);
+	b.barriers = b.any_barriers = true;
 	*turn = t->turn++ & 1;
 	t->value[*turn] = value;
 	t->mask = mask;
@@ -421,7 +426,9 @@ void host_run_kernel(const cuda_host_kernel *launch, const char *name, CUstream_
 	b.fibers = stream->fibers;
 	b.nthreads = launch->block.x * launch->block.y * launch->block.z;
 	b.backward = mode == CUDA_HOST_LAZY || (mode == CUDA_HOST_RANDOM && host_random(2));
-	b.barriers = false;
+	b.barriers = b.any_barriers = false;
+	if (shared_by && shared_by != stream)
+		host_acquire(&shared_order);
 	dl_iterate_phdr(find_shared, (void *)launch->kernel);
 	host_release(&b.fibers->orders.launched);
 	inside = true;
@@ -435,6 +442,10 @@ void host_run_kernel(const cuda_host_kernel *launch, const char *name, CUstream_
 	inside = false;
 	cuda_host_self = nullptr;
 	host_acquire(&b.fibers->orders.finished);
+	if (b.any_barriers) {
+		host_release(&shared_order);
+		shared_by = stream;
+	}
 	b.launch = nullptr;
 }
 
