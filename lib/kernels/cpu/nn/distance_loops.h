@@ -55,7 +55,7 @@ static T F(norm_one)(const T *x, const T *y, int64_t n, double p)
 
 static T F(norm_two)(const T *x, const T *y, int64_t n, double p)
 {
-	return (T)sqrt(F(norm_of_difference)(x, y, n, NORM_2));
+	return F(root)(F(norm_of_difference)(x, y, n, NORM_2));
 }
 
 static T F(norm_infinite)(const T *x, const T *y, int64_t n, double p)
@@ -65,11 +65,23 @@ static T F(norm_infinite)(const T *x, const T *y, int64_t n, double p)
 
 static T F(norm_p)(const T *x, const T *y, int64_t n, double p)
 {
-	double sum = 0;
+	vec_f64 sum = { 0 };
+	double total = 0;
 
-	for (int64_t i = 0; i < n; i++)
-		sum += pow(fabs((double)x[i] - (double)y[i]), p);
-	return (T)pow(sum, 1 / p);
+	for (int64_t i = 0; i < n; i += VEC_F64) {
+		vec_f64 v = { 0 };
+
+		if (n - i < VEC_F64)
+			for (int64_t j = 0; i + j < n; j++)
+				v[j] = (double)x[i + j] - (double)y[i + j];
+		else
+			for (int j = 0; j < VEC_F64; j++)
+				v[j] = (double)x[i + j] - (double)y[i + j];
+		sum += power_of_size(v, p);
+	}
+	for (int j = 0; j < VEC_F64; j++)
+		total += sum[j];
+	return (T)pow(total, 1 / p);
 }
 
 typedef T (*F(norm_fn))(const T *, const T *, int64_t, double);
