@@ -89,18 +89,13 @@ static inline __attribute__((always_inline)) void F(tile_sums)(T *tile, const T 
 
 				if (step > 1 && full)
 					F(sums)
-					(to, from, length, panel + c, n, GROUP_ROWS, GROUP_VECTORS,
-					 norm, first);
-				else if (step > 1)
-					F(sums)
-					(to, from, length, panel + c, n, GROUP_ROWS, 1, norm,
-					 first);
-				else if (full)
-					F(sums)
-					(to, from, length, panel + c, n, 1, GROUP_VECTORS, norm,
-					 first);
-				else
-					F(sums)(to, from, length, panel + c, n, 1, 1, norm, first);
+				(to, from, length, panel + c, n, GROUP_ROWS, GROUP_VECTORS, norm,
+				 first);
+				else if (step > 1) F(sums)(to, from, length, panel + c, n,
+							   GROUP_ROWS, 1, norm, first);
+				else if (full) F(sums)(to, from, length, panel + c, n, 1,
+						       GROUP_VECTORS, norm, first);
+				else F(sums)(to, from, length, panel + c, n, 1, 1, norm, first);
 				c += full ? wide : LANES;
 			}
 }
@@ -181,7 +176,7 @@ static void F(tiles)(int64_t begin, int64_t end, void *ctx)
 
 			if (from < cols)
 				F(store_distances)
-				(out, tile + r * PANEL + from, cols - from, t->p == 2);
+			(out, tile + r * PANEL + from, cols - from, t->p == 2);
 		}
 	}
 }
