@@ -38,6 +38,7 @@ CPU_CFLAGS_matmul_pairs := -ffp-contract=fast
 CPU_CFLAGS_math := -ffp-contract=fast
 CPU_CFLAGS_activation_exp := -ffp-contract=fast
 CPU_CFLAGS_special := -ffp-contract=fast
+CPU_CFLAGS_distance := -ffp-contract=fast
 CPU_CFLAGS_dot := -ffp-contract=fast
 CPU_CFLAGS_fft := -ffp-contract=fast
 CPU_CFLAGS_conv_f32 := -ffp-contract=fast

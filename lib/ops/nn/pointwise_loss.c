@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Losses of pairs of tensors, composed of elementwise operators and a reduction. Reduced float
- * dtypes are computed in f32 and rounded once at the end. */
+/* Losses of pairs of tensors, composed of elementwise operators and a reduction; those that depend
+ * on the distance alone have a kernel for contiguous tensors of one shape. Reduced float dtypes are
+ * computed in f32 and rounded once at the end. */
 #include "ops/op.h"
+
+#include "kernels/abi/pair_loss.h"
 
 #include "family/activation.h"
 #include "family/compare.h"
@@ -10,8 +13,11 @@
 #include "family/pointwise.h"
 #include "family/pointwise_loss.h"
 #include "family/reduce.h"
+#include "family/reinterpret.h"
 #include "family/ternary.h"
 #include "family/unary.h"
+
+#include <math.h>
 
 #define SCALAR(v) tensor_scalar_float(v)
 
@@ -53,6 +59,40 @@ static struct pair widened(tensor *self, tensor *target)
 	return p;
 }
 
+/* The loss of the pairs, or NULL without an error if the kernel does not compute it. */
+static tensor *pair_loss(const struct pair *p, const struct pair_loss *loss, int64_t reduction)
+{
+	const tensor *x = p->x, *y = p->y;
+	pair_loss_kernel fn;
+	tensor *out;
+
+	if (!x || !y || !sizes_equal(x, y) || (p->wide != TENSOR_F32 && p->wide != TENSOR_F64) ||
+	    reduction < LOSS_NONE || reduction > LOSS_SUM || !x->contiguous || !y->contiguous ||
+	    backend_key(x) != backend_key(y))
+		return NULL;
+	fn = (pair_loss_kernel)kernels_pair_loss.fn[backend_key(x)];
+	if (!fn)
+		return NULL;
+	out = tensor_scope_add(
+		tensor_new(x->device, p->wide, x->sizes, reduction == LOSS_NONE ? x->ndim : 0));
+	return out && fn(out, x, y, loss, (enum loss_reduction)reduction) < 0 ? NULL : out;
+}
+
+/* The same outside of graphs and batches, for losses that are differentiated as composed. */
+static tensor *plain_pair_loss(const struct pair *p, const struct pair_loss *loss,
+			       int64_t reduction)
+{
+	return p->x && p->y && !((p->x->keys | p->y->keys) & ~KEYS_DENSE) ?
+		       pair_loss(p, loss, reduction) :
+		       NULL;
+}
+
+/* Leave the scope with a result in the promoted dtype. */
+static tensor *leave_with(struct tensor_scope_guard *guard, const struct pair *p, tensor *loss)
+{
+	return scope_leave_with(guard, loss ? as_dtype(loss, p->dtype) : NULL);
+}
+
 /* self - target in the wider dtype. */
 static tensor *difference(struct pair *p, tensor *self, tensor *target)
 {
@@ -64,8 +104,7 @@ static tensor *difference(struct pair *p, tensor *self, tensor *target)
 static tensor *finish_loss(struct tensor_scope_guard *guard, const char *op, const struct pair *p,
 			   tensor *loss, int64_t reduction)
 {
-	loss = reduce(op, loss, reduction);
-	return scope_leave_with(guard, loss ? as_dtype(loss, p->dtype) : NULL);
+	return leave_with(guard, p, reduce(op, loss, reduction));
 }
 
 /* grad_output * derivative, divided by the number of elements for a mean reduction. */
@@ -75,17 +114,21 @@ static tensor *finish_backward(struct tensor_scope_guard *guard, const struct pa
 	if (derivative && reduction == LOSS_MEAN)
 		derivative = tensor_div_scalar(derivative, SCALAR((double)derivative->numel));
 	derivative = tensor_mul(derivative, as_dtype(grad_output, p->wide));
-	return scope_leave_with(guard, derivative ? as_dtype(derivative, p->dtype) : NULL);
+	return leave_with(guard, p, derivative);
 }
 
 /* ---- mse, l1 ---- */
 
 tensor *composite_mse_loss(tensor *self, tensor *target, int64_t reduction)
 {
+	const struct pair_loss squared = { .edge = INFINITY, .square = 1 };
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct pair p;
-	tensor *d = difference(&p, self, target);
+	struct pair p = widened(self, target);
+	tensor *d, *loss = plain_pair_loss(&p, &squared, reduction);
 
+	if (loss)
+		return leave_with(&guard, &p, loss);
+	d = tensor_sub(p.x, p.y);
 	return finish_loss(&guard, "mse_loss", &p, tensor_mul(d, d), reduction);
 }
 
@@ -101,40 +144,62 @@ tensor *composite_mse_loss_backward(tensor *grad_output, tensor *self, tensor *t
 
 tensor *composite_l1_loss(tensor *self, tensor *target, int64_t reduction)
 {
+	const struct pair_loss straight = { .edge = 0, .slope = 1 };
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct pair p;
-	tensor *d = difference(&p, self, target);
+	struct pair p = widened(self, target);
+	tensor *loss = plain_pair_loss(&p, &straight, reduction);
 
 	p.dtype = dtype_real(p.dtype);
-	return finish_loss(&guard, "l1_loss", &p, tensor_abs(d), reduction);
+	if (loss)
+		return leave_with(&guard, &p, loss);
+	return finish_loss(&guard, "l1_loss", &p, tensor_abs(tensor_sub(p.x, p.y)), reduction);
 }
 
 /* ---- smooth l1, huber ---- */
 
-/* scale * d^2 / 2 for |d| up to edge, then straight on: scale * edge * (|d| - edge / 2) */
-static tensor *bent(tensor *d, double edge, double scale)
+/* The loss of struct pair_loss, or |d| if edge is 0. */
+static tensor *bent(const struct pair *p, const struct pair_loss *loss)
 {
-	tensor *a = tensor_abs(d), *line, *square;
+	tensor *d = tensor_sub(p->x, p->y), *a = tensor_abs(d), *line, *square;
 
-	line = tensor_sub_scalar(a, SCALAR(edge / 2));
-	square = tensor_mul_scalar(tensor_mul(d, d), SCALAR(scale / 2));
-	return tensor_where(tensor_lt_scalar(a, SCALAR(edge)), square,
-			    tensor_mul_scalar(line, SCALAR(scale * edge)));
+	if (loss->edge == 0)
+		return a;
+	line = tensor_sub_scalar(a, SCALAR(loss->edge / 2));
+	square = tensor_mul_scalar(tensor_mul(d, d), SCALAR(loss->square));
+	return tensor_where(tensor_lt_scalar(a, SCALAR(loss->edge)), square,
+			    tensor_mul_scalar(line, SCALAR(loss->slope)));
 }
 
-tensor *composite_smooth_l1_loss(tensor *self, tensor *target, int64_t reduction, double beta)
+/* These have derivatives of their own, so that the kernel also serves tensors of a graph. */
+static tensor *bent_loss(const char *op, tensor *self, tensor *target, const struct pair_loss *loss,
+			 int64_t reduction)
 {
-	struct tensor_scope_guard guard;
-	struct pair p;
-	tensor *d;
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	struct pair p = widened(self, target);
+	tensor *result = pair_loss(&p, loss, reduction);
+
+	return result ? leave_with(&guard, &p, result) :
+			finish_loss(&guard, op, &p, bent(&p, loss), reduction);
+}
+
+static struct pair_loss smooth_l1(double beta)
+{
+	return (struct pair_loss){ beta, beta == 0 ? 0 : 1 / beta / 2, 1 };
+}
+
+static struct pair_loss huber(double delta)
+{
+	return (struct pair_loss){ delta, 0.5, delta };
+}
+
+tensor *explicit_smooth_l1_loss(tensor *self, tensor *target, int64_t reduction, double beta)
+{
+	struct pair_loss loss = smooth_l1(beta);
 
 	if (beta < 0)
 		return tensor_fail_null(EINVAL, "smooth_l1_loss: beta must not be negative, got %g",
 					beta);
-	guard = tensor_scope_enter();
-	d = difference(&p, self, target);
-	return finish_loss(&guard, "smooth_l1_loss", &p,
-			   beta == 0 ? tensor_abs(d) : bent(d, beta, 1 / beta), reduction);
+	return bent_loss("smooth_l1_loss", self, target, &loss, reduction);
 }
 
 static tensor *clamped(tensor *t, double bound)
@@ -142,43 +207,60 @@ static tensor *clamped(tensor *t, double bound)
 	return tensor_clamp(t, SCALAR(-bound), SCALAR(bound));
 }
 
+/* The gradient of bent() for complex numbers, times grad_output: its square is that of d, not |d|. */
+static tensor *complex_backward(struct tensor_scope_guard *guard, const struct pair *p,
+				const struct pair_loss *loss, tensor *grad_output,
+				int64_t reduction)
+{
+	tensor *d = tensor_sub(p->x, p->y), *g = as_dtype(grad_output, p->wide), *near, *far;
+
+	if (g && d && reduction == LOSS_MEAN)
+		g = tensor_div_scalar(g, SCALAR((double)d->numel));
+	near = tensor_mul(tensor_mul_scalar(tensor_conj_physical(d), SCALAR(2 * loss->square)), g);
+	far = tensor_mul(tensor_mul_scalar(tensor_sgn(d), SCALAR(loss->slope)), tensor_real(g));
+	return leave_with(guard, p,
+			  tensor_where(tensor_lt_scalar(tensor_abs(d), SCALAR(loss->edge)), near,
+				       far));
+}
+
 tensor *composite_smooth_l1_loss_backward(tensor *grad_output, tensor *self, tensor *target,
 					  int64_t reduction, double beta)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct pair p;
-	tensor *d = difference(&p, self, target);
+	struct pair_loss loss = smooth_l1(beta);
+	struct pair p = widened(self, target);
+	tensor *d;
 
+	if (dtype_is_complex(p.dtype))
+		return complex_backward(&guard, &p, &loss, grad_output, reduction);
+	d = tensor_sub(p.x, p.y);
 	d = beta == 0 ? tensor_sign(d) : clamped(tensor_div_scalar(d, SCALAR(beta)), 1);
 	p.dtype = self->dtype;
 	return finish_backward(&guard, &p, d, grad_output, reduction);
 }
 
-tensor *composite_huber_loss(tensor *self, tensor *target, int64_t reduction, double delta)
+tensor *explicit_huber_loss(tensor *self, tensor *target, int64_t reduction, double delta)
 {
-	struct tensor_scope_guard guard;
-	struct pair p;
-	tensor *d;
+	struct pair_loss loss = huber(delta);
 
 	if (!(delta > 0))
 		return tensor_fail_null(EINVAL, "huber_loss: delta must be positive, got %g",
 					delta);
-	guard = tensor_scope_enter();
-	d = difference(&p, self, target);
-	return finish_loss(&guard, "huber_loss", &p, bent(d, delta, 1), reduction);
+	return bent_loss("huber_loss", self, target, &loss, reduction);
 }
 
 tensor *composite_huber_loss_backward(tensor *grad_output, tensor *self, tensor *target,
 				      int64_t reduction, double delta)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct pair p;
-	tensor *d = difference(&p, self, target);
+	struct pair_loss loss = huber(delta);
+	struct pair p = widened(self, target);
 
-	return finish_backward(&guard, &p, clamped(d, delta), grad_output, reduction);
+	if (dtype_is_complex(p.dtype))
+		return complex_backward(&guard, &p, &loss, grad_output, reduction);
+	return finish_backward(&guard, &p, clamped(tensor_sub(p.x, p.y), delta), grad_output,
+			       reduction);
 }
-
-/* scale * d^2 / 2 for |d| <= edge, else scale * edge * (|d| - edge / 2) */
 
 static int within_one(tensor *self)
 {

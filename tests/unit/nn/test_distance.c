@@ -43,6 +43,140 @@ static void batches_broadcast(void **state)
 	}
 }
 
+static double norm_of_difference(const double *x, const double *y, int64_t n, double p)
+{
+	double sum = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		double v = fabs(x[i] - y[i]);
+
+		if (isinf(p))
+			sum = v > sum || isnan(v) ? v : sum;
+		else if (!(v == 0))
+			sum += pow(v, p);
+	}
+	return p == 0 || isinf(p) ? sum : pow(sum, 1 / p);
+}
+
+/* Compares cdist, or pdist for m = 0, with a plain loop. */
+static void check_distances(int64_t b, int64_t n, int64_t m, int64_t length, double p,
+			    tensor_options options)
+{
+	double limit = options.dtype == TENSOR_F32 ? 1e-5 : 1e-13;
+	int64_t rows = m ? m : n, k = 0, count = m ? b * n * m : n * (n - 1) / 2;
+	double *xv = malloc(b * n * length * sizeof(*xv) + 8), *yv = xv;
+	double *have = malloc(count * sizeof(*have) + 8);
+
+	tensor_scope {
+		/* Every second element of a tensor is a view with a stride. */
+		tensor *x = ok(tensor_slice(tensor_randn(TENSOR_INTS(b, n, 2 * length), options), 2,
+					    0, 2 * length, 2));
+		tensor *y = x, *d;
+
+		tensor_copy_to(tensor_to(x, F64), xv, b * n * length * sizeof(*xv));
+		if (m) {
+			y = ok(tensor_randn(TENSOR_INTS(b, m, length), options));
+			yv = malloc(b * m * length * sizeof(*yv) + 8);
+			tensor_copy_to(tensor_to(y, F64), yv, b * m * length * sizeof(*yv));
+		}
+		d = ok(m ? tensor_cdist(x, y, p, TENSOR_NONE) :
+			   tensor_pdist(tensor_select(x, 0, 0), p));
+		assert_int_equal(tensor_numel(d), count);
+		tensor_copy_to(tensor_to(d, F64), have, count * sizeof(*have));
+	}
+	for (int64_t i = 0; i < b * n; i++)
+		for (int64_t j = m ? 0 : i + 1; j < rows; j++, k++) {
+			double want = norm_of_difference(
+				xv + i * length, yv + (i / n * rows + j) * length, length, p);
+
+			if (!(fabs(have[k] - want) <= limit * (want + 1)))
+				fail_msg("p %g, %lld x %lld x %lld: %g at %lld, expected %g", p,
+					 (long long)n, (long long)m, (long long)length, have[k],
+					 (long long)k, want);
+		}
+	if (yv != xv)
+		free(yv);
+	free(xv);
+	free(have);
+}
+
+/* A tile has 64 rows and 32 or 64 columns; sums are taken over 64 elements. */
+static void tiles_equal_a_plain_loop(void **state)
+{
+	static const int64_t rows[] = { 1, 3, 4, 5, 63, 64, 65, 67, 130 };
+	static const int64_t cols[] = { 1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129 };
+	static const int64_t lengths[] = { 1, 2, 7, 16, 63, 64, 65, 130, 200 };
+	static const double orders[] = { 0, 1, 2, INFINITY, 3, 2.5, 8, 9 };
+
+	tensor_manual_seed(7);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(cols); j++) {
+			double p = orders[(i * ARRAY_SIZE(cols) + j) % 4];
+
+			check_distances(1, rows[i], cols[j], lengths[(i + j) % 9], p,
+					j % 2 ? F32 : F64);
+		}
+	for (size_t i = 0; i < ARRAY_SIZE(orders); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(lengths); k++) {
+			check_distances(3, 6, 19, lengths[k], orders[i], k % 2 ? F64 : F32);
+			check_distances(1, rows[k], 0, lengths[k], orders[i], k % 2 ? F32 : F64);
+			check_distances(1, 70 + (int64_t)k, 0, 3, orders[i], k % 2 ? F32 : F64);
+		}
+}
+
+/* Rows without elements are equal. */
+static void distances_of_empty_rows_are_zero(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_zeros(TENSOR_INTS(5, 0), F32));
+
+		assert_values(tensor_sum(tensor_cdist(x, x, 2, TENSOR_NONE)), 0, 0);
+		assert_values(tensor_pdist(x, INFINITY), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+		assert_shape(ok(tensor_cdist(iota(0, TENSOR_INTS(7, 3)), iota(0, TENSOR_INTS(0, 3)),
+					     2, TENSOR_NONE)),
+			     7, 0);
+	}
+}
+
+/* Only the pairs of a row with NaN are NaN; infinite rows are infinitely far from others. */
+static void nan_and_infinity_stay_in_their_pairs(void **state)
+{
+	static const double orders[] = { 1, 2, 3, INFINITY };
+
+	for (size_t i = 0; i < ARRAY_SIZE(orders); i++)
+		tensor_scope {
+			tensor *x = ok(tensor_ones(TENSOR_INTS(9, 70), F32)), *d;
+			tensor *y = ok(tensor_zeros(TENSOR_INTS(20, 70), F32));
+			double v;
+
+			tensor_fill_(tensor_select(tensor_select(x, 0, 2), 0, 66),
+				     TENSOR_SCALAR(NAN));
+			tensor_fill_(tensor_select(tensor_select(y, 0, 17), 0, 3),
+				     TENSOR_SCALAR(-INFINITY));
+			d = ok(tensor_cdist(x, y, orders[i], TENSOR_NONE));
+			for (int64_t r = 0; r < 9; r++)
+				for (int64_t c = 0; c < 20; c++) {
+					assert_done(tensor_item(
+						tensor_select(tensor_select(d, 0, r), 0, c), &v));
+					assert_true(r == 2  ? isnan(v) :
+						    c == 17 ? isinf(v) :
+							      isfinite(v));
+				}
+		}
+}
+
+/* Distances of near points far from zero keep their digits. */
+static void near_points_keep_their_digits(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_full(TENSOR_INTS(40, 64), TENSOR_SCALAR(1000), F32)), *d;
+
+		d = ok(tensor_cdist(x, tensor_add_scalar(x, TENSOR_SCALAR(0.125)), 2, TENSOR_NONE));
+		assert_values(tensor_stack(TENSOR_LIST(tensor_min(d), tensor_max(d)), 0), 0, 1, 1);
+		assert_values(tensor_max(tensor_cdist(x, x, 2, TENSOR_NONE)), 0, 0);
+	}
+}
+
 static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
@@ -110,6 +244,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(distances_of_every_order_equal_known_values),
 		cmocka_unit_test(batches_broadcast),
+		cmocka_unit_test(tiles_equal_a_plain_loop),
+		cmocka_unit_test(distances_of_empty_rows_are_zero),
+		cmocka_unit_test(nan_and_infinity_stay_in_their_pairs),
+		cmocka_unit_test(near_points_keep_their_digits),
 		cmocka_unit_test(invalid_arguments_are_refused),
 		FORMULA_TEST_LIST,
 		cmocka_unit_test(second_derivative_of_a_distance_of_zero_is_finite),

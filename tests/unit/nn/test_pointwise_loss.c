@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Pointwise losses and losses of classes: numbers computed by hand, and their derivatives. */
+#include "autograd.h"
 #include "formulas.h"
 
 enum { NONE, MEAN, SUM };
@@ -42,6 +43,124 @@ static void pointwise_losses_give_known_values(void **state)
 		assert_values(tensor_kl_div(x, numbers(TENSOR_INTS(3), 0., 1., 2.), NONE), 1e-15, 0,
 			      -1, 2 * (log(2) + 2));
 	}
+}
+
+/* loss(d) of doubles: mse, l1, smooth_l1 and huber. */
+static double loss_of(int which, double d, double edge)
+{
+	double a = fabs(d);
+
+	switch (which) {
+	case 0:
+		return d * d;
+	case 1:
+		return a;
+	case 2:
+		return a < edge ? d * d / 2 / edge : a - edge / 2;
+	default:
+		return a < edge ? d * d / 2 : edge * (a - edge / 2);
+	}
+}
+
+static tensor *call_loss(int which, tensor *x, tensor *y, int reduction, double edge)
+{
+	switch (which) {
+	case 0:
+		return tensor_mse_loss(x, y, reduction);
+	case 1:
+		return tensor_l1_loss(x, y, reduction);
+	case 2:
+		return tensor_smooth_l1_loss(x, y, reduction, edge);
+	default:
+		return tensor_huber_loss(x, y, reduction, edge);
+	}
+}
+
+static void check_loss(int which, tensor *x, tensor *y, double edge, double limit)
+{
+	int64_t n = tensor_numel(x);
+	double *xv = malloc(n * sizeof(*xv) + 8), *yv = malloc(n * sizeof(*yv) + 8);
+	double *each = malloc(n * sizeof(*each) + 8), sum = 0;
+	tensor *t = ok(call_loss(which, x, y, NONE, edge));
+
+	assert_int_equal(tensor_dtype(t), tensor_dtype(x));
+	tensor_copy_to(tensor_to(x, F64), xv, n * sizeof(*xv));
+	tensor_copy_to(tensor_to(y, F64), yv, n * sizeof(*yv));
+	tensor_copy_to(tensor_to(t, F64), each, n * sizeof(*each));
+	for (int64_t i = 0; i < n; i++) {
+		double want = loss_of(which, xv[i] - yv[i], edge);
+
+		assert_true(fabs(each[i] - want) <= limit * (want + 1));
+		sum += want;
+	}
+	assert_values(tensor_to(call_loss(which, x, y, SUM, edge), F64), limit * (sum + 1), sum);
+	if (n)
+		assert_values(tensor_to(call_loss(which, x, y, MEAN, edge), F64),
+			      limit * (sum / n + 1), sum / n);
+	free(xv);
+	free(yv);
+	free(each);
+}
+
+/* Blocks have 512 elements, parts at least 32768; strided tensors are composed. */
+static void losses_of_distances_equal_a_plain_loop(void **state)
+{
+	static const int64_t sizes[] = { 0,   1,   3,	15,   16,    17,    63,	   64,
+					 511, 512, 513, 1000, 32767, 32768, 32769, 70001 };
+
+	tensor_manual_seed(3);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		for (int which = 0; which < 4; which++)
+			tensor_scope {
+				tensor *x = ok(tensor_randn(TENSOR_INTS(sizes[i], 2), F64));
+				tensor *y = ok(tensor_randn(TENSOR_INTS(sizes[i], 2), F64));
+				tensor *a = tensor_select(x, 1, 0), *b = tensor_select(y, 1, 1);
+
+				check_loss(which, x, y, 0.7, 1e-13);
+				check_loss(which, tensor_to(x, F32), tensor_to(y, F32), 0.7, 1e-5);
+				check_loss(which, a, b, 1.5, 1e-13);
+			}
+}
+
+static void losses_of_special_values(void **state)
+{
+	tensor_scope {
+		tensor *x = numbers(TENSOR_INTS(3), INFINITY, -INFINITY, NAN);
+		tensor *zero = ok(tensor_zeros_like(x, TENSOR_OPTIONS(0))), *t;
+
+		for (int which = 0; which < 4; which++) {
+			t = ok(call_loss(which, x, zero, NONE, 1));
+			assert_values(tensor_to(tensor_isinf(t), F64), 0, 1, 1, 0);
+			assert_values(tensor_to(tensor_isnan(t), F64), 0, 0, 0, 1);
+			/* A difference of infinities is NaN. */
+			assert_values(tensor_to(tensor_isnan(call_loss(which, x, x, MEAN, 1)), F64),
+				      0, 1);
+		}
+		t = ok(tensor_zeros(TENSOR_INTS(0), F32));
+		assert_values(tensor_smooth_l1_loss(t, t, SUM, 1), 0, 0);
+		assert_values(tensor_to(tensor_isnan(tensor_huber_loss(t, t, MEAN, 1)), F64), 0, 1);
+		/* beta 0 is l1_loss; the values at the edge belong to both parts. */
+		x = numbers(TENSOR_INTS(3), 0., -2., 3.);
+		zero = numbers(TENSOR_INTS(3), 0., 0., 1.);
+		assert_values(tensor_smooth_l1_loss(x, zero, NONE, 0), 0, 0, 2, 2);
+		assert_values(tensor_smooth_l1_loss(x, zero, NONE, 2), 0, 0, 1, 1);
+		assert_values(tensor_huber_loss(x, zero, NONE, 2), 0, 0, 2, 2);
+	}
+}
+
+/* Derivatives have the dtypes of their tensors. */
+static void gradients_of_losses_of_mixed_dtypes(void **state)
+{
+	for (int which = 0; which < 4; which++)
+		tensor_scope {
+			tensor *x = leaf_iota(0, TENSOR_INTS(4));
+			tensor *y = leaf(ok(tensor_full(TENSOR_INTS(4), S(1.25), F64)));
+
+			assert_done(tensor_backward(call_loss(which, x, y, SUM, 0.5)));
+			assert_int_equal(tensor_dtype(tensor_grad(x)), TENSOR_F32);
+			assert_int_equal(tensor_dtype(tensor_grad(y)), TENSOR_F64);
+			assert_values(tensor_add(tensor_grad(x), tensor_grad(y)), 1e-6, 0, 0, 0, 0);
+		}
 }
 
 static void f16_and_bf16_are_rounded_once(void **state)
@@ -156,6 +275,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pointwise_losses_give_known_values),
+		cmocka_unit_test(losses_of_distances_equal_a_plain_loop),
+		cmocka_unit_test(losses_of_special_values),
+		cmocka_unit_test(gradients_of_losses_of_mixed_dtypes),
 		cmocka_unit_test(f16_and_bf16_are_rounded_once),
 		cmocka_unit_test(cross_entropy_takes_any_number_of_dimensions),
 		cmocka_unit_test(label_smoothing_mixes_in_the_uniform_distribution),

@@ -55,7 +55,7 @@ static T F(norm_one)(const T *x, const T *y, int64_t n, double p)
 
 static T F(norm_two)(const T *x, const T *y, int64_t n, double p)
 {
-	return (T)sqrt(F(norm_of_difference)(x, y, n, NORM_2));
+	return F(root)(F(norm_of_difference)(x, y, n, NORM_2));
 }
 
 static T F(norm_infinite)(const T *x, const T *y, int64_t n, double p)
@@ -65,11 +65,23 @@ static T F(norm_infinite)(const T *x, const T *y, int64_t n, double p)
 
 static T F(norm_p)(const T *x, const T *y, int64_t n, double p)
 {
-	double sum = 0;
+	vec_f64 sum = { 0 };
+	double total = 0;
 
-	for (int64_t i = 0; i < n; i++)
-		sum += pow(fabs((double)x[i] - (double)y[i]), p);
-	return (T)pow(sum, 1 / p);
+	for (int64_t i = 0; i < n; i += VEC_F64) {
+		vec_f64 v = { 0 };
+
+		if (n - i < VEC_F64)
+			for (int64_t j = 0; i + j < n; j++)
+				v[j] = (double)x[i + j] - (double)y[i + j];
+		else
+			for (int j = 0; j < VEC_F64; j++)
+				v[j] = (double)x[i + j] - (double)y[i + j];
+		sum += power_of_size(v, p);
+	}
+	for (int j = 0; j < VEC_F64; j++)
+		total += sum[j];
+	return (T)pow(total, 1 / p);
 }
 
 typedef T (*F(norm_fn))(const T *, const T *, int64_t, double);
@@ -110,22 +122,45 @@ static void F(pdist)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* to += g times the derivative of |x - y|_p by x. */
-static void F(add_gradient)(T *to, T g, const T *x, const T *y, int64_t n, double p, T distance)
+/* to += g * (|v| / distance)^(p - 1) times the sign of v = x - y, in f64. */
+static void F(add_power)(T *to, double g, const T *x, const T *y, int64_t n, double p,
+			 double distance)
 {
-	for (int64_t i = 0; i < n; i++) {
-		double v = (double)x[i] - (double)y[i], a = fabs(v), s;
+	for (int64_t i = 0; i < n; i += VEC_F64) {
+		int64_t m = n - i < VEC_F64 ? n - i : VEC_F64;
+		vec_f64 v = { 0 }, s;
 
-		if (p == 0 || (distance == 0 && p != 1) || v == 0)
-			continue;
-		s = v > 0 ? 1 : -1;
-		if (p == 2)
-			s = v / distance;
-		else if (isinf(p))
-			s = (T)a == distance ? s : 0;
-		else if (p != 1)
-			s *= pow(a / (double)distance, p - 1);
-		to[i] += (T)(g * s);
+		for (int64_t j = 0; j < m; j++)
+			v[j] = (double)x[i + j] - (double)y[i + j];
+		s = power_of_size(v / distance, p - 1) * g;
+		s = VEC_PICK(v == 0, (vec_f64){ 0 }, VEC_PICK(v < 0, -s, s));
+		for (int64_t j = 0; j < m; j++)
+			to[i + j] += (T)s[j];
+	}
+}
+
+/* to += g times the derivative of |x - y|_p by x. */
+static void F(add_gradient)(T *restrict to, T g, const T *restrict x, const T *restrict y,
+			    int64_t n, double p, T distance)
+{
+	if (p == 0 || (distance == 0 && p != 1))
+		return;
+	if (p == 1) {
+		for (int64_t i = 0; i < n; i++)
+			to[i] += x[i] > y[i] ? g : x[i] < y[i] ? -g : 0;
+	} else if (p == 2) {
+		T scale = g / distance;
+
+		for (int64_t i = 0; i < n; i++)
+			to[i] += scale * (x[i] - y[i]);
+	} else if (isinf(p)) {
+		for (int64_t i = 0; i < n; i++) {
+			T v = x[i] - y[i];
+
+			to[i] += v == distance ? g : -v == distance ? -g : 0;
+		}
+	} else {
+		F(add_power)(to, (double)g, x, y, n, p, (double)distance);
 	}
 }
 

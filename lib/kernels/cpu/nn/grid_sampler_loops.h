@@ -67,20 +67,33 @@ static int64_t F(inside)(const struct grid *g, T y, T x)
 	return y >= 0 && x >= 0 && y < (T)g->h && x < (T)g->w ? (int64_t)y * g->w + (int64_t)x : -1;
 }
 
-/* The weights of four taps for fraction t (cubic convolution, a = -0.75), and their derivatives. */
+/* The weights of four taps for fraction t: cubic convolution, a = -0.75. N is T or a vector. */
+#define CUBIC_WEIGHTS(N, NAME)                                            \
+	static inline __attribute__((always_inline)) void NAME(N t, N *w) \
+	{                                                                 \
+		const T a = (T)-0.75;                                     \
+		N x = t + 1, u = 1 - t, v = u + 1;                        \
+                                                                          \
+		w[0] = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;         \
+		w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;               \
+		w[2] = ((a + 2) * u - (a + 3)) * u * u + 1;               \
+		w[3] = ((a * v - 5 * a) * v + 8 * a) * v - 4 * a;         \
+	}
+CUBIC_WEIGHTS(T, F(cubic_weights))
+CUBIC_WEIGHTS(CPU_PASTE(vec, SUFFIX), F(cubic_vectors))
+#undef CUBIC_WEIGHTS
+
+/* The same, and their derivatives. */
 static void F(cubic)(T t, T *w, T *slope)
 {
 	const T a = (T)-0.75;
 	T x = t + 1, u = 1 - t;
 
-	w[0] = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-	w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
-	w[2] = ((a + 2) * u - (a + 3)) * u * u + 1;
+	F(cubic_weights)(t, w);
 	slope[0] = (3 * a * x - 10 * a) * x + 8 * a;
 	slope[1] = (3 * (a + 2) * t - 2 * (a + 3)) * t;
 	slope[2] = -(3 * (a + 2) * u - 2 * (a + 3)) * u;
 	u += 1;
-	w[3] = ((a * u - 5 * a) * u + 8 * a) * u - 4 * a;
 	slope[3] = -((3 * a * u - 10 * a) * u + 8 * a);
 }
 
