@@ -97,11 +97,38 @@ static void take_strides(int64_t *stride, const tensor *out, const tensor *self,
 	stride[2] = !select ? index->strides[d] : d == dim ? stride_of(index, 0) : 0;
 }
 
+/*
+ * Makes elements of 16 bytes of `size` where the innermost dimension is contiguous in the output and the source, has one index,
+ * and everything is a multiple of them. Returns the size of an element.
+ */
+static int64_t join_elements(struct cuda_index *x, int64_t size)
+{
+	struct cuda_dims *d = &x->dims;
+	int64_t n = 16 / size;
+	bool fits = d->ndim && d->stride[0][0] == 1 && d->stride[1][0] == 1 && !d->stride[2][0] &&
+		    !(d->size[0] % n) && !(x->step % n) && !((uintptr_t)x->data[0] % 16) &&
+		    !((uintptr_t)x->data[1] % 16);
+
+	for (int k = 1; fits && k < d->ndim; k++)
+		fits = !(d->stride[0][k] % n) && !(d->stride[1][k] % n);
+	if (!fits || n == 1)
+		return size;
+	d->numel /= n;
+	d->size[0] /= n;
+	for (int k = 1; k < d->ndim; k++) {
+		d->stride[0][k] /= n;
+		d->stride[1][k] /= n;
+	}
+	x->step /= n;
+	return 16;
+}
+
 static int take(struct cuda_call *c, tensor *out, const tensor *self, int dim, const tensor *index,
 		bool select)
 {
 	struct cuda_index x = { .wide_index = index->dtype == TENSOR_I64 };
 	int64_t stride[CUDA_OPERANDS];
+	int64_t size = (int64_t)tensor_itemsize(self->dtype);
 	int err = check_index(c, index, size_of(self, dim));
 
 	if (err)
@@ -116,7 +143,8 @@ static int take(struct cuda_call *c, tensor *out, const tensor *self, int dim, c
 	x.data[1] = self->data;
 	x.data[2] = index->data;
 	x.step = stride_of(self, dim);
-	err = cuda_launch_take(&x, (int)tensor_itemsize(self->dtype), c->stream);
+	size = join_elements(&x, size);
+	err = cuda_launch_take(&x, (int)size, c->stream);
 	return cuda_launched(c, err, self->dtype);
 }
 

@@ -66,6 +66,8 @@ int cuda_launch_copy(const struct cuda_pointwise *p, int to, int from, int items
  * 1 and 2 are inputs. */
 struct cuda_rows {
 	struct cuda_dims kept, reduced;
+	/* Elements are adjacent across rows, not along them: each thread sums a row of its own. */
+	bool across;
 	void *data[CUDA_OPERANDS];
 };
 

@@ -56,6 +56,40 @@ template <class Join, class A> static __device__ A join_lanes(A value)
 
 /* ---- sum ---- */
 
+/*
+ * The sum of elements i, i + step, ... below `to` of a row at `in`. Four are loaded before the first is added, if they are
+ * evenly spaced.
+ */
+template <class T, class A, class W>
+static __device__ inline A sum_elements(const walk<2, 0, W> &reduced, const T *in, typename W::position i,
+					typename W::position to, typename W::position step)
+{
+	typedef typename W::offset offset;
+	A sum[4] = { 0, 0, 0, 0 };
+
+	if (reduced.ndim == 1) {
+		const offset s = reduced.stride[1][0];
+
+		for (; to > 3 * step && i < to - 3 * step; i += 4 * step) {
+			T x[4];
+
+#pragma unroll
+			for (int k = 0; k < 4; k++)
+				x[k] = in[(int64_t)((offset)(i + (typename W::position)k * step) * s)];
+#pragma unroll
+			for (int k = 0; k < 4; k++)
+				sum[k] += (A)x[k];
+		}
+	}
+	for (; i < to; i += step) {
+		offset off[2] = {};
+
+		reduced.seek(i, off);
+		sum[0] += (A)in[(int64_t)off[1]];
+	}
+	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* Sums piece blockIdx.y of each row r, into partial[r * pieces + piece] unless that is NULL. */
 template <class T, class A, class W>
 __global__ void sum_kernel(walk<2, 0, W> kept, walk<2, 0, W> reduced, A *out, const T *in,
@@ -76,12 +110,8 @@ __global__ void sum_kernel(walk<2, 0, W> kept, walk<2, 0, W> reduced, A *out, co
 
 		if (row < kept.numel) {
 			kept.seek(row, at);
-			for (position i = from + threadIdx.x; i < to; i += blockDim.x) {
-				typename W::offset off[2] = { 0, at[1] };
-
-				reduced.seek(i, off);
-				acc += (A)in[off[1]];
-			}
+			acc = sum_elements<T, A, W>(reduced, in + (int64_t)at[1], from + threadIdx.x, to,
+						    blockDim.x);
 		}
 		acc = join_lanes<plus>(acc);
 		if (row < kept.numel && threadIdx.x == 0) {
@@ -121,7 +151,7 @@ template <class T, class A, class W>
 static int sum_of(const cuda_rows *r, int split, void *partial, cudaStream_t stream)
 {
 	const walk<2, 0, W> kept(r->kept), reduced(r->reduced);
-	unsigned x = lanes_for(r->reduced.numel / split);
+	unsigned x = r->across ? 1 : lanes_for(r->reduced.numel / split);
 	dim3 block(x, BLOCK / x), grid(grid_for(r->kept.numel, BLOCK / x), split);
 	int err;
 

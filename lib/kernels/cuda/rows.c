@@ -4,14 +4,18 @@
 
 /* Number of pieces into which each row is cut if there are too few rows to fill the device. It
  * depends on the shape alone, so that a sum has the same bits on every device. */
-static int pieces(int64_t rows, int64_t count)
+static int pieces(const struct cuda_rows *r)
 {
-	const int64_t piece = 16384, most = 512;
-	int64_t n = count / piece;
+	const int64_t piece = 16384, most = 512, threads = 1 << 17;
+	int64_t rows = r->kept.numel, count = r->reduced.numel, n = count / piece;
 
-	if (rows > 512 || n < 2)
-		return 1;
-	return (int)(n < most ? n : most);
+	if (r->across) { /* enough threads, with 64 elements each or more */
+		n = threads / rows;
+		n = n < count / 64 ? n : count / 64;
+	} else if (rows > 512) {
+		n = 1;
+	}
+	return (int)(n < 1 ? 1 : n < most ? n : most);
 }
 
 /* Dimensions of self whose bit is set in `dims` go to `reduced`; t[0] may have size 1 there. */
@@ -34,8 +38,12 @@ static void sort_dims(struct cuda_rows *r, const tensor *const *t, int n, uint32
 
 static int sum(struct cuda_call *c, struct cuda_rows *r, tensor *out, const tensor *self)
 {
-	int split = pieces(r->kept.numel, r->reduced.numel), err;
 	void *partial = NULL;
+	int split, err;
+
+	r->across = r->kept.ndim && r->kept.size[0] >= 32 && r->kept.stride[1][0] == 1 &&
+		    r->reduced.ndim && r->reduced.stride[1][0] != 1;
+	split = pieces(r);
 
 	if (split > 1) {
 		err = cuda_scratch(c, r->kept.numel * split * tensor_itemsize(out->dtype),
