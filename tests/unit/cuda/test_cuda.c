@@ -356,6 +356,31 @@ static void elementwise_equals_the_cpu(void **state)
 	elementwise_equals_the_cpu_in(TENSOR_F64);
 }
 
+/* Loads of 16 bytes: any number of elements, and operands that are not at a multiple of 16. */
+static void contiguous_operands_of_any_length_and_address(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_U8, TENSOR_I32, TENSOR_F32, TENSOR_F64 };
+	static const int64_t lengths[] = { 1, 3, 4, 5, 15, 16, 17, 1000, 1001, 1003 };
+
+	NEED_DEVICE();
+	for (size_t i = 0; i < 4 * 10 * 3; i++)
+		tensor_scope {
+			int64_t n = lengths[i % 10], from = (int64_t)i / 40;
+			tensor *a = pseudo_random(TENSOR_SHAPE(n + 3), dtypes[i / 10 % 4]);
+			tensor *g = on_cuda(a), *part = tensor_slice(a, 0, from, from + n, 1);
+			tensor *gpart = tensor_slice(g, 0, from, from + n, 1);
+
+			assert_near(tensor_add(gpart, gpart), tensor_add(part, part), 0);
+			assert_near(tensor_mul_scalar(gpart, TENSOR_SCALAR(3)),
+				    tensor_mul_scalar(part, TENSOR_SCALAR(3)), 0);
+			assert_near(tensor_relu(gpart), tensor_relu(part), 0);
+			assert_near(tensor_clone(gpart), part, 0);
+			ok(tensor_fill_(gpart, TENSOR_SCALAR(9)));
+			ok(tensor_fill_(part, TENSOR_SCALAR(9)));
+			assert_near(g, a, 0);
+		}
+}
+
 static void zero_dim_cpu_tensor_combines_with_cuda(void **state)
 {
 	NEED_DEVICE();
@@ -403,6 +428,15 @@ static void sum_equals_the_cpu(void **state)
 			assert_near(tensor_sum(tensor_slice(g, 0, 0, 0, 1)),
 				    tensor_sum(tensor_slice(a, 0, 0, 0, 1)), 0);
 		}
+	}
+	tensor_scope { /* across rows, in pieces */
+		tensor *a = pseudo_random(TENSOR_SHAPE(1000, 70), TENSOR_F32), *g = on_cuda(a);
+		tensor *part = tensor_slice(a, 1, 3, 67, 1), *gpart = tensor_slice(g, 1, 3, 67, 1);
+
+		assert_near(tensor_sum_dim(g, TENSOR_INTS(0), false),
+			    tensor_sum_dim(a, TENSOR_INTS(0), false), 1e-3);
+		assert_near(tensor_sum_dim(gpart, TENSOR_INTS(0), true),
+			    tensor_sum_dim(part, TENSOR_INTS(0), true), 1e-3);
 	}
 	tensor_scope {
 		tensor *b = pseudo_random(TENSOR_SHAPE(50), TENSOR_BOOL);
@@ -527,6 +561,27 @@ static void indexing_equals_the_cpu(void **state)
 		assert_near(tensor_index_select(tensor_permute(g, TENSOR_INTS(2, 0, 1)), 0, gi),
 			    tensor_index_select(tensor_permute(a, TENSOR_INTS(2, 0, 1)), 0, i), 0);
 	}
+}
+
+/* Rows that are whole numbers of 16 bytes are copied by elements of that size. */
+static void rows_of_any_width_are_selected(void **state)
+{
+	NEED_DEVICE();
+	for (int64_t width = 1; width <= 24; width++)
+		tensor_scope {
+			tensor *a = pseudo_random(TENSOR_SHAPE(9, width + 4), TENSOR_F32);
+			tensor *g = on_cuda(a);
+			tensor *i = integers(TENSOR_SHAPE(5), (int64_t[]){ 8, 0, 3, 3, 1 });
+			tensor *gi = on_cuda(i);
+
+			for (int64_t from = 0; from <= 4; from += 2) {
+				tensor *part = tensor_slice(a, 1, from, from + width, 1);
+				tensor *gpart = tensor_slice(g, 1, from, from + width, 1);
+
+				assert_near(tensor_index_select(gpart, 0, gi),
+					    tensor_index_select(part, 0, i), 0);
+			}
+		}
 }
 
 static void index_out_of_range_fails_and_the_device_stays_usable(void **state)
@@ -754,11 +809,13 @@ int main(void)
 		cmocka_unit_test(fill_writes_complex_elements),
 		cmocka_unit_test(median_of_an_empty_tensor_is_nan),
 		cmocka_unit_test(elementwise_equals_the_cpu),
+		cmocka_unit_test(contiguous_operands_of_any_length_and_address),
 		cmocka_unit_test(zero_dim_cpu_tensor_combines_with_cuda),
 		cmocka_unit_test(sum_equals_the_cpu),
 		cmocka_unit_test(softmax_equals_the_cpu),
 		cmocka_unit_test(products_equal_the_cpu),
 		cmocka_unit_test(indexing_equals_the_cpu),
+		cmocka_unit_test(rows_of_any_width_are_selected),
 		cmocka_unit_test(index_out_of_range_fails_and_the_device_stays_usable),
 		cmocka_unit_test(elements_past_2_gib_are_reached),
 		cmocka_unit_test(sums_of_offsets_past_2_gib_are_reached),
