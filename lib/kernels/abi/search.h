@@ -16,10 +16,25 @@ extern search_kernel type_of_searchsorted;
 
 /*
  * Runs of equal rows among rows [n, k], in the order of order[0 .. n - 1], or in memory order for
- * NULL. Sets *runs to their number and starts[0 .. *runs - 1] to the positions of their first rows.
+ * NULL. Sets *runs to their number, starts[0 .. *runs - 1] to the positions of their first rows, and
+ * numbers[i], unless it is NULL, to the run of row i.
  */
 typedef int (*runs_kernel)(const tensor *rows, const int64_t *order, int64_t *starts,
-			   int64_t *runs);
+			   int64_t *numbers, int64_t *runs);
 extern runs_kernel type_of_unique;
+
+/*
+ * The runs of equal elements of self, contiguous and not complex, in ascending order. scratch has
+ * 32 bytes for each element. Sets *runs to their number; firsts[r], the position of the first
+ * element of run r, and starts[r], the number of elements before it, are in scratch. numbers, unless
+ * it is NULL, gets the run of each element.
+ */
+struct unique_runs {
+	int64_t runs;
+	const int64_t *firsts, *starts;
+};
+typedef int (*unique_elements_kernel)(const tensor *self, void *scratch, int64_t *numbers,
+				      struct unique_runs *result);
+extern unique_elements_kernel type_of_unique_elements;
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Operator functions of unique: rows [n, k] are sorted, runs of equal ones found, and one of each
- * kept. The size of the result depends on the data. */
+ * kept. The size of the result depends on the data. Single elements have a kernel of their own. */
 #include "ops/op.h"
 
 #include "kernels/abi/search.h"
@@ -13,6 +13,7 @@
 struct unique {
 	tensor *rows, *wide;	/* [n, k], contiguous; compared values, for complex rows [n, 2k] */
 	tensor *order, *starts; /* i64 [n]; order is NULL if the rows are not reordered */
+	tensor *numbers;	/* i64 [n], the run of each row; no elements if it is not wanted */
 	int64_t runs;
 };
 
@@ -27,6 +28,7 @@ static void release(struct unique *u)
 	tensor_put(u->wide);
 	tensor_put(u->order);
 	tensor_put(u->starts);
+	tensor_put(u->numbers);
 }
 
 /* Column `column` of the rows in their current order. */
@@ -73,14 +75,22 @@ static int sort_rows(const struct tensor_op *op, struct unique *u)
 	return err;
 }
 
-/* t's memory in another shape with as many elements. */
-static tensor *reshaped(tensor *t, const int64_t *sizes, int ndim)
+/* t's memory in another shape with as many elements; t is given up. */
+static tensor *viewed(tensor *t, const int64_t *sizes, int ndim)
 {
 	tensor *view = t ? call_view(t, (tensor_ints){ sizes, ndim }) : NULL;
+
+	tensor_put(t);
+	return view;
+}
+
+/* The same as a copy. */
+static tensor *reshaped(tensor *t, const int64_t *sizes, int ndim)
+{
+	tensor *view = viewed(t, sizes, ndim);
 	tensor *result = view ? call_clone(view, TENSOR_PRESERVE_FORMAT) : NULL;
 
 	tensor_put(view);
-	tensor_put(t);
 	return result;
 }
 
@@ -92,7 +102,7 @@ static tensor *comparable(tensor *rows)
 			2);
 }
 
-static int find_runs(const struct tensor_op *op, struct unique *u, bool sort)
+static int find_runs(const struct tensor_op *op, struct unique *u, bool sort, bool numbered)
 {
 	runs_kernel fn;
 
@@ -103,47 +113,65 @@ static int find_runs(const struct tensor_op *op, struct unique *u, bool sort)
 	if (sort && sort_rows(op, u) < 0)
 		return error_code();
 	u->starts = new_ints(u->rows->sizes[0] + 1);
-	if (!u->starts)
+	u->numbers = new_ints(numbered ? u->rows->sizes[0] : 0);
+	if (!u->starts || !u->numbers)
 		return error_code();
-	return fn(u->wide, u->order ? u->order->data : NULL, u->starts->data, &u->runs);
+	return fn(u->wide, u->order ? u->order->data : NULL, u->starts->data,
+		  numbered ? u->numbers->data : NULL, &u->runs);
 }
 
-/* The first row of each run, [runs, k]. */
-static tensor *first_rows(const struct unique *u)
+/* to[r] = row at[r] of `from`, or row order[at[r]]. bytes is a constant. */
+static inline __attribute__((always_inline)) void copy_rows(char *to, const char *from,
+							    const int64_t *at, const int64_t *order,
+							    int64_t n, int64_t bytes)
 {
-	int64_t sizes[] = { u->runs, u->rows->sizes[1] }, bytes = sizes[1] * itemsize(u->rows);
-	const int64_t *order = u->order ? u->order->data : NULL, *starts = u->starts->data;
-	tensor *t = tensor_new_like(u->rows, sizes, 2);
-
-	for (int64_t r = 0; t && r < u->runs; r++)
-		memcpy((char *)t->data + r * bytes,
-		       (char *)u->rows->data + (order ? order[starts[r]] : starts[r]) * bytes,
-		       bytes);
-	return t;
+	for (int64_t r = 0; r < n; r++)
+		memcpy(to + r * bytes, from + (order ? order[at[r]] : at[r]) * bytes,
+		       (size_t)bytes);
 }
 
-static tensor *run_indices(const struct unique *u, bool wanted)
+static void copy_rows_of(char *to, const char *from, const int64_t *at, const int64_t *order,
+			 int64_t n, int64_t bytes)
 {
-	int64_t n = u->rows->sizes[0], *starts = u->starts->data;
-	const int64_t *order = u->order ? u->order->data : NULL;
-	tensor *t = new_ints(wanted ? n : 0);
-	int64_t r = 0;
-
-	for (int64_t i = 0; t && wanted && i < n; i++) {
-		r += r + 1 < u->runs && i == starts[r + 1];
-		((int64_t *)t->data)[order ? order[i] : i] = r;
+	switch (bytes) {
+	case 1:
+		copy_rows(to, from, at, order, n, 1);
+		break;
+	case 2:
+		copy_rows(to, from, at, order, n, 2);
+		break;
+	case 4:
+		copy_rows(to, from, at, order, n, 4);
+		break;
+	case 8:
+		copy_rows(to, from, at, order, n, 8);
+		break;
+	default:
+		copy_rows(to, from, at, order, n, bytes);
 	}
+}
+
+/* The first row of each run, [runs, k], or [runs] if it is flat. */
+static tensor *first_rows(const struct unique *u, bool flat)
+{
+	int64_t sizes[] = { u->runs, u->rows->sizes[1] };
+	tensor *t = tensor_new_like(u->rows, sizes, flat ? 1 : 2);
+
+	if (t)
+		copy_rows_of(t->data, u->rows->data, u->starts->data,
+			     u->order ? u->order->data : NULL, u->runs,
+			     sizes[1] * itemsize(u->rows));
 	return t;
 }
 
-static tensor *run_lengths(const struct unique *u, bool wanted)
+/* Differences of the n positions in starts; the last run ends at `end`. */
+static tensor *run_lengths(const int64_t *starts, int64_t n, int64_t end, bool wanted)
 {
-	int64_t *starts = u->starts->data;
-	tensor *t = new_ints(wanted ? u->runs : 0);
+	tensor *t = new_ints(wanted ? n : 0);
+	int64_t *to = t ? t->data : NULL;
 
-	starts[u->runs] = u->rows->sizes[0];
-	for (int64_t r = 0; t && wanted && r < u->runs; r++)
-		((int64_t *)t->data)[r] = starts[r + 1] - starts[r];
+	for (int64_t r = 0; to && wanted && r < n; r++)
+		to[r] = (r + 1 < n ? starts[r + 1] : end) - starts[r];
 	return t;
 }
 
@@ -154,12 +182,12 @@ static int return_results(struct unique *u, const tensor *self, int d, bool inve
 	int64_t sizes[TENSOR_MAX_DIMS] = { u->runs };
 	tensor *moved;
 
-	*output = first_rows(u);
-	*inverse = run_indices(u, inverse_wanted);
-	*counts = run_lengths(u, counts_wanted);
+	*output = first_rows(u, d < 0);
+	*inverse = u->numbers;
+	u->numbers = NULL;
+	*counts = run_lengths(u->starts->data, u->runs, u->rows->sizes[0], counts_wanted);
 	if (d < 0) {
-		*output = reshaped(*output, sizes, 1);
-		if (inverse_wanted && *inverse)
+		if (inverse_wanted && self->ndim != 1)
 			*inverse = reshaped(*inverse, self->sizes, self->ndim);
 	} else {
 		for (int i = 0, k = 1; i < self->ndim; i++)
@@ -189,7 +217,7 @@ static tensor *as_rows(tensor *self, int d)
 	tensor *moved, *rows;
 
 	if (d < 0)
-		return reshaped(operand_contiguous(self), sizes, 2);
+		return viewed(operand_contiguous(self), sizes, 2);
 	for (int i = 0, k = 1; i < self->ndim; i++)
 		if (i != d)
 			order[k++] = i;
@@ -200,14 +228,14 @@ static tensor *as_rows(tensor *self, int d)
 	moved = call_permute(self, (tensor_ints){ order, self->ndim });
 	rows = moved ? operand_contiguous(moved) : NULL;
 	tensor_put(moved);
-	return reshaped(rows, sizes, 2);
+	return viewed(rows, sizes, 2);
 }
 
 static int unique(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
 		  tensor *self, int d, bool sort, bool return_inverse, bool return_counts)
 {
 	struct unique u = { .rows = as_rows(self, d) };
-	int err = u.rows ? find_runs(op, &u, sort) : error_code();
+	int err = u.rows ? find_runs(op, &u, sort, return_inverse || d >= 0) : error_code();
 
 	/* With a dimension both are always returned, as in PyTorch. */
 	if (!err)
@@ -217,10 +245,68 @@ static int unique(const struct tensor_op *op, tensor **output, tensor **inverse,
 	return err;
 }
 
+/* ---- elements ---- */
+
+/* The kernel for self's elements, or NULL: they are rows of one or two numbers. */
+static unique_elements_kernel elements_kernel(const tensor *self)
+{
+	return dtype_is_complex(self->dtype) || dtype_is_f8(self->dtype) ?
+		       NULL :
+		       (unique_elements_kernel)kernels_unique_elements.fn[backend_key(self)];
+}
+
+/* firsts is NULL, or becomes the positions of the first elements. */
+static int unique_elements(unique_elements_kernel fn, tensor *self, bool return_inverse,
+			   bool return_counts, tensor **output, tensor **firsts, tensor **inverse,
+			   tensor **counts)
+{
+	int64_t n = self->numel, bytes = 32 * n;
+	tensor *x = operand_contiguous(self);
+	tensor *scratch = tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, &bytes, 1);
+	tensor *at = NULL;
+	struct unique_runs u;
+	int err;
+
+	*output = *counts = NULL;
+	*inverse = return_inverse ?
+			   tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, self->sizes, self->ndim) :
+			   new_ints(0);
+	err = x && scratch && *inverse ?
+		      fn(x, scratch->data, return_inverse ? (*inverse)->data : NULL, &u) :
+		      error_code();
+	if (!err) {
+		*output = tensor_new_like(x, &u.runs, 1);
+		*counts = run_lengths(u.starts, u.runs, n, return_counts);
+		at = firsts ? new_ints(u.runs) : NULL;
+		err = *output && *counts && (at || !firsts) ? 0 : error_code();
+	}
+	if (!err) {
+		copy_rows_of((*output)->data, x->data, u.firsts, NULL, u.runs, itemsize(x));
+		if (firsts)
+			memcpy(at->data, u.firsts, (size_t)u.runs * sizeof(*u.firsts));
+	} else {
+		tensor_put(*output);
+		tensor_put(*inverse);
+		tensor_put(*counts);
+		tensor_put(at);
+		*output = *inverse = *counts = at = NULL;
+	}
+	if (firsts)
+		*firsts = at;
+	tensor_put(scratch);
+	tensor_put(x);
+	return err;
+}
+
 int op_unique(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
 	      tensor *self, bool sorted, bool return_inverse, bool return_counts)
 {
-	return unique(op, output, inverse, counts, self, -1, true, return_inverse, return_counts);
+	unique_elements_kernel fn = elements_kernel(self);
+
+	return fn ? unique_elements(fn, self, return_inverse, return_counts, output, NULL, inverse,
+				    counts) :
+		    unique(op, output, inverse, counts, self, -1, true, return_inverse,
+			   return_counts);
 }
 
 /* Position in self of the first element of each run; equal elements keep their order. */
@@ -237,9 +323,15 @@ static tensor *run_starts(const struct unique *u)
 int op_unique_all(const struct tensor_op *op, tensor **values, tensor **indices,
 		  tensor **inverse_indices, tensor **counts, tensor *self)
 {
-	struct unique u = { .rows = as_rows(self, -1) };
-	int err = u.rows ? find_runs(op, &u, true) : error_code();
+	unique_elements_kernel fn = elements_kernel(self);
+	struct unique u = { 0 };
+	int err;
 
+	if (fn)
+		return unique_elements(fn, self, true, true, values, indices, inverse_indices,
+				       counts);
+	u.rows = as_rows(self, -1);
+	err = u.rows ? find_runs(op, &u, true, true) : error_code();
 	*indices = err ? NULL : run_starts(&u);
 	if (!err)
 		err = *indices ? return_results(&u, self, -1, true, true, values, inverse_indices,

@@ -88,6 +88,106 @@ static void unique_elements_are_counted_and_numbered(void **state)
 }
 
 /* indices are those of the first of equal elements; NaNs differ from each other. */
+/* Compares unique_all with a scan of a stable sort; every NaN is an element of its own. */
+static void check_unique(tensor *t)
+{
+	int64_t n = tensor_numel(ok(t)), runs = 0, start = 0;
+	tensor *v, *at, *inverse, *counts, *sorted, *order;
+	double *x, *u, *to, *first, *number, *many;
+
+	assert_done(tensor_unique_all(t, &v, &at, &inverse, &counts));
+	assert_done(tensor_sort(tensor_reshape(t, TENSOR_INTS(n)), 0, false, &sorted, &order));
+	x = values_of(sorted);
+	to = values_of(order);
+	u = values_of(v);
+	first = values_of(at);
+	number = values_of(inverse);
+	many = values_of(counts);
+	for (int64_t i = 0; i <= n; i++) {
+		if (i < n && i > start && x[i] == x[start]) {
+			assert_true(number[(int64_t)to[i]] == (double)runs);
+			continue;
+		}
+		if (i > start) {
+			assert_true(runs < tensor_numel(v));
+			assert_true(u[runs] == x[start] || isnan(x[start]));
+			assert_true(signbit(u[runs]) == signbit(x[start]));
+			assert_true(first[runs] == to[start]);
+			assert_true(many[runs] == (double)(i - start));
+			runs++;
+		}
+		start = i;
+		if (i < n)
+			assert_true(number[(int64_t)to[i]] == (double)runs);
+	}
+	assert_int_equal(tensor_numel(v), runs);
+	assert_int_equal(tensor_dtype(v), tensor_dtype(t));
+	free(x);
+	free(to);
+	free(u);
+	free(first);
+	free(number);
+	free(many);
+}
+
+/* Short lines are merged, long ones sorted by digits, wide keys by their highest bits first. */
+static void unique_elements_of_every_size_and_range(void **state)
+{
+	static const int64_t sizes[] = { 0, 1, 2, 15, 16, 17, 191, 192, 193, 4095, 4096, 20000 };
+	static const int64_t ranges[] = { 1, 3, 300, 1 << 20, INT64_C(1) << 33, INT64_C(1) << 52 };
+
+	tensor_manual_seed(11);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(ranges); k++)
+			tensor_scope {
+				tensor *t = ok(tensor_randint_low(-ranges[k], ranges[k],
+								  TENSOR_INTS(sizes[i]), I64));
+				tensor *f = ok(tensor_randn(TENSOR_INTS(sizes[i]), F64));
+
+				check_unique(t);
+				check_unique(tensor_to(t, F64));
+				check_unique(
+					tensor_div_scalar(tensor_to(t, F64), TENSOR_SCALAR(3)));
+				check_unique(f);
+				check_unique(tensor_to(f, F32));
+				check_unique(tensor_to(f, TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
+				check_unique(tensor_to(f, TENSOR_OPTIONS(.dtype = TENSOR_F16)));
+				if (ranges[k] <= 300)
+					check_unique(
+						tensor_to(t, TENSOR_OPTIONS(.dtype = TENSOR_I16)));
+				if (ranges[k] <= 3) {
+					check_unique(
+						tensor_to(t, TENSOR_OPTIONS(.dtype = TENSOR_I8)));
+					check_unique(tensor_gt_scalar(t, TENSOR_SCALAR(0)));
+				}
+			}
+}
+
+static void unique_special_values(void **state)
+{
+	const tensor_options kinds[] = { F64, F32, TENSOR_OPTIONS(.dtype = TENSOR_F16),
+					 TENSOR_OPTIONS(.dtype = TENSOR_BF16) };
+
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+		tensor_scope {
+			const double v[] = { 0, NAN, -0.0, INFINITY, 1, -INFINITY, NAN, INFINITY };
+			tensor *t = ok(tensor_from_data(v, TENSOR_INTS(8), F64)), *u, *i, *n, *at;
+
+			t = tensor_to(t, kinds[k]);
+			check_unique(t);
+			check_unique(tensor_repeat(t, TENSOR_INTS(40)));
+			assert_done(tensor_unique(t, true, true, true, &u, &i, &n));
+			assert_int_equal(tensor_numel(u), 6);
+			assert_values(n, 0, 1, 2, 1, 2, 1, 1);
+			assert_values(i, 0, 1, 4, 1, 3, 2, 0, 5, 3);
+			/* A strided tensor, with the shape of the inverse. */
+			t = ok(tensor_transpose(tensor_view(t, TENSOR_INTS(2, 4)), 0, 1));
+			assert_done(tensor_unique_all(t, &u, &at, &i, &n));
+			assert_shape(i, 4, 2);
+			assert_values(n, 0, 1, 2, 1, 2, 1, 1);
+		}
+}
+
 static void unique_all_says_where_each_is_first(void **state)
 {
 	const double x[] = { 3, 1, 3, NAN, 0, 1, -0.0, NAN };
@@ -223,6 +323,8 @@ int main(void)
 		cmocka_unit_test(searchsorted_equals_a_linear_search),
 		cmocka_unit_test(searchsorted_takes_a_sequence_for_each_line),
 		cmocka_unit_test(unique_elements_are_counted_and_numbered),
+		cmocka_unit_test(unique_elements_of_every_size_and_range),
+		cmocka_unit_test(unique_special_values),
 		cmocka_unit_test(unique_all_says_where_each_is_first),
 		cmocka_unit_test(unique_slices_are_in_lexicographic_order),
 		cmocka_unit_test(isin_finds_elements),

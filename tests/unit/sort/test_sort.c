@@ -213,6 +213,67 @@ static void invalid_arguments_are_refused(void **state)
 	}
 }
 
+struct wide_item {
+	int64_t value, at;
+};
+
+static int compare_wide(const void *a, const void *b)
+{
+	const struct wide_item *x = a, *y = b;
+	int order = (x->value > y->value) - (x->value < y->value);
+
+	order = descending ? -order : order;
+	return order ? order : x->at < y->at ? -1 : 1;
+}
+
+/* Element i of a line: all bits differ, the lowest alone, few of both, or the range is full. */
+static int64_t wide_value(int pattern, int64_t i, uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	switch (pattern) {
+	case 0:
+		return (int64_t)(*seed ^ *seed >> 31);
+	case 1:
+		return i ? (int64_t)(*seed >> 50) : INT64_MIN;
+	case 2:
+		return (int64_t)(*seed >> 61 << 40) + (int64_t)(i % 3) - ((int64_t)1 << 42);
+	case 3:
+		return i % 40 ? (int64_t)(*seed >> 30) : i % 80 ? INT64_MAX : INT64_MIN;
+	default:
+		return 7;
+	}
+}
+
+/* Keys of 64 bits are sorted by the 32 highest of their range first. */
+static void wide_keys_are_sorted_by_all_bits(void **state)
+{
+	static const int64_t sizes[] = { 1, 2, 191, 192, 193, 1000, 4096, 30000 };
+	uint64_t seed = 1;
+
+	for (size_t k = 0; k < ARRAY_SIZE(sizes) * 10; k++)
+		tensor_scope {
+			int64_t n = sizes[k / 10];
+			struct wide_item *items = malloc(n * sizeof(*items));
+			tensor *t = ok(tensor_empty(TENSOR_INTS(n), I64)), *v, *at;
+			int64_t *p = tensor_mutable_data(t);
+
+			descending = k % 2;
+			for (int64_t i = 0; i < n; i++) {
+				p[i] = wide_value((int)(k / 2 % 5), i, &seed);
+				items[i] = (struct wide_item){ p[i], i };
+			}
+			qsort(items, n, sizeof(*items), compare_wide);
+			assert_done(tensor_sort(t, 0, descending, &v, &at));
+			for (int64_t i = 0; i < n; i++) {
+				assert_int_equal(((const int64_t *)tensor_data(v))[i],
+						 items[i].value);
+				assert_int_equal(((const int64_t *)tensor_data(at))[i],
+						 items[i].at);
+			}
+			free(items);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +283,7 @@ int main(void)
 		cmocka_unit_test(median_is_the_lower_one_and_propagates_nan),
 		cmocka_unit_test(mode_is_the_most_frequent_value),
 		cmocka_unit_test(invalid_arguments_are_refused),
+		cmocka_unit_test(wide_keys_are_sorted_by_all_bits),
 	};
 
 	return cmocka_run_group_tests_name("sort", tests, NULL, NULL);

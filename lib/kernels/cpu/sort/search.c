@@ -43,15 +43,17 @@ static int cpu_searchsorted(tensor *out, const tensor *sequence, const tensor *v
 }
 
 typedef int64_t (*unique_runs_fn)(const void *rows, int64_t n, int64_t k, const int64_t *order,
-				  int64_t *starts);
+				  int64_t *starts, int64_t *numbers);
 
-static int cpu_unique(const tensor *rows, const int64_t *order, int64_t *starts, int64_t *runs)
+static int cpu_unique(const tensor *rows, const int64_t *order, int64_t *starts, int64_t *numbers,
+		      int64_t *runs)
 {
 	static const unique_runs_fn fns[TENSOR_DTYPE_COUNT] = { DTYPES_REAL(RUNS_ENTRY) };
 
 	if (unlikely(!fns[rows->dtype]))
 		return tensor_kernel_no_dtype("unique", rows->dtype, "cpu");
-	*runs = fns[rows->dtype](rows->data, rows->sizes[0], rows->sizes[1], order, starts);
+	*runs = fns[rows->dtype](rows->data, rows->sizes[0], rows->sizes[1], order, starts,
+				 numbers);
 	return 0;
 }
 

@@ -30,15 +30,27 @@ static void CPU_PASTE(searchsorted, SUFFIX)(int64_t begin, int64_t end, void *ct
 }
 
 /*
- * Sets starts[] to the first of each run of equal rows, in the given order; returns their
- * number.
+ * Sets starts[] to the first of each run of equal rows, in the given order, and numbers[], unless
+ * it is NULL, to the run of each row; returns the number of runs.
  */
 static int64_t CPU_PASTE(unique_runs, SUFFIX)(const void *rows, int64_t n, int64_t k,
-					      const int64_t *order, int64_t *starts)
+					      const int64_t *order, int64_t *restrict starts,
+					      int64_t *restrict numbers)
 {
 	const T *x = rows;
 	int64_t runs = 0;
 
+	if (k == 1 && !order) {
+		for (int64_t i = 0; i < n; i++) {
+			bool differ = i ? x[i] != x[i - 1] : true;
+
+			starts[runs] = i;
+			runs += differ;
+			if (numbers)
+				numbers[i] = runs - 1;
+		}
+		return runs;
+	}
 	for (int64_t i = 0; i < n; i++) {
 		const T *a = x + (order ? order[i] : i) * k, *b;
 		bool differ = !i;
@@ -48,6 +60,8 @@ static int64_t CPU_PASTE(unique_runs, SUFFIX)(const void *rows, int64_t n, int64
 			differ = a[c] != b[c];
 		starts[runs] = i;
 		runs += differ;
+		if (numbers)
+			numbers[order ? order[i] : i] = runs - 1;
 	}
 	return runs;
 }

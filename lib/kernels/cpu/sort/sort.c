@@ -9,6 +9,18 @@
 #define LOOPS_FILE "kernels/cpu/sort/sort_loops.h"
 #include "kernels/cpu/sort/sort_each.h"
 
+static void sort_line_wide(const struct line_job *j, char *const *data, void *scratch)
+{
+	struct narrow w = { data[1], j->t->along.stride[1][0], j->dtype, .flip = j->flip };
+	uint64_t *items = j->n >= SMALL && j->n <= UINT32_MAX ? narrow_sort(&w, scratch, j->n) :
+								NULL;
+
+	if (items)
+		store_sorted_k32(j, data, items);
+	else
+		sort_line_k64(j, data, scratch);
+}
+
 static int cpu_sort(tensor *values, tensor *indices, const tensor *self, int dim, bool descending)
 {
 	struct line_job j = { .dtype = self->dtype, .n = self->sizes[dim], .flip = descending };
@@ -16,7 +28,7 @@ static int cpu_sort(tensor *values, tensor *indices, const tensor *self, int dim
 
 	if (unlikely(!is_ordered(self->dtype)))
 		return tensor_kernel_no_dtype("sort", self->dtype, "cpu");
-	j.line = narrow ? sort_line_k32 : sort_line_k64;
+	j.line = narrow ? sort_line_k32 : sort_line_wide;
 	j.scratch = 2 * j.n * (int64_t)(narrow ? sizeof(uint64_t) : sizeof(struct item64));
 	return for_each_line(&j, values, indices, self, dim);
 }

@@ -158,6 +158,112 @@ static inline bool is_k32(enum tensor_dtype dtype, int64_t n)
 	return dtype_sizes[dtype] <= 4 && n <= UINT32_MAX;
 }
 
+/* ---- wide keys as narrow items ---- */
+
+/*
+ * A line of wide elements is first sorted as narrow items by the 32 highest bits of the range of
+ * its keys: half of the memory, and half of the digits. Items that are equal in these bits are then
+ * sorted by their whole keys. There are few unless the keys differ in their lowest bits only.
+ */
+struct narrow {
+	const char *p;
+	int64_t stride;
+	enum tensor_dtype dtype;
+	bool flip;
+	uint64_t low;
+	int shift; /* the bits that items do not have */
+};
+
+static inline uint64_t narrow_key(const struct narrow *w, int64_t at)
+{
+	uint64_t key;
+
+	keys_k64(&key, w->p + at * w->stride, w->stride, w->dtype, 1, w->flip);
+	return key;
+}
+
+/* Loads the items of a line and sets w; returns the bits of their keys. */
+static inline int narrow_load(struct narrow *w, uint64_t *items, int64_t n)
+{
+	uint64_t key[KEYS], low = UINT64_MAX, high = 0;
+	int bits;
+
+	for (int64_t i = 0; i < n; i += KEYS) {
+		int64_t m = n - i < KEYS ? n - i : KEYS;
+
+		keys_k64(key, w->p + i * w->stride, w->stride, w->dtype, m, w->flip);
+		for (int64_t k = 0; k < m; k++) {
+			low = key[k] < low ? key[k] : low;
+			high = key[k] > high ? key[k] : high;
+		}
+	}
+	bits = 64 - __builtin_clzll((high - low) | 1);
+	w->low = low;
+	w->shift = bits > 32 ? bits - 32 : 0;
+	for (int64_t i = 0; i < n; i += KEYS) {
+		int64_t m = n - i < KEYS ? n - i : KEYS;
+
+		keys_k64(key, w->p + i * w->stride, w->stride, w->dtype, m, w->flip);
+		for (int64_t k = 0; k < m; k++)
+			items[i + k] = (key[k] - low) >> w->shift << 32 | (uint64_t)(i + k);
+	}
+	return bits - w->shift;
+}
+
+/* Sorts the items of [from, to), which are equal in their narrow keys. */
+static inline void narrow_sort_equal(const struct narrow *w, uint64_t *items, int64_t from,
+				     int64_t to)
+{
+	for (int64_t i = from + 1; i < to; i++) {
+		uint64_t x = items[i], key = narrow_key(w, (uint32_t)x);
+		int64_t k = i;
+
+		for (; k > from && key < narrow_key(w, (uint32_t)items[k - 1]); k--)
+			items[k] = items[k - 1];
+		items[k] = x;
+	}
+}
+
+static inline bool narrow_in_order(const struct narrow *w, const uint64_t *items, int64_t n)
+{
+	uint64_t before = narrow_key(w, (uint32_t)items[0]);
+
+	for (int64_t i = 1; i < n; i++) {
+		uint64_t key = narrow_key(w, (uint32_t)items[i]);
+
+		if (key < before)
+			return false;
+		before = key;
+	}
+	return true;
+}
+
+/* Returns false if many items with the same narrow key are not in order. */
+static inline bool narrow_finish(const struct narrow *w, uint64_t *items, int64_t n)
+{
+	for (int64_t i = 0, end; w->shift && i < n; i = end) {
+		for (end = i + 1; end < n && items[end] >> 32 == items[i] >> 32;)
+			end++;
+		if (end - i <= RUN)
+			narrow_sort_equal(w, items, i, end);
+		else if (!narrow_in_order(w, items + i, end - i))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The sorted items of n <= UINT32_MAX wide elements, or NULL if they have to be sorted as wide
+ * items. scratch has 2 n items.
+ */
+static inline uint64_t *narrow_sort(struct narrow *w, uint64_t *scratch, int64_t n)
+{
+	int bits = narrow_load(w, scratch, n);
+	uint64_t *items = items_sort_k32(scratch, scratch + n, n, bits);
+
+	return narrow_finish(w, items, n) ? items : NULL;
+}
+
 /* ---- lines ---- */
 
 struct line_job {
@@ -192,8 +298,8 @@ static void sort_lines(int64_t begin, int64_t end, void *ctx)
 	tensor_put(block);
 }
 
-static int for_each_line(struct line_job *j, tensor *values, tensor *indices, const tensor *self,
-			 int dim)
+static inline int for_each_line(struct line_job *j, tensor *values, tensor *indices,
+				const tensor *self, int dim)
 {
 	const tensor *op[] = { values, self, indices };
 	int64_t grain;
