@@ -2,6 +2,8 @@
 /* Counts and membership: bincount, histc, isin; composed of index_add and searchsorted. */
 #include "ops/op.h"
 
+#include "kernels/abi/bincount.h"
+
 #include "family/index_tensor.h"
 #include "family/binary.h"
 #include "family/compare.h"
@@ -31,19 +33,38 @@ static tensor *counted(tensor *positions, tensor *weights, int64_t n, enum tenso
 	return tensor_index_add_(tensor_zeros(TENSOR_INTS(n), o), 0, positions, each);
 }
 
+/* The kernel that counts self's elements without weights, or NULL. */
+static bincount_kernel count_kernel(const tensor *self)
+{
+	return self->dtype == TENSOR_U64 || !self->contiguous || !self->numel ?
+		       NULL :
+		       (bincount_kernel)kernels_bincount.fn[backend_key(self)];
+}
+
+/* Set *least and *most to the range of self, which is i64 or has a kernel. */
+static int bincount_range(bincount_kernel fn, tensor *self, int64_t *least, int64_t *most)
+{
+	if (fn)
+		return fn(self, NULL, 0, least, most);
+	return !self->numel || (tensor_item_int(tensor_min(self), least) == 0 &&
+				tensor_item_int(tensor_max(self), most) == 0) ?
+		       0 :
+		       error_code();
+}
+
 static tensor *bincount(tensor *self, tensor *weights, int64_t minlength)
 {
+	bincount_kernel fn = weights ? NULL : count_kernel(self);
 	enum tensor_dtype dtype = !weights		       ? TENSOR_I64 :
 				  weights->dtype == TENSOR_F32 ? TENSOR_F32 :
 								 TENSOR_F64;
 	bool above = self->dtype == TENSOR_U64;
-	int64_t least = 0, most = -1;
+	int64_t least = 0, most = -1, n;
+	tensor *counts;
 
-	self = tensor_to(self, TENSOR_OPTIONS(.dtype = TENSOR_I64));
-	if (!self)
-		return NULL;
-	if (self->numel && (tensor_item_int(tensor_min(self), &least) < 0 ||
-			    tensor_item_int(tensor_max(self), &most) < 0))
+	if (!fn)
+		self = tensor_to(self, TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	if (!self || bincount_range(fn, self, &least, &most) < 0)
 		return NULL;
 	/* A u64 above INT64_MAX is negative in i64. */
 	if (least < 0 && !above)
@@ -55,7 +76,11 @@ static tensor *bincount(tensor *self, tensor *weights, int64_t minlength)
 			"bincount: %llu is too large: the result has an element for "
 			"each number up to it",
 			least < 0 ? (unsigned long long)least : (unsigned long long)most);
-	return counted(self, weights, most + 1 > minlength ? most + 1 : minlength, dtype);
+	n = most + 1 > minlength ? most + 1 : minlength;
+	if (!fn)
+		return counted(self, weights, n, dtype);
+	counts = tensor_zeros(TENSOR_INTS(n), TENSOR_OPTIONS(.dtype = dtype));
+	return counts && fn(self, counts->data, n, &least, &most) < 0 ? NULL : counts;
 }
 
 tensor *composite_bincount(tensor *self, tensor *weights, int64_t minlength)

@@ -195,6 +195,73 @@ static void scans_agree_with_plain_loops(void **state)
 				}
 }
 
+static void check_cummax(tensor *t, int64_t dim, bool least)
+{
+	tensor *v, *at, *lines;
+	int64_t n = tensor_sizes(t)[dim], count = tensor_numel(t) / (n ? n : 1);
+	double *x, *got, *index;
+
+	assert_done(least ? tensor_cummin(t, dim, &v, &at) : tensor_cummax(t, dim, &v, &at));
+	lines = dim ? t : tensor_transpose(t, 0, 1);
+	x = values_of(lines);
+	got = values_of(dim ? v : tensor_transpose(v, 0, 1));
+	index = values_of(dim ? at : tensor_transpose(at, 0, 1));
+	for (int64_t l = 0; l < count; l++) {
+		int64_t best = 0;
+
+		for (int64_t i = 0; i < n; i++) {
+			double a = x[l * n + i], b = x[l * n + best];
+
+			if (isnan(a) || (least ? a <= b : a >= b))
+				best = i;
+			assert_true(index[l * n + i] == (double)best);
+			assert_true(isnan(x[l * n + best]) ? isnan(got[l * n + i]) :
+							     got[l * n + i] == x[l * n + best]);
+		}
+	}
+	free(x);
+	free(got);
+	free(index);
+}
+
+/* Groups of 16 elements are compared at once, blocks of 512 are converted. */
+static void cummax_of_every_length_and_dtype(void **state)
+{
+	static const int64_t sizes[] = { 1, 2, 15, 16, 17, 33, 300, 511, 512, 513, 1100 };
+	const tensor_options kinds[] = { F32,
+					 F64,
+					 I64,
+					 TENSOR_OPTIONS(.dtype = TENSOR_I32),
+					 TENSOR_OPTIONS(.dtype = TENSOR_BF16),
+					 TENSOR_OPTIONS(.dtype = TENSOR_U8) };
+
+	tensor_manual_seed(6);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+			for (int least = 0; least < 2; least++)
+				tensor_scope {
+					tensor *t = ok(
+						tensor_randint(100, TENSOR_INTS(3, sizes[i]), F32));
+					tensor *nan, *u;
+
+					u = ok(tensor_to(t, kinds[k]));
+					check_cummax(u, 1, least);
+					check_cummax(tensor_transpose(u, 0, 1), 0, least);
+					/* ascending and descending */
+					u = tensor_to(tensor_arange(S(sizes[i]), F32), kinds[k]);
+					u = tensor_view(u, TENSOR_INTS(1, sizes[i]));
+					check_cummax(u, 1, least);
+					check_cummax(tensor_flip(u, TENSOR_INTS(1)), 1, least);
+					if (k > 1)
+						continue;
+					nan = ok(tensor_clone(t));
+					tensor_fill_(tensor_select(nan, 1, sizes[i] / 2), S(NAN));
+					tensor_fill_(tensor_select(nan, 1, sizes[i] * 3 / 4),
+						     S(NAN));
+					check_cummax(tensor_to(nan, kinds[k]), 1, least);
+				}
+}
+
 static void cummax_and_cummin_keep_the_last_of_equals_and_nan(void **state)
 {
 	const double x[] = { 1, 3, 3, 2, NAN, 5 };
@@ -261,6 +328,7 @@ int main(void)
 		cmocka_unit_test(variance_with_a_large_mean_is_accurate),
 		cmocka_unit_test(scans_agree_with_plain_loops),
 		cmocka_unit_test(diff_refuses_prepend_and_append_of_other_shapes),
+		cmocka_unit_test(cummax_of_every_length_and_dtype),
 		cmocka_unit_test(cummax_and_cummin_keep_the_last_of_equals_and_nan),
 		cmocka_unit_test(long_scans_continue_across_blocks),
 	};

@@ -30,6 +30,64 @@ static void searchsorted_equals_a_linear_search(void **state)
 			}
 }
 
+/* Eight searches advance together; n around powers of two, and values around multiples of eight. */
+static void searchsorted_of_every_length(void **state)
+{
+	static const int64_t counts[] = { 0, 1, 7, 8, 9, 65 };
+
+	tensor_manual_seed(2);
+	for (int64_t n = 0; n < 70; n += n < 18 ? 1 : 7)
+		for (size_t k = 0; k < ARRAY_SIZE(counts) * 4; k++)
+			tensor_scope {
+				int64_t m = counts[k / 4], lines = k % 2 ? 3 : 1;
+				bool right = k / 2 % 2;
+				tensor *s = ok(tensor_randint(20, TENSOR_INTS(lines, n), F32));
+				tensor *x = ok(tensor_randint(22, TENSOR_INTS(lines, m), F32));
+				tensor *sorted, *order, *at, *sorter;
+				double *sv, *xv, *got, *again;
+
+				assert_done(tensor_sort(s, 1, false, &sorted, &order));
+				at = ok(tensor_searchsorted_opt(sorted, x, false, right, NULL,
+								tensor_none));
+				sorter = ok(
+					tensor_searchsorted_opt(s, x, false, right, NULL, order));
+				sv = values_of(sorted);
+				xv = values_of(x);
+				got = values_of(at);
+				again = values_of(sorter);
+				for (int64_t i = 0; i < lines * m; i++) {
+					int64_t want = 0;
+
+					for (int64_t q = 0; q < n; q++) {
+						double y = sv[i / m * n + q];
+
+						want += right ? y <= xv[i] : y < xv[i];
+					}
+					assert_true(got[i] == (double)want);
+					assert_true(again[i] == (double)want);
+				}
+				free(sv);
+				free(xv);
+				free(got);
+				free(again);
+			}
+}
+
+static void searchsorted_puts_nan_behind_all_numbers(void **state)
+{
+	const double s[] = { -INFINITY, 0, 1, INFINITY },
+		     x[] = { NAN, INFINITY, -INFINITY, -0.0, 2 };
+
+	tensor_scope {
+		tensor *sequence = ok(tensor_from_data(s, TENSOR_INTS(4), F64));
+		tensor *values = ok(tensor_from_data(x, TENSOR_INTS(5), F64));
+
+		assert_values(tensor_searchsorted(sequence, values), 0, 4, 3, 0, 1, 3);
+		assert_values(tensor_bucketize_opt(values, sequence, false, true), 0, 4, 4, 1, 2,
+			      3);
+	}
+}
+
 static void searchsorted_takes_a_sequence_for_each_line(void **state)
 {
 	const double s[] = { 3, 1, 2, 30, 20, 10 }, x[] = { 2, 15 };
@@ -273,6 +331,44 @@ static void isin_finds_elements(void **state)
 	}
 }
 
+/* Two tables are added up if there are few numbers, one is used for many. */
+static void bincount_of_every_dtype_and_size(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_U8,	TENSOR_I8,  TENSOR_I16, TENSOR_I32,
+						    TENSOR_I64, TENSOR_U16, TENSOR_U32, TENSOR_U64 };
+	static const int64_t sizes[] = { 1, 2, 3, 100, 4001, 40000 }, bins[] = { 1, 5, 100, 5000 };
+
+	tensor_manual_seed(4);
+	for (size_t d = 0; d < ARRAY_SIZE(dtypes); d++)
+		for (size_t k = 0; k < ARRAY_SIZE(sizes) * ARRAY_SIZE(bins); k++)
+			tensor_scope {
+				int64_t n = sizes[k / 4], most = bins[k % 4];
+				tensor *t, *c, *strided;
+				double *x, *got, want[5001] = { 0 };
+
+				if (most > 100 && d < 2)
+					continue;
+				t = ok(tensor_randint(most, TENSOR_INTS(n, 2), I64));
+				t = ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtypes[d])));
+				strided = ok(tensor_select(t, 1, 1));
+				t = ok(tensor_contiguous(strided));
+				x = values_of(t);
+				for (int64_t i = 0; i < n; i++)
+					want[(int64_t)x[i]]++;
+				c = ok(tensor_bincount(t, tensor_none, k % 3 ? most : 5001));
+				assert_int_equal(tensor_dtype(c), TENSOR_I64);
+				assert_int_equal(tensor_numel(c), k % 3 ? most : 5001);
+				got = values_of(c);
+				for (int64_t i = 0; i < tensor_numel(c); i++)
+					assert_true(got[i] == want[i]);
+				strided = ok(
+					tensor_bincount(strided, tensor_none, k % 3 ? most : 5001));
+				assert_values(tensor_sum(tensor_abs(tensor_sub(c, strided))), 0, 0);
+				free(got);
+				free(x);
+			}
+}
+
 static void bincount_and_histc_count_elements(void **state)
 {
 	const double x[] = { 0, 0.25, 1, 1, NAN, -1, 2 };
@@ -328,6 +424,9 @@ int main(void)
 		cmocka_unit_test(unique_all_says_where_each_is_first),
 		cmocka_unit_test(unique_slices_are_in_lexicographic_order),
 		cmocka_unit_test(isin_finds_elements),
+		cmocka_unit_test(searchsorted_of_every_length),
+		cmocka_unit_test(searchsorted_puts_nan_behind_all_numbers),
+		cmocka_unit_test(bincount_of_every_dtype_and_size),
 		cmocka_unit_test(bincount_and_histc_count_elements),
 	};
 

@@ -5,8 +5,10 @@
  */
 #include "kernels/cpu/reduce/lines.h"
 #include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/simd/vec.h"
 
 #define BLOCK 512 /* elements of a line, or lines of a tile */
+#define GROUP 16  /* elements compared with the result so far at once */
 
 /*
  * The functions of a scan for one dtype. best and best_at are the result so far and its
@@ -14,9 +16,10 @@
  */
 struct minmax_scanner {
 	uint8_t dtype;
-	/* Replaces x by the results, at by their positions; from is the position of x[0]. If from is
-	 * 0, *best is not read. */
-	void (*line)(void *x, int64_t *at, int64_t n, int64_t from, void *best, int64_t *best_at);
+	/* Sets out to the results of x, at to their positions; from is the position of x[0]. If from
+	 * is 0, *best is not read. out may be x. */
+	void (*line)(const void *x, void *out, int64_t *at, int64_t n, int64_t from, void *best,
+		     int64_t *best_at);
 	/* Compares row number `row`, x, with the best of n lines. */
 	void (*row)(void *best, int64_t *best_at, const void *x, int64_t n, int64_t row);
 };
@@ -44,6 +47,9 @@ static void scan_lines(const struct scan_job *j, char *const *data, int64_t line
 	int64_t so = along->stride[0][0], sa = along->stride[1][0], si = along->stride[2][0];
 	enum tensor_dtype dtype = j->s->dtype, i64 = TENSOR_I64;
 	int64_t n = along->size[0], size = dtype_sizes[dtype], at[BLOCK], best_at = 0;
+	/* Contiguous lines are read and written in place. */
+	bool same = dtype == j->dtype, read = same && sa == size, write = same && so == size;
+	bool numbered = si == sizeof(*at);
 	_Alignas(64) char x[BLOCK * 8], best[8];
 
 	for (int64_t l = 0; l < lines; l++) {
@@ -53,11 +59,16 @@ static void scan_lines(const struct scan_job *j, char *const *data, int64_t line
 
 		for (int64_t i = 0; i < n; i += BLOCK) {
 			int64_t m = n - i < BLOCK ? n - i : BLOCK;
+			const void *from = read ? (const void *)(a + i * sa) : x;
+			int64_t *to = numbered ? (int64_t *)(p + i * si) : at;
 
-			CPU_NAME(convert)(x, dtype, size, a + i * sa, j->dtype, sa, m);
-			j->s->line(x, at, m, i, best, &best_at);
-			CPU_NAME(convert)(o + i * so, j->dtype, so, x, dtype, size, m);
-			CPU_NAME(convert)(p + i * si, i64, si, at, i64, sizeof(*at), m);
+			if (!read)
+				CPU_NAME(convert)(x, dtype, size, a + i * sa, j->dtype, sa, m);
+			j->s->line(from, write ? o + i * so : x, to, m, i, best, &best_at);
+			if (!write)
+				CPU_NAME(convert)(o + i * so, j->dtype, so, x, dtype, size, m);
+			if (!numbered)
+				CPU_NAME(convert)(p + i * si, i64, si, at, i64, sizeof(*at), m);
 		}
 	}
 }

@@ -5,6 +5,8 @@
 #include "iter/parallel.h"
 #include "kernels/abi/search.h"
 
+#define SEARCHES 8 /* at the same time */
+
 struct search_job {
 	const tensor *sequence, *sorter;
 	const char *values;

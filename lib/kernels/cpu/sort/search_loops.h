@@ -5,27 +5,60 @@
  * SUFFIX are defined.
  */
 
-/* Values with indices begin to end - 1. NaN is behind all numbers. */
+/*
+ * The insertion positions of `count` values x[]. Lines of n > 0 elements begin at line[g]; order, if
+ * it is not NULL, sorts them. NaN is behind all numbers. The searches advance together and without
+ * branches, which random values would mispredict; one that has ended reads its first element.
+ */
+static inline __attribute__((always_inline)) void
+CPU_PASTE(search_group, SUFFIX)(int64_t *restrict out, const T *restrict x, const T *restrict s,
+				const int64_t *restrict order, const int64_t *restrict line,
+				int64_t n, int count, bool right)
+{
+	int64_t low[SEARCHES] = { 0 }, high[SEARCHES];
+
+	for (int g = 0; g < count; g++)
+		high[g] = n;
+	for (int64_t left = n; left; left /= 2)
+#pragma GCC unroll 8
+		for (int g = 0; g < count; g++) {
+			ONE_BY_ONE;
+			int64_t active = -(int64_t)(low[g] < high[g]);
+			int64_t mid = low[g] + (high[g] - low[g]) / 2,
+				at = line[g] + (mid & active);
+			T y = s[order ? line[g] + order[at] : at];
+			int64_t before = -(int64_t)(right ? !(y > x[g]) : !(y >= x[g]));
+
+			low[g] += (mid + 1 - low[g]) & before & active;
+			high[g] += (mid - high[g]) & ~before & active;
+		}
+	for (int g = 0; g < count; g++)
+		out[g] = low[g];
+}
+
+/* Values with indices begin to end - 1. */
 static void CPU_PASTE(searchsorted, SUFFIX)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct search_job *j = ctx;
+	const int64_t *order = j->sorter ? j->sorter->data : NULL;
+	const T *s = j->sequence->data, *x = (const T *)j->values;
 	bool shared = j->sequence->ndim == 1;
+	int64_t line[SEARCHES] = { 0 };
 
-	for (int64_t i = begin; i < end; i++) {
-		int64_t line = shared ? 0 : i / j->m * j->n, low = 0, high = j->n;
-		const T *s = (const T *)j->sequence->data + line;
-		const int64_t *order = j->sorter ? (int64_t *)j->sorter->data + line : NULL;
-		T x = ((const T *)j->values)[i];
+	for (int64_t i = begin; i < end; i += SEARCHES) {
+		int count = end - i < SEARCHES ? (int)(end - i) : SEARCHES;
 
-		while (low < high) {
-			int64_t mid = low + (high - low) / 2;
-			T y = s[order ? order[mid] : mid];
-			bool before = j->right ? !(y > x) : !(y >= x);
-
-			low = before ? mid + 1 : low;
-			high = before ? high : mid;
-		}
-		j->out[i] = low;
+		for (int g = 0; g < count && !shared; g++)
+			line[g] = (i + g) / j->m * j->n;
+		if (!j->n)
+			memset(j->out + i, 0, (size_t)count * sizeof(*j->out));
+		else if (count < SEARCHES || order)
+			CPU_PASTE(search_group, SUFFIX)
+		(j->out + i, x + i, s, order, line, j->n, count, j->right);
+		else if (j->right) CPU_PASTE(search_group, SUFFIX)(j->out + i, x + i, s, NULL, line,
+								   j->n, SEARCHES, true);
+		else CPU_PASTE(search_group, SUFFIX)(j->out + i, x + i, s, NULL, line, j->n,
+						     SEARCHES, false);
 	}
 }
 
