@@ -17,4 +17,13 @@ typedef int (*pair_loss_kernel)(tensor *out, const tensor *self, const tensor *t
 				const struct pair_loss *loss, enum loss_reduction reduction);
 extern pair_loss_kernel type_of_pair_loss;
 
+/*
+ * out = factor * grad * the derivative of the loss by self. grad has one element or the shape of
+ * self, and the dtype of all is the same.
+ */
+typedef int (*pair_loss_backward_kernel)(tensor *out, const tensor *grad, const tensor *self,
+					 const tensor *target, const struct pair_loss *loss,
+					 double factor);
+extern pair_loss_backward_kernel type_of_pair_loss_backward;
+
 #endif

@@ -59,32 +59,61 @@ static struct pair widened(tensor *self, tensor *target)
 	return p;
 }
 
+/* Whether the kernels compute the pairs. */
+static bool has_kernel(const struct pair *p, const struct tensor_kernel_table *kernels)
+{
+	const tensor *x = p->x, *y = p->y;
+
+	return x && y && sizes_equal(x, y) && (p->wide == TENSOR_F32 || p->wide == TENSOR_F64) &&
+	       x->contiguous && y->contiguous && backend_key(x) == backend_key(y) &&
+	       kernels->fn[backend_key(x)];
+}
+
+/* Whether an operator on t has no other function than that of a backend. */
+static bool is_plain(const tensor *t)
+{
+	return !(t->keys & ~thread()->modes.exclude & ~KEYS_DENSE);
+}
+
 /* The loss of the pairs, or NULL without an error if the kernel does not compute it. */
 static tensor *pair_loss(const struct pair *p, const struct pair_loss *loss, int64_t reduction)
 {
-	const tensor *x = p->x, *y = p->y;
 	pair_loss_kernel fn;
 	tensor *out;
 
-	if (!x || !y || !sizes_equal(x, y) || (p->wide != TENSOR_F32 && p->wide != TENSOR_F64) ||
-	    reduction < LOSS_NONE || reduction > LOSS_SUM || !x->contiguous || !y->contiguous ||
-	    backend_key(x) != backend_key(y))
+	if (reduction < LOSS_NONE || reduction > LOSS_SUM || !has_kernel(p, &kernels_pair_loss))
 		return NULL;
-	fn = (pair_loss_kernel)kernels_pair_loss.fn[backend_key(x)];
-	if (!fn)
-		return NULL;
-	out = tensor_scope_add(
-		tensor_new(x->device, p->wide, x->sizes, reduction == LOSS_NONE ? x->ndim : 0));
-	return out && fn(out, x, y, loss, (enum loss_reduction)reduction) < 0 ? NULL : out;
+	fn = (pair_loss_kernel)kernels_pair_loss.fn[backend_key(p->x)];
+	out = tensor_scope_add(tensor_new(p->x->device, p->wide, p->x->sizes,
+					  reduction == LOSS_NONE ? p->x->ndim : 0));
+	return out && fn(out, p->x, p->y, loss, (enum loss_reduction)reduction) < 0 ? NULL : out;
 }
 
 /* The same outside of graphs and batches, for losses that are differentiated as composed. */
 static tensor *plain_pair_loss(const struct pair *p, const struct pair_loss *loss,
 			       int64_t reduction)
 {
-	return p->x && p->y && !((p->x->keys | p->y->keys) & ~KEYS_DENSE) ?
-		       pair_loss(p, loss, reduction) :
-		       NULL;
+	return p->x && p->y && is_plain(p->x) && is_plain(p->y) ? pair_loss(p, loss, reduction) :
+								  NULL;
+}
+
+/* The gradient of a loss likewise, outside of graphs of second derivatives. */
+static tensor *plain_pair_backward(const struct pair *p, const struct pair_loss *loss,
+				   tensor *grad_output, int64_t reduction)
+{
+	tensor *g = as_dtype(grad_output, p->wide), *out;
+	pair_loss_backward_kernel fn;
+
+	if (!g || !has_kernel(p, &kernels_pair_loss_backward) || !is_plain(p->x) ||
+	    !is_plain(p->y) || !is_plain(g) || backend_key(g) != backend_key(p->x) ||
+	    (g->ndim && !sizes_equal(g, p->x)) || !g->contiguous)
+		return NULL;
+	fn = (pair_loss_backward_kernel)kernels_pair_loss_backward.fn[backend_key(g)];
+	out = tensor_scope_add(tensor_new(p->x->device, p->wide, p->x->sizes, p->x->ndim));
+	return out && fn(out, g, p->x, p->y, loss,
+			 reduction == LOSS_MEAN ? 1 / (double)p->x->numel : 1) < 0 ?
+		       NULL :
+		       out;
 }
 
 /* Leave the scope with a result in the promoted dtype. */
@@ -119,9 +148,10 @@ static tensor *finish_backward(struct tensor_scope_guard *guard, const struct pa
 
 /* ---- mse, l1 ---- */
 
+static const struct pair_loss squared = { .edge = INFINITY, .square = 1 };
+
 tensor *composite_mse_loss(tensor *self, tensor *target, int64_t reduction)
 {
-	const struct pair_loss squared = { .edge = INFINITY, .square = 1 };
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct pair p = widened(self, target);
 	tensor *d, *loss = plain_pair_loss(&p, &squared, reduction);
@@ -136,10 +166,13 @@ tensor *composite_mse_loss_backward(tensor *grad_output, tensor *self, tensor *t
 				    int64_t reduction)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	struct pair p;
-	tensor *d = difference(&p, self, target);
+	struct pair p = widened(self, target);
+	tensor *result = plain_pair_backward(&p, &squared, grad_output, reduction);
 
-	return finish_backward(&guard, &p, tensor_mul_scalar(d, SCALAR(2)), grad_output, reduction);
+	if (result)
+		return leave_with(&guard, &p, result);
+	return finish_backward(&guard, &p, tensor_mul_scalar(tensor_sub(p.x, p.y), SCALAR(2)),
+			       grad_output, reduction);
 }
 
 tensor *composite_l1_loss(tensor *self, tensor *target, int64_t reduction)
@@ -233,9 +266,12 @@ tensor *composite_smooth_l1_loss_backward(tensor *grad_output, tensor *self, ten
 
 	if (dtype_is_complex(p.dtype))
 		return complex_backward(&guard, &p, &loss, grad_output, reduction);
+	p.dtype = self->dtype;
+	d = plain_pair_backward(&p, &loss, grad_output, reduction);
+	if (d)
+		return leave_with(&guard, &p, d);
 	d = tensor_sub(p.x, p.y);
 	d = beta == 0 ? tensor_sign(d) : clamped(tensor_div_scalar(d, SCALAR(beta)), 1);
-	p.dtype = self->dtype;
 	return finish_backward(&guard, &p, d, grad_output, reduction);
 }
 
@@ -255,9 +291,13 @@ tensor *composite_huber_loss_backward(tensor *grad_output, tensor *self, tensor 
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct pair_loss loss = huber(delta);
 	struct pair p = widened(self, target);
+	tensor *result;
 
 	if (dtype_is_complex(p.dtype))
 		return complex_backward(&guard, &p, &loss, grad_output, reduction);
+	result = plain_pair_backward(&p, &loss, grad_output, reduction);
+	if (result)
+		return leave_with(&guard, &p, result);
 	return finish_backward(&guard, &p, clamped(tensor_sub(p.x, p.y), delta), grad_output,
 			       reduction);
 }

@@ -221,6 +221,65 @@ static const struct formula formulas[] = {
 
 FORMULA_TESTS
 
+/* The derivative of |v|_p by element i of v. */
+static double slope_of(const double *v, int64_t i, int64_t n, double p)
+{
+	double most = 0, sum = 0;
+
+	for (int64_t k = 0; k < n; k++) {
+		most = fmax(most, fabs(v[k]));
+		sum += pow(fabs(v[k]), p);
+	}
+	if (v[i] == 0 || most == 0 || p == 0)
+		return 0;
+	if (isinf(p))
+		return fabs(v[i]) == most ? copysign(1, v[i]) : 0;
+	return copysign(pow(fabs(v[i]) / pow(sum, 1 / p), p - 1), v[i]);
+}
+
+/* Lengths around those of vectors; some elements of the rows are equal. */
+static void gradients_equal_a_plain_loop(void **state)
+{
+	static const int64_t lengths[] = { 1, 7, 8, 9, 40 };
+	static const double orders[] = { 0, 0.5, 1, 1.5, 2, 3, 9, INFINITY };
+
+	tensor_manual_seed(9);
+	for (size_t k = 0; k < ARRAY_SIZE(lengths) * ARRAY_SIZE(orders) * 2; k++)
+		tensor_scope {
+			int64_t d = lengths[k / 2 % ARRAY_SIZE(lengths)];
+			double p = orders[k / 2 / ARRAY_SIZE(lengths)], v[40];
+			double limit = k % 2 ? 1e-4 : 1e-11;
+			tensor_options o = k % 2 ? F32 : F64;
+			tensor *x = leaf(ok(tensor_randint(9, TENSOR_INTS(5, d), o)));
+			tensor *y = ok(tensor_randint(9, TENSOR_INTS(7, d), o)), *g;
+			double *xv, *yv, *gv, *got;
+
+			g = ok(tensor_randn(TENSOR_INTS(5, 7), o));
+			assert_done(tensor_backward(
+				tensor_sum(tensor_mul(tensor_cdist(x, y, p, TENSOR_NONE), g))));
+			xv = values_of(x);
+			yv = values_of(y);
+			gv = values_of(g);
+			got = values_of(tensor_grad(x));
+			for (int64_t i = 0; i < 5 * d; i++) {
+				double want = 0;
+
+				for (int64_t j = 0; j < 7; j++) {
+					for (int64_t c = 0; c < d; c++)
+						v[c] = xv[i / d * d + c] - yv[j * d + c];
+					want += gv[i / d * 7 + j] * slope_of(v, i % d, d, p);
+				}
+				if (!(fabs(got[i] - want) <= limit * (1 + fabs(want))))
+					fail_msg("p %g, %lld elements: %g, expected %g", p,
+						 (long long)d, got[i], want);
+			}
+			free(xv);
+			free(yv);
+			free(gv);
+			free(got);
+		}
+}
+
 /* Equal rows: their distance is 0, and its derivatives are finite. */
 static void second_derivative_of_a_distance_of_zero_is_finite(void **state)
 {
@@ -250,6 +309,7 @@ int main(void)
 		cmocka_unit_test(near_points_keep_their_digits),
 		cmocka_unit_test(invalid_arguments_are_refused),
 		FORMULA_TEST_LIST,
+		cmocka_unit_test(gradients_equal_a_plain_loop),
 		cmocka_unit_test(second_derivative_of_a_distance_of_zero_is_finite),
 	};
 

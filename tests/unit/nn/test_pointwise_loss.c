@@ -148,6 +148,61 @@ static void losses_of_special_values(void **state)
 	}
 }
 
+/* The kernel of derivatives, with one gradient and one for each element, beside the composed ones. */
+static void derivatives_without_a_graph_equal_those_of_one(void **state)
+{
+	static const int64_t sizes[] = { 1, 3, 16, 17, 1000, 40000 };
+
+	tensor_manual_seed(8);
+	for (size_t k = 0; k < ARRAY_SIZE(sizes) * 16; k++)
+		tensor_scope {
+			int which = (int)(k % 4), reduction = (int)(k / 4 % 2);
+			tensor_options o = k / 8 % 2 ? F32 : F64;
+			double limit = k / 8 % 2 ? 1e-6 : 1e-14;
+			tensor *x = leaf(ok(tensor_randn(TENSOR_INTS(sizes[k / 16]), o))), *g,
+			       *want;
+			tensor *y = ok(tensor_randn(TENSOR_INTS(sizes[k / 16]), o)), *a, *sum;
+
+			g = ok(tensor_randn(TENSOR_INTS(sizes[k / 16]), o));
+			sum = ok(call_loss(which, x, y, reduction, 0.7));
+			sum = reduction ? tensor_mul_scalar(sum, S(3)) :
+					  tensor_sum(tensor_mul(sum, g));
+			assert_done(tensor_backward(sum));
+			/* A strided target is composed. */
+			a = leaf(ok(tensor_clone(tensor_detach(x))));
+			y = ok(tensor_select(tensor_stack(TENSOR_LIST(y, y), 1), 1, 0));
+			sum = ok(call_loss(which, a, y, reduction, 0.7));
+			sum = reduction ? tensor_mul_scalar(sum, S(3)) :
+					  tensor_sum(tensor_mul(sum, g));
+			assert_done(tensor_backward(sum));
+			want = tensor_sub(tensor_grad(x), tensor_grad(a));
+			assert_values(tensor_max(tensor_abs(want)), limit * 10, 0);
+		}
+}
+
+static void derivatives_of_special_values(void **state)
+{
+	tensor_scope {
+		tensor *x = numbers(TENSOR_INTS(5), INFINITY, -INFINITY, NAN, 0., 0.5);
+		tensor *zero = ok(tensor_zeros_like(x, TENSOR_OPTIONS(0))), *t;
+		tensor *g = numbers(TENSOR_INTS(1), 2.);
+
+		g = tensor_select(g, 0, 0);
+		t = ok(tensor_smooth_l1_loss_backward(g, x, zero, SUM, 1));
+		assert_values(tensor_narrow(t, 0, 3, 2), 0, 0, 1);
+		assert_values(tensor_narrow(t, 0, 0, 2), 0, 2, -2);
+		assert_values(tensor_to(tensor_isnan(t), F64), 0, 0, 0, 1, 0, 0);
+		t = ok(tensor_smooth_l1_loss_backward(g, x, zero, SUM, 0));
+		assert_values(tensor_narrow(t, 0, 3, 2), 0, 0, 2);
+		t = ok(tensor_huber_loss_backward(g, x, zero, SUM, 0.25));
+		assert_values(tensor_narrow(t, 0, 3, 2), 0, 0, 0.5);
+		assert_values(tensor_to(tensor_isnan(t), F64), 0, 0, 0, 1, 0, 0);
+		t = ok(tensor_mse_loss_backward(g, x, zero, MEAN));
+		assert_values(tensor_narrow(t, 0, 3, 2), 1e-15, 0, 0.4);
+		assert_values(tensor_to(tensor_isinf(t), F64), 0, 1, 1, 0, 0, 0);
+	}
+}
+
 /* Derivatives have the dtypes of their tensors. */
 static void gradients_of_losses_of_mixed_dtypes(void **state)
 {
@@ -277,6 +332,8 @@ int main(void)
 		cmocka_unit_test(pointwise_losses_give_known_values),
 		cmocka_unit_test(losses_of_distances_equal_a_plain_loop),
 		cmocka_unit_test(losses_of_special_values),
+		cmocka_unit_test(derivatives_without_a_graph_equal_those_of_one),
+		cmocka_unit_test(derivatives_of_special_values),
 		cmocka_unit_test(gradients_of_losses_of_mixed_dtypes),
 		cmocka_unit_test(f16_and_bf16_are_rounded_once),
 		cmocka_unit_test(cross_entropy_takes_any_number_of_dimensions),

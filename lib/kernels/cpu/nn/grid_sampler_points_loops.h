@@ -82,8 +82,8 @@ static inline __attribute__((always_inline)) void F(axis_taps)(struct F(axis) * 
 			F(cubic_vectors)(at - first, w);
 			for (int k = 0; k < 4; k++)
 				F(set_axis)
-				(to, k, i, F(padded)(first + (T)(k - 1), last, low, span, padding),
-				 w[k], size);
+			(to, k, i, F(padded)(first + (T)(k - 1), last, low, span, padding), w[k],
+			 size);
 			continue;
 		}
 		at = F(padded)(at, last, low, span, padding);

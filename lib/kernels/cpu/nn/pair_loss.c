@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Losses of pairs of elements (mse, l1, smooth_l1, huber) and their sums, in one pass. Parts of the
- * elements are summed in blocks; the parts depend on the number of elements alone.
+ * Losses of pairs of elements (mse, l1, smooth_l1, huber), their sums and derivatives, in one pass.
+ * Parts of the elements are summed in blocks; the parts depend on the number of elements alone.
  */
 #include "kernels/cpu/simd/vec.h"
 #include "kernels/cpu/simd/cpu.h"
@@ -18,6 +18,9 @@ struct pair_job {
 	const struct pair_loss *loss;
 	int64_t n, part;
 	double sum[PARTS];
+	const void *grad; /* of the derivatives; one element unless `each` */
+	double factor;
+	bool each;
 };
 
 #define LOOPS_FILE "kernels/cpu/nn/pair_loss_loops.h"
@@ -50,4 +53,22 @@ static int cpu_pair_loss(tensor *out, const tensor *self, const tensor *target,
 	return 0;
 }
 
-CPU_KERNELS(KERNEL(pair_loss))
+static int cpu_pair_loss_backward(tensor *out, const tensor *grad, const tensor *self,
+				  const tensor *target, const struct pair_loss *loss, double factor)
+{
+	struct pair_job j = { .out = out->data,
+			      .self = self->data,
+			      .target = target->data,
+			      .loss = loss,
+			      .grad = grad->data,
+			      .factor = factor,
+			      .each = grad->numel != 1 };
+
+	if (self->dtype != TENSOR_F32 && self->dtype != TENSOR_F64)
+		return tensor_kernel_no_dtype("pair_loss_backward", self->dtype, "cpu");
+	parallel_for(0, self->numel, ITER_GRAIN,
+		     self->dtype == TENSOR_F32 ? derivatives_f32 : derivatives_f64, &j);
+	return 0;
+}
+
+CPU_KERNELS(KERNEL(pair_loss), KERNEL(pair_loss_backward))

@@ -79,6 +79,45 @@ static void F(losses)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+/* The derivative of a loss by x; NaN stays NaN. */
+static inline V F(derivative)(const T *x, const T *y, const struct F(pair_constants) * c)
+{
+	V d = *(const V *)x - *(const V *)y;
+	V line = VEC_PICK(d < 0, -c->slope, VEC_PICK(d > 0, c->slope, d));
+
+	return (V)VEC_PICK((d <= c->edge) & (d >= -c->edge), 2 * c->square * d, line);
+}
+
+/* Elements begin to end. */
+static void F(derivatives)(int64_t begin, int64_t end, void *ctx)
+{
+	const struct pair_job *j = ctx;
+	const T *x = j->self, *y = j->target, *grad = j->grad;
+	V zero = { 0 }, factor = (T)j->factor * (j->each ? 1 : grad[0]) - zero;
+	const struct F(pair_constants) c = { (T)j->loss->edge - zero, zero,
+					     (T)j->loss->square - zero, (T)j->loss->slope - zero };
+	T *out = j->out;
+
+	for (int64_t i = begin; i < end; i += LANES) {
+		vec_part part = F(vec_part)(end - i < LANES ? end - i : LANES);
+		V a, b, v;
+
+		if (end - i >= LANES) {
+			v = F(derivative)(x + i, y + i, &c) * factor;
+			if (j->each)
+				v *= *(const V *)(grad + i);
+			*(V *)(out + i) = v;
+			continue;
+		}
+		a = F(vec_load)(x + i, part);
+		b = F(vec_load)(y + i, part);
+		v = F(derivative)((const T *)&a, (const T *)&b, &c) * factor;
+		if (j->each)
+			v *= F(vec_load)(grad + i, part);
+		F(vec_store)(out + i, part, v);
+	}
+}
+
 #undef F
 #undef V
 #undef LANES

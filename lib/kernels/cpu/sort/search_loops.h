@@ -54,13 +54,11 @@ static void CPU_PASTE(searchsorted, SUFFIX)(int64_t begin, int64_t end, void *ct
 			memset(j->out + i, 0, (size_t)count * sizeof(*j->out));
 		else if (count < SEARCHES || order)
 			CPU_PASTE(search_group, SUFFIX)
-			(j->out + i, x + i, s, order, line, j->n, count, j->right);
-		else if (j->right)
-			CPU_PASTE(search_group, SUFFIX)
-			(j->out + i, x + i, s, NULL, line, j->n, SEARCHES, true);
-		else
-			CPU_PASTE(search_group, SUFFIX)
-			(j->out + i, x + i, s, NULL, line, j->n, SEARCHES, false);
+		(j->out + i, x + i, s, order, line, j->n, count, j->right);
+		else if (j->right) CPU_PASTE(search_group, SUFFIX)(j->out + i, x + i, s, NULL, line,
+								   j->n, SEARCHES, true);
+		else CPU_PASTE(search_group, SUFFIX)(j->out + i, x + i, s, NULL, line, j->n,
+						     SEARCHES, false);
 	}
 }
 
