@@ -60,7 +60,8 @@ template <class A, class B> struct pack_size {
 
 /* The last n % PACK elements are the last thread's. */
 template <class Op, int N, int PACK>
-__global__ void packed_kernel(int64_t n, typename Op::Out *out, inputs<typename Op::In, N> in, Op op)
+__global__ void packed_kernel(int64_t n, typename Op::Out *out, inputs<typename Op::In, N> in,
+			      Op op)
 {
 	typedef typename Op::In T;
 	typedef typename Op::Out R;
@@ -134,14 +135,16 @@ template <class In, class Out, int N, int PACK> static bool packable(const cuda_
 }
 
 template <class Op, int N>
-static int flat(const cuda_pointwise *p, const inputs<typename Op::In, N> &in, Op op, cudaStream_t stream)
+static int flat(const cuda_pointwise *p, const inputs<typename Op::In, N> &in, Op op,
+		cudaStream_t stream)
 {
 	enum { PACK = pack_size<typename Op::In, typename Op::Out>::VALUE };
 	typename Op::Out *out = (typename Op::Out *)p->data[0];
 	int64_t n = p->dims.numel;
 
 	if (PACK > 1 && n >= PACK && packable<typename Op::In, typename Op::Out, N, PACK>(p))
-		return launch(packed_kernel<Op, N, PACK>, grid_for(n / PACK, BLOCK), BLOCK, stream, n, out, in, op);
+		return launch(packed_kernel<Op, N, PACK>, grid_for(n / PACK, BLOCK), BLOCK, stream,
+			      n, out, in, op);
 	return launch(flat_kernel<Op, N>, grid_for(n, BLOCK), BLOCK, stream, n, out, in, op);
 }
 

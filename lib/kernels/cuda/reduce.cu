@@ -61,8 +61,9 @@ template <class Join, class A> static __device__ A join_lanes(A value)
  * evenly spaced.
  */
 template <class T, class A, class W>
-static __device__ inline A sum_elements(const walk<2, 0, W> &reduced, const T *in, typename W::position i,
-					typename W::position to, typename W::position step)
+static __device__ inline A sum_elements(const walk<2, 0, W> &reduced, const T *in,
+					typename W::position i, typename W::position to,
+					typename W::position step)
 {
 	typedef typename W::offset offset;
 	A sum[4] = { 0, 0, 0, 0 };
@@ -75,7 +76,8 @@ static __device__ inline A sum_elements(const walk<2, 0, W> &reduced, const T *i
 
 #pragma unroll
 			for (int k = 0; k < 4; k++)
-				x[k] = in[(int64_t)((offset)(i + (typename W::position)k * step) * s)];
+				x[k] = in[(int64_t)((offset)(i + (typename W::position)k * step) *
+						    s)];
 #pragma unroll
 			for (int k = 0; k < 4; k++)
 				sum[k] += (A)x[k];
@@ -110,8 +112,8 @@ __global__ void sum_kernel(walk<2, 0, W> kept, walk<2, 0, W> reduced, A *out, co
 
 		if (row < kept.numel) {
 			kept.seek(row, at);
-			acc = sum_elements<T, A, W>(reduced, in + (int64_t)at[1], from + threadIdx.x, to,
-						    blockDim.x);
+			acc = sum_elements<T, A, W>(reduced, in + (int64_t)at[1],
+						    from + threadIdx.x, to, blockDim.x);
 		}
 		acc = join_lanes<plus>(acc);
 		if (row < kept.numel && threadIdx.x == 0) {
