@@ -282,7 +282,7 @@ static int unique_elements(unique_elements_kernel fn, tensor *self, bool return_
 	}
 	if (!err) {
 		copy_rows_of((*output)->data, x->data, u.firsts, NULL, u.runs, itemsize(x));
-		if (firsts)
+		if (firsts && u.runs)
 			memcpy(at->data, u.firsts, (size_t)u.runs * sizeof(*u.firsts));
 	} else {
 		tensor_put(*output);

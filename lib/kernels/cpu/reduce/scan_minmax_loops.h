@@ -9,7 +9,7 @@
  */
 #define F(name) CPU_PASTE(CPU_PASTE(SCAN, name), SUFFIX)
 
-typedef T F(vec) __attribute__((vector_size(VEC_BYTES), aligned(8), may_alias));
+typedef T F(vec) __attribute__((vector_size(VEC_BYTES), aligned(sizeof(T)), may_alias));
 
 /* Whether one of GROUP elements is a result after value. No number replaces NaN. */
 static inline bool F(any)(const T *x, T value)
