@@ -41,14 +41,14 @@ int tensor_cuda_synchronize(int device);
  * that CUDA refuses trims it and is tried again (`retries`). tensor_cuda_memory_trim() returns what
  * is not in use to the driver. 0 or -errno.
  */
-struct tensor_cuda_memory {
+struct tensor_cuda_usage {
 	uint64_t allocated, allocated_peak; /* in tensors, rounded to 512 */
 	uint64_t reserved, reserved_peak;   /* taken from the driver: tensors and cache */
 	uint64_t segments;		    /* allocations of the driver */
 	uint64_t allocations;		    /* of tensors and kernels, since the start */
 	uint64_t retries;
 };
-int tensor_cuda_memory(int device, struct tensor_cuda_memory *memory);
+int tensor_cuda_memory(int device, struct tensor_cuda_usage *memory);
 int tensor_cuda_memory_trim(int device);
 
 /*

@@ -87,7 +87,7 @@ TENSOR_EXPORT int tensor_cuda_synchronize(int device)
 	return p ? p->synchronize(device) : -ENODEV;
 }
 
-TENSOR_EXPORT int tensor_cuda_memory(int device, struct tensor_cuda_memory *memory)
+TENSOR_EXPORT int tensor_cuda_memory(int device, struct tensor_cuda_usage *memory)
 {
 	const struct cuda_plugin *p;
 

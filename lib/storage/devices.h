@@ -13,7 +13,7 @@ const struct tensor_allocator *device_allocator(tensor_device device);
 const struct tensor_streams *device_streams(tensor_device device);
 const char *device_name(tensor_device device, char *buf, size_t size); /* "cuda:0" */
 
-struct tensor_cuda_memory;
+struct tensor_cuda_usage;
 
 /* Functions of libtensor_cuda.so besides its kernels; they implement <tensor/cuda.h>. */
 struct cuda_plugin {
@@ -24,7 +24,7 @@ struct cuda_plugin {
 	void *(*current_stream)(int device);
 	int (*synchronize)(int device);
 	bool (*set_nonblocking)(bool nonblocking);
-	int (*memory)(int device, struct tensor_cuda_memory *memory);
+	int (*memory)(int device, struct tensor_cuda_usage *memory);
 	int (*memory_trim)(int device);
 	const struct tensor_streams *streams;
 };

@@ -76,7 +76,7 @@ int cuda_wait(const struct cuda_call *c);
 /* ---- memory (memory.c) ---- */
 
 extern const struct tensor_allocator cuda_memory;
-int cuda_memory_counts(int device, struct tensor_cuda_memory *to);
+int cuda_memory_counts(int device, struct tensor_cuda_usage *to);
 int cuda_memory_trim(int device);
 /* Device memory for the duration of a call, ordered by its stream. */
 int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data);

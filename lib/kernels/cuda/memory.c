@@ -159,7 +159,7 @@ int cuda_memory_trim(int device)
 	return cuda_end(&c, 0);
 }
 
-int cuda_memory_counts(int device, struct tensor_cuda_memory *to)
+int cuda_memory_counts(int device, struct tensor_cuda_usage *to)
 {
 	struct block_counts n;
 	struct cuda_call c;
@@ -170,7 +170,7 @@ int cuda_memory_counts(int device, struct tensor_cuda_memory *to)
 	lock_memory();
 	n = *block_counts_locked(device);
 	unlock_memory();
-	*to = (struct tensor_cuda_memory){
+	*to = (struct tensor_cuda_usage){
 		.allocated = n.live,
 		.allocated_peak = n.live_peak,
 		.reserved = n.reserved,

@@ -711,9 +711,9 @@ static void device_memory_is_reused(void **state)
 	}
 }
 
-static struct tensor_cuda_memory memory_now(void)
+static struct tensor_cuda_usage memory_now(void)
 {
-	struct tensor_cuda_memory m;
+	struct tensor_cuda_usage m;
 
 	assert_done(tensor_cuda_memory(0, &m));
 	return m;
@@ -728,7 +728,7 @@ static tensor *bytes(int64_t n)
 static void device_memory_is_cut_and_joined(void **state)
 {
 	const int64_t mib = 1 << 20;
-	struct tensor_cuda_memory before, m;
+	struct tensor_cuda_usage before, m;
 
 	NEED_DEVICE();
 	assert_done(tensor_cuda_memory_trim(0));
@@ -769,7 +769,7 @@ static void device_memory_is_cut_and_joined(void **state)
 /* What is cached in other sizes is returned before an allocation fails. */
 static void cached_memory_does_not_cause_a_failure(void **state)
 {
-	struct tensor_cuda_memory before, after;
+	struct tensor_cuda_usage before, after;
 	int64_t gib = 1 << 30, most = 0;
 	tensor *t[512];
 
