@@ -30,19 +30,24 @@ static __device__ inline typename Op::Out apply(const Op &op, const typename Op:
 	return op(x[0], x[1]);
 }
 
+/* The result for element i of contiguous operands. */
+template <class Op, int N>
+static __device__ inline typename Op::Out apply_at(const Op &op,
+						   const inputs<typename Op::In, N> &in, int64_t i)
+{
+	typename Op::In x[N];
+
+#pragma unroll
+	for (int k = 0; k < N; k++)
+		x[k] = in.data[k] ? ((const typename Op::In *)in.data[k])[i] : in.scalar[k];
+	return apply(op, x);
+}
+
 template <class Op, int N>
 __global__ void flat_kernel(int64_t n, typename Op::Out *out, inputs<typename Op::In, N> in, Op op)
 {
-	typedef typename Op::In T;
-
-	for (int64_t i = first_element<int64_t>(); i < n; i += element_step<int64_t>()) {
-		T x[N];
-
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			x[k] = in.data[k] ? ((const T *)in.data[k])[i] : in.scalar[k];
-		out[i] = apply(op, x);
-	}
+	for (int64_t i = first_element<int64_t>(); i < n; i += element_step<int64_t>())
+		out[i] = apply_at(op, in, i);
 }
 
 /* PACK elements, loaded and stored together. */
@@ -88,14 +93,8 @@ __global__ void packed_kernel(int64_t n, typename Op::Out *out, inputs<typename 
 	}
 	if (first_element<int64_t>() != element_step<int64_t>() - 1)
 		return;
-	for (int64_t i = packs * PACK; i < n; i++) {
-		T element[N];
-
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			element[k] = in.data[k] ? ((const T *)in.data[k])[i] : in.scalar[k];
-		out[i] = apply(op, element);
-	}
+	for (int64_t i = packs * PACK; i < n; i++)
+		out[i] = apply_at(op, in, i);
 }
 
 template <class Op, int N, int D, class W>

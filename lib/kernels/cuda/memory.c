@@ -103,12 +103,15 @@ static void block_free(void *data)
 
 	lock_memory();
 	b = block_find_locked(data);
+	/* In a child the device memory belongs to the parent, and nothing is allocated. */
+	if (b && (!b->nuses || cuda_forked)) {
+		block_give_locked(b);
+		b = NULL;
+	}
 	unlock_memory();
 	if (!b)
 		return;
-	/* In a child the device memory belongs to the parent, and nothing is allocated. */
-	if (b->nuses && !cuda_forked)
-		settle(b);
+	settle(b);
 	lock_memory();
 	block_give_locked(b);
 	unlock_memory();

@@ -206,7 +206,7 @@ static void copies_of_strided_host_tensors(void **state)
 			assert_true(equal(tensor_slice(tensor_slice(to, 1, 1, 10, 2), 2, 0, 6, 2),
 					  gaps));
 			assert_true(equal(ok(tensor_to(g, CPU)), gaps));
-			/* What lies between was not written. */
+			/* The elements between them keep their zeros. */
 			assert_true(equal(tensor_slice(to, 1, 0, 10, 2),
 					  tensor_zeros_like(a, TENSOR_OPTIONS(0))));
 		}
@@ -766,7 +766,7 @@ static void device_memory_is_cut_and_joined(void **state)
 	assert_int_equal(tensor_cuda_memory(0, NULL), -EINVAL);
 }
 
-/* What is cached in other sizes is returned before an allocation fails. */
+/* An allocation returns cached segments of other sizes to the driver before it fails. */
 static void cached_memory_does_not_cause_a_failure(void **state)
 {
 	struct tensor_cuda_usage before, after;

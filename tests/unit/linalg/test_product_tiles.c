@@ -4,22 +4,9 @@
  * (main() sets TENSOR_CPU_TILES): sizes around those of tiles, chunks and panels, and every order of
  * the operands, against f64.
  */
-#include "check.h"
+#include "bf16.h"
 
 #include <stdlib.h>
-
-static tensor *values(tensor_ints shape)
-{
-	static uint32_t state = 7;
-	tensor *t = ok(tensor_empty(shape, F32));
-	float *p = tensor_mutable_data(t);
-
-	for (int64_t i = 0; i < tensor_numel(t); i++) {
-		state = state * 1664525 + 1013904223;
-		p[i] = (float)(state >> 16) / 32768 - 1;
-	}
-	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
-}
 
 /* Freed memory, which kernels get next, has NaN. */
 static void leave_nan(void)
@@ -29,24 +16,6 @@ static void leave_nan(void)
 			ok(tensor_full(TENSOR_SHAPE(n), TENSOR_SCALAR(NAN), F32));
 }
 
-static tensor *in_f64(tensor *t)
-{
-	return ok(tensor_to(ok(t), F64));
-}
-
-/* c is `exact`, rounded to bf16 once from a sum in f32 of terms whose sizes add up to `sizes`. */
-static bool is_close(tensor *c, tensor *exact, tensor *sizes)
-{
-	tensor *error = ok(tensor_abs(ok(tensor_sub(in_f64(c), exact))));
-	tensor *rounding = ok(tensor_mul_scalar(ok(tensor_abs(exact)), TENSOR_SCALAR(1.0 / 256)));
-	tensor *sums = ok(tensor_mul_scalar(sizes, TENSOR_SCALAR(1e-6)));
-	double all;
-
-	assert_done(tensor_item(
-		ok(tensor_all(ok(tensor_le(error, ok(tensor_add(rounding, sums)))))), &all));
-	return all;
-}
-
 static tensor *sizes_of(tensor *a, tensor *b)
 {
 	return ok(tensor_matmul(ok(tensor_abs(in_f64(a))), ok(tensor_abs(in_f64(b)))));
@@ -54,7 +23,7 @@ static tensor *sizes_of(tensor *a, tensor *b)
 
 static void check_product(tensor *c, tensor *a, tensor *b)
 {
-	if (!is_close(c, ok(tensor_matmul(in_f64(a), in_f64(b))), sizes_of(a, b)))
+	if (!is_rounded_once(c, ok(tensor_matmul(in_f64(a), in_f64(b))), sizes_of(a, b)))
 		fail_msg("m %lld, k %lld, n %lld", (long long)tensor_size(a, -2),
 			 (long long)tensor_size(a, -1), (long long)tensor_size(b, -1));
 }
@@ -69,8 +38,8 @@ static void sizes_around_tiles(void **state)
 		for (size_t j = 0; j < 9; j++)
 			for (size_t l = 0; l < 11; l++)
 				tensor_scope {
-					tensor *a = values(TENSOR_SHAPE(m[i], k[j]));
-					tensor *b = values(TENSOR_SHAPE(k[j], n[l]));
+					tensor *a = bf16_values(TENSOR_SHAPE(m[i], k[j]));
+					tensor *b = bf16_values(TENSOR_SHAPE(k[j], n[l]));
 
 					if (!l)
 						leave_nan();
@@ -83,12 +52,16 @@ static void transposed_operands(void **state)
 	for (int order = 0; order < 8; order++)
 		for (int64_t k = 62; k < 67; k++)
 			tensor_scope {
-				tensor *a = order & 1 ? ok(tensor_t(values(TENSOR_SHAPE(k, 70)))) :
-							values(TENSOR_SHAPE(70, k));
-				tensor *b = order & 2 ? ok(tensor_t(values(TENSOR_SHAPE(50, k)))) :
-							values(TENSOR_SHAPE(k, 50));
-				tensor *c = order & 4 ? ok(tensor_t(values(TENSOR_SHAPE(50, 70)))) :
-							values(TENSOR_SHAPE(70, 50));
+				tensor *a = order & 1 ?
+						    ok(tensor_t(bf16_values(TENSOR_SHAPE(k, 70)))) :
+						    bf16_values(TENSOR_SHAPE(70, k));
+				tensor *b = order & 2 ?
+						    ok(tensor_t(bf16_values(TENSOR_SHAPE(50, k)))) :
+						    bf16_values(TENSOR_SHAPE(k, 50));
+				tensor *c =
+					order & 4 ?
+						ok(tensor_t(bf16_values(TENSOR_SHAPE(50, 70)))) :
+						bf16_values(TENSOR_SHAPE(70, 50));
 
 				ok(tensor_mm_out(c, a, b));
 				check_product(c, a, b);
@@ -98,9 +71,9 @@ static void transposed_operands(void **state)
 static void strided_operands(void **state)
 {
 	tensor_scope {
-		tensor *a = ok(tensor_slice(values(TENSOR_SHAPE(40, 150)), 1, 3, 150, 3));
-		tensor *b = ok(tensor_slice(values(TENSOR_SHAPE(49, 120)), 1, 0, 120, 2));
-		tensor *c = ok(tensor_slice(values(TENSOR_SHAPE(40, 120)), 1, 1, 120, 2));
+		tensor *a = ok(tensor_slice(bf16_values(TENSOR_SHAPE(40, 150)), 1, 3, 150, 3));
+		tensor *b = ok(tensor_slice(bf16_values(TENSOR_SHAPE(49, 120)), 1, 0, 120, 2));
+		tensor *c = ok(tensor_slice(bf16_values(TENSOR_SHAPE(40, 120)), 1, 1, 120, 2));
 
 		check_product(ok(tensor_mm(a, b)), a, b);
 		ok(tensor_mm_out(c, a, b));
@@ -113,8 +86,9 @@ static void strided_operands(void **state)
 static void batches_and_sums(void **state)
 {
 	tensor_scope {
-		tensor *a = values(TENSOR_SHAPE(6, 33, 64)), *b = values(TENSOR_SHAPE(6, 64, 37));
-		tensor *bias = values(TENSOR_SHAPE(37)), *sum, *exact;
+		tensor *a = bf16_values(TENSOR_SHAPE(6, 33, 64)),
+		       *b = bf16_values(TENSOR_SHAPE(6, 64, 37));
+		tensor *bias = bf16_values(TENSOR_SHAPE(37)), *sum, *exact;
 
 		check_product(ok(tensor_bmm(a, b)), a, b);
 		a = ok(tensor_select(a, 0, 1));
@@ -122,7 +96,7 @@ static void batches_and_sums(void **state)
 		sum = ok(tensor_addmm_opt(bias, a, b, TENSOR_SCALAR(2), TENSOR_SCALAR(-1)));
 		exact = ok(tensor_addmm_opt(in_f64(bias), in_f64(a), in_f64(b), TENSOR_SCALAR(2),
 					    TENSOR_SCALAR(-1)));
-		assert_true(is_close(sum, exact, sizes_of(a, b)));
+		assert_true(is_rounded_once(sum, exact, sizes_of(a, b)));
 	}
 }
 
@@ -131,7 +105,8 @@ static void results_have_the_same_bits_on_one_thread(void **state)
 	int before = tensor_get_num_threads();
 
 	tensor_scope {
-		tensor *a = values(TENSOR_SHAPE(200, 300)), *b = values(TENSOR_SHAPE(300, 400));
+		tensor *a = bf16_values(TENSOR_SHAPE(200, 300)),
+		       *b = bf16_values(TENSOR_SHAPE(300, 400));
 		tensor *many = ok(tensor_mm(a, b)), *one;
 
 		assert_done(tensor_set_num_threads(1));
@@ -145,7 +120,8 @@ static void results_have_the_same_bits_on_one_thread(void **state)
 static void not_finite_elements_stay_in_their_rows(void **state)
 {
 	tensor_scope {
-		tensor *a = values(TENSOR_SHAPE(20, 35)), *b = values(TENSOR_SHAPE(35, 20)), *c;
+		tensor *a = bf16_values(TENSOR_SHAPE(20, 35)),
+		       *b = bf16_values(TENSOR_SHAPE(35, 20)), *c;
 		double v;
 
 		ok(tensor_fill_(ok(tensor_select(a, 0, 17)), TENSOR_SCALAR(INFINITY)));

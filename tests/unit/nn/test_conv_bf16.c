@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Convolutions of bf16 and the gradients of their inputs, which pair channels, against f64. */
-#include "check.h"
+#include "bf16.h"
 
 struct shape {
 	int64_t batch, in, out, groups, size[3], taps, stride, padding, dilation;
@@ -8,70 +8,50 @@ struct shape {
 	bool transposed;
 };
 
-static tensor *values(tensor_ints shape)
-{
-	static uint32_t state = 3;
-	tensor *t = ok(tensor_empty(shape, F32));
-	float *p = tensor_mutable_data(t);
-
-	for (int64_t i = 0; i < tensor_numel(t); i++) {
-		state = state * 1664525 + 1013904223;
-		p[i] = (float)(state >> 16) / 32768 - 1;
-	}
-	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = TENSOR_BF16)));
-}
-
-static tensor *in_f64(tensor *t)
-{
-	return ok(tensor_to(ok(t), F64));
-}
-
-/* Rounded to bf16 once, from a sum in f32 of terms whose sizes add up to `sizes`. */
 static void check_close(tensor *c, tensor *exact, tensor *sizes, const struct shape *s)
 {
-	tensor *error = ok(tensor_abs(ok(tensor_sub(in_f64(c), exact))));
-	tensor *rounding = ok(tensor_mul_scalar(ok(tensor_abs(exact)), TENSOR_SCALAR(1.0 / 256)));
-	tensor *sums = ok(tensor_mul_scalar(sizes, TENSOR_SCALAR(1e-6)));
-	double all;
-
-	assert_int_equal(tensor_dtype(c), TENSOR_BF16);
-	assert_done(tensor_item(
-		ok(tensor_all(ok(tensor_le(error, ok(tensor_add(rounding, sums)))))), &all));
-	if (!all)
+	if (!is_rounded_once(c, exact, sizes))
 		fail_msg("%d spatial, batch %lld, in %lld, out %lld, groups %lld, taps %lld",
 			 s->spatial, (long long)s->batch, (long long)s->in, (long long)s->out,
 			 (long long)s->groups, (long long)s->taps);
 }
 
-static tensor *convolve(const struct shape *s, tensor *x, tensor *w, tensor *bias)
+struct parameters {
+	int64_t stride[3], padding[3], dilation[3], none[3];
+};
+
+static struct parameters parameters_of(const struct shape *s)
 {
-	int64_t stride[3], padding[3], dilation[3], none[3] = { 0 };
+	struct parameters p = { .none = { 0 } };
 
 	for (int d = 0; d < s->spatial; d++) {
-		stride[d] = s->stride;
-		padding[d] = s->padding;
-		dilation[d] = s->dilation;
+		p.stride[d] = s->stride;
+		p.padding[d] = s->padding;
+		p.dilation[d] = s->dilation;
 	}
-	return ok(tensor_convolution(x, w, bias, (tensor_ints){ stride, s->spatial },
-				     (tensor_ints){ padding, s->spatial },
-				     (tensor_ints){ dilation, s->spatial }, s->transposed,
-				     (tensor_ints){ none, s->spatial }, s->groups));
+	return p;
+}
+
+static tensor *convolve(const struct shape *s, tensor *x, tensor *w, tensor *bias)
+{
+	struct parameters p = parameters_of(s);
+	int n = s->spatial;
+
+	return ok(tensor_convolution(x, w, bias, (tensor_ints){ p.stride, n },
+				     (tensor_ints){ p.padding, n }, (tensor_ints){ p.dilation, n },
+				     s->transposed, (tensor_ints){ p.none, n }, s->groups));
 }
 
 static tensor *gradient(const struct shape *s, tensor *grad, tensor *x, tensor *w)
 {
-	int64_t stride[3], padding[3], dilation[3], none[3] = { 0 };
+	struct parameters p = parameters_of(s);
 	tensor *dx, *dw, *db;
+	int n = s->spatial;
 
-	for (int d = 0; d < s->spatial; d++) {
-		stride[d] = s->stride;
-		padding[d] = s->padding;
-		dilation[d] = s->dilation;
-	}
 	assert_done(tensor_convolution_backward(
-		grad, x, w, TENSOR_INTS(s->out), (tensor_ints){ stride, s->spatial },
-		(tensor_ints){ padding, s->spatial }, (tensor_ints){ dilation, s->spatial },
-		s->transposed, (tensor_ints){ none, s->spatial }, s->groups, 1, &dx, &dw, &db));
+		grad, x, w, TENSOR_INTS(s->out), (tensor_ints){ p.stride, n },
+		(tensor_ints){ p.padding, n }, (tensor_ints){ p.dilation, n }, s->transposed,
+		(tensor_ints){ p.none, n }, s->groups, 1, &dx, &dw, &db));
 	return dx;
 }
 
@@ -79,7 +59,6 @@ static void check_shape(const struct shape *s)
 {
 	int64_t x_size[5] = { s->batch, s->in }, w_size[5] = { s->out, s->in / s->groups };
 	tensor *x, *w, *bias, *y, *grad, *sizes;
-	struct shape wide = *s;
 
 	if (s->transposed) {
 		w_size[0] = s->in;
@@ -89,17 +68,16 @@ static void check_shape(const struct shape *s)
 		x_size[2 + d] = s->size[d];
 		w_size[2 + d] = s->taps;
 	}
-	x = values((tensor_ints){ x_size, 2 + s->spatial });
-	w = values((tensor_ints){ w_size, 2 + s->spatial });
-	bias = values(TENSOR_SHAPE(s->out));
+	x = bf16_values((tensor_ints){ x_size, 2 + s->spatial });
+	w = bf16_values((tensor_ints){ w_size, 2 + s->spatial });
+	bias = bf16_values(TENSOR_SHAPE(s->out));
 	y = convolve(s, x, w, bias);
-	sizes = convolve(&wide, tensor_abs(in_f64(x)), tensor_abs(in_f64(w)),
-			 tensor_abs(in_f64(bias)));
-	check_close(y, convolve(&wide, in_f64(x), in_f64(w), in_f64(bias)), sizes, s);
-	grad = values(tensor_shape(y));
-	sizes = gradient(&wide, tensor_abs(in_f64(grad)), in_f64(x), tensor_abs(in_f64(w)));
-	check_close(gradient(s, grad, x, w), gradient(&wide, in_f64(grad), in_f64(x), in_f64(w)),
-		    sizes, s);
+	sizes = convolve(s, tensor_abs(in_f64(x)), tensor_abs(in_f64(w)), tensor_abs(in_f64(bias)));
+	check_close(y, convolve(s, in_f64(x), in_f64(w), in_f64(bias)), sizes, s);
+	grad = bf16_values(tensor_shape(y));
+	sizes = gradient(s, tensor_abs(in_f64(grad)), in_f64(x), tensor_abs(in_f64(w)));
+	check_close(gradient(s, grad, x, w), gradient(s, in_f64(grad), in_f64(x), in_f64(w)), sizes,
+		    s);
 }
 
 static void shapes_of_models_and_odd_ones(void **state)
@@ -133,9 +111,9 @@ static void strided_and_channels_last_inputs(void **state)
 	};
 
 	tensor_scope {
-		tensor *x = ok(
-			tensor_permute(values(TENSOR_SHAPE(2, 9, 9, 12)), TENSOR_INTS(0, 3, 1, 2)));
-		tensor *w = ok(tensor_slice(values(TENSOR_SHAPE(10, 24, 3, 3)), 1, 0, 24, 2));
+		tensor *x = ok(tensor_permute(bf16_values(TENSOR_SHAPE(2, 9, 9, 12)),
+					      TENSOR_INTS(0, 3, 1, 2)));
+		tensor *w = ok(tensor_slice(bf16_values(TENSOR_SHAPE(10, 24, 3, 3)), 1, 0, 24, 2));
 		tensor *y = convolve(&s, x, w, tensor_none);
 
 		check_close(y, convolve(&s, in_f64(x), in_f64(w), tensor_none),
@@ -152,8 +130,8 @@ static void results_have_the_same_bits_on_one_thread(void **state)
 	int before = tensor_get_num_threads();
 
 	tensor_scope {
-		tensor *x = values(TENSOR_SHAPE(4, 32, 30, 30)),
-		       *w = values(TENSOR_SHAPE(40, 32, 3, 3));
+		tensor *x = bf16_values(TENSOR_SHAPE(4, 32, 30, 30)),
+		       *w = bf16_values(TENSOR_SHAPE(40, 32, 3, 3));
 		tensor *many = convolve(&s, x, w, tensor_none), *one;
 
 		assert_done(tensor_set_num_threads(1));
@@ -170,16 +148,16 @@ static void empty_results_and_sums(void **state)
 	};
 
 	tensor_scope {
-		tensor *bias = values(TENSOR_SHAPE(3));
-		tensor *y = convolve(&s, values(TENSOR_SHAPE(2, 0, 4, 4)),
-				     values(TENSOR_SHAPE(3, 0, 3, 3)), bias);
+		tensor *bias = bf16_values(TENSOR_SHAPE(3));
+		tensor *y = convolve(&s, bf16_values(TENSOR_SHAPE(2, 0, 4, 4)),
+				     bf16_values(TENSOR_SHAPE(3, 0, 3, 3)), bias);
 		double x, b;
 
 		assert_done(tensor_at(y, TENSOR_INTS(1, 2, 3, 3), &x));
 		assert_done(tensor_at(bias, TENSOR_INTS(2), &b));
 		assert_true(x == b);
-		y = convolve(&s, values(TENSOR_SHAPE(0, 4, 4, 4)), values(TENSOR_SHAPE(3, 4, 3, 3)),
-			     bias);
+		y = convolve(&s, bf16_values(TENSOR_SHAPE(0, 4, 4, 4)),
+			     bf16_values(TENSOR_SHAPE(3, 4, 3, 3)), bias);
 		assert_int_equal(tensor_numel(y), 0);
 	}
 }
