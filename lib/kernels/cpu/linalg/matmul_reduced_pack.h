@@ -34,11 +34,6 @@ struct reduced_product {
 
 /* ---- units ---- */
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static inline VEC widen(const struct reduced_product *h, vec_reduced_float v)
 {
 	return h->f16 ? vec_from_f16(v) : vec_from_bf16(v);

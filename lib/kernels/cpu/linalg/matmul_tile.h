@@ -144,6 +144,11 @@ static void (*const tiles[VECS + 1][ROWS + 1][3])(const struct tile *) = {
 	TILES_1(ENTRY) TILES_2(ENTRY) TILES_3(DEEP_ENTRY)
 };
 
+static inline int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* The number of vectors of the next panel, if n columns remain: 4 are divided into 2 and 2. */
 static inline int next_vecs(int64_t n)
 {

@@ -55,11 +55,6 @@ static inline int64_t apart(int64_t n)
 	return (padded(n) / LANES | 1) * LANES;
 }
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static inline int64_t between(int64_t low, int64_t n, int64_t high)
 {
 	return n < low ? low : least(n, high);
