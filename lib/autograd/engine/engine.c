@@ -141,7 +141,7 @@ static int run_here(const struct engine_call *call)
 	uint32_t exclude = th->modes.exclude;
 	bool enabled = th->modes.grad_enabled, inference = th->modes.inference;
 	bool dual = th->modes.dual_gradients;
-	struct edge few[8] = { 0 }, *held = few;
+	struct edge few[4] = { 0 }, *held = few;
 	struct task *k = task_new(call);
 	int err;
 

@@ -77,7 +77,6 @@ static void close_scope(struct tensor_thread *th, uint32_t mark)
 static bool take_inputs(struct node_state *s, tensor **in)
 {
 	bool any = s->grad;
-	tensor **more;
 
 	in[0] = s->grad;
 	s->grad = NULL;
@@ -85,9 +84,12 @@ static bool take_inputs(struct node_state *s, tensor **in)
 		in[i] = s->more ? s->more[i - 1] : NULL;
 		any |= in[i] != NULL;
 	}
-	more = s->more;
-	s->more = NULL; /* first: a fork in another thread may copy this state */
-	free(more);
+	if (unlikely(s->more)) {
+		tensor **more = s->more;
+
+		s->more = NULL; /* first: a fork in another thread may copy this state */
+		free(more);
+	}
 	return any;
 }
 

@@ -63,10 +63,12 @@ void task_done(struct task *k)
 	}
 	at->current = k->outer;
 	k->n = k->ready.nheap = 0;
-	free(k->captures);
-	free(k->others.slot);
-	k->captures = NULL;
-	memset(&k->others, 0, sizeof(k->others));
+	if (unlikely(k->captures || k->others.slot)) {
+		free(k->captures);
+		free(k->others.slot);
+		k->captures = NULL;
+		memset(&k->others, 0, sizeof(k->others));
+	}
 	if (at->spare || k->cap > KEEP_CAP)
 		task_free(k);
 	else
