@@ -154,12 +154,17 @@ def test_a_wait_ends_at_its_timeout():
         list(DataLoader(Sleeping(), num_workers=1, timeout=0.2))
 
 
-@pytest.mark.parametrize('context', CONTEXTS)
-def test_workers_end_when_the_loader_closes_their_pipes(context):
+def seconds_to_end(context):
     it = iter(DataLoader(Squares(), batch_size=4, num_workers=2, multiprocessing_context=context))
     for _ in it:
         start = time.monotonic()
-    assert time.monotonic() - start < 1.0  # a join() that times out takes 1 s for each
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize('context', CONTEXTS)
+def test_workers_end_when_the_loader_closes_their_pipes(context):
+    # A join() that times out takes 1 s for each worker, every time. On a busy machine a worker may need as long to exit.
+    assert any(seconds_to_end(context) < 1.0 for _ in range(4))
 
 
 def test_an_end_of_file_in_a_data_set_is_raised_with_its_traceback():
