@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Kernels along rows: sum, softmax, log_softmax and their gradients. A block has X threads along a
- * row times Y rows; X and Y are powers of two chosen by the row's length, from one thread for a
- * short row (adjacent threads have adjacent rows) to a whole block for a long one. There are no
- * atomics: the order of every addition depends on the shape alone.
+ * Sums along rows. A block has X threads along a row times Y rows; X and Y are powers of two chosen
+ * by the row's length, from one thread for a short row (adjacent threads have adjacent rows) to a
+ * whole block for a long one. There are no atomics: the order of every addition depends on the
+ * shape alone.
  */
 #include "kernels/cuda/device.cuh"
 
@@ -23,14 +23,6 @@ struct plus {
 	template <class A> static __device__ A join(A a, A b)
 	{
 		return a + b;
-	}
-};
-
-/* The maximum, or NaN if one of them is, as on the CPU. */
-struct greater {
-	template <class A> static __device__ A join(A a, A b)
-	{
-		return a != a || a > b ? a : b;
 	}
 };
 
@@ -184,139 +176,4 @@ int cuda_launch_sum(const cuda_rows *r, int dtype, int split, void *partial, cud
 	default:
 		return CUDA_NO_DTYPE;
 	}
-}
-
-/* ---- softmax ---- */
-
-static __device__ inline float exponential(float x)
-{
-	return expf(x);
-}
-
-static __device__ inline double exponential(double x)
-{
-	return exp(x);
-}
-
-static __device__ inline float logarithm(float x)
-{
-	return logf(x);
-}
-
-static __device__ inline double logarithm(double x)
-{
-	return log(x);
-}
-
-/* One dimension is reduced: reduced.stride[k][0] is the stride of operand k along the row. */
-template <class T, bool LOG, class W>
-__global__ void softmax_kernel(walk<2, 0, W> kept, walk<2, 1, W> reduced, T *out, const T *in)
-{
-	typedef typename W::position position;
-	typedef typename W::offset offset;
-	const offset so = reduced.stride[0][0], si = reduced.stride[1][0];
-	const position n = reduced.numel;
-
-	for (position base = (position)blockIdx.x * blockDim.y; base < kept.numel;
-	     base += (position)gridDim.x * blockDim.y) {
-		const position row = base + threadIdx.y;
-		const position end = row < kept.numel ? n : 0;
-		offset at[2] = {};
-		T top = -INFINITY, sum = 0;
-
-		if (end)
-			kept.seek(row, at);
-		for (position i = threadIdx.x; i < end; i += blockDim.x)
-			top = greater::join<T>(in[at[1] + (offset)i * si], top);
-		top = join_lanes<greater>(top);
-		for (position i = threadIdx.x; i < end; i += blockDim.x)
-			sum += exponential(in[at[1] + (offset)i * si] - top);
-		sum = join_lanes<plus>(sum);
-		if (LOG)
-			sum = logarithm(sum);
-		for (position i = threadIdx.x; i < end; i += blockDim.x) {
-			T x = in[at[1] + (offset)i * si] - top;
-
-			out[at[0] + (offset)i * so] = LOG ? x - sum : exponential(x) / sum;
-		}
-	}
-}
-
-template <class T, bool LOG, class W>
-__global__ void softmax_backward_kernel(walk<3, 0, W> kept, walk<3, 1, W> reduced, T *out,
-					const T *grad, const T *result)
-{
-	typedef typename W::position position;
-	typedef typename W::offset offset;
-	const offset so = reduced.stride[0][0], sg = reduced.stride[1][0],
-		     sr = reduced.stride[2][0];
-	const position n = reduced.numel;
-
-	for (position base = (position)blockIdx.x * blockDim.y; base < kept.numel;
-	     base += (position)gridDim.x * blockDim.y) {
-		const position row = base + threadIdx.y;
-		const position end = row < kept.numel ? n : 0;
-		offset at[3] = {};
-		T sum = 0;
-
-		if (end)
-			kept.seek(row, at);
-		for (position i = threadIdx.x; i < end; i += blockDim.x) {
-			T g = grad[at[1] + (offset)i * sg];
-
-			sum += LOG ? g : g * result[at[2] + (offset)i * sr];
-		}
-		sum = join_lanes<plus>(sum);
-		for (position i = threadIdx.x; i < end; i += blockDim.x) {
-			T g = grad[at[1] + (offset)i * sg], y = result[at[2] + (offset)i * sr];
-
-			out[at[0] + (offset)i * so] = LOG ? g - exponential(y) * sum :
-							    y * (g - sum);
-		}
-	}
-}
-
-template <class T, bool LOG, class W>
-static int softmax_of(const cuda_rows *r, bool backward, cudaStream_t stream)
-{
-	unsigned x = lanes_for(r->reduced.numel);
-	dim3 block(x, BLOCK / x), grid(grid_for(r->kept.numel, BLOCK / x));
-
-	if (backward)
-		return launch(softmax_backward_kernel<T, LOG, W>, grid, block, stream,
-			      walk<3, 0, W>(r->kept), walk<3, 1, W>(r->reduced), (T *)r->data[0],
-			      (const T *)r->data[1], (const T *)r->data[2]);
-	return launch(softmax_kernel<T, LOG, W>, grid, block, stream, walk<2, 0, W>(r->kept),
-		      walk<2, 1, W>(r->reduced), (T *)r->data[0], (const T *)r->data[1]);
-}
-
-template <class T, bool LOG>
-static int softmax_width(const cuda_rows *r, bool backward, cudaStream_t stream)
-{
-	return r->kept.wide || r->reduced.wide ? softmax_of<T, LOG, wide>(r, backward, stream) :
-						 softmax_of<T, LOG, narrow>(r, backward, stream);
-}
-
-static int softmax(const cuda_rows *r, int dtype, bool log, bool backward, cudaStream_t stream)
-{
-	switch (dtype) {
-	case TENSOR_F32:
-		return log ? softmax_width<float, true>(r, backward, stream) :
-			     softmax_width<float, false>(r, backward, stream);
-	case TENSOR_F64:
-		return log ? softmax_width<double, true>(r, backward, stream) :
-			     softmax_width<double, false>(r, backward, stream);
-	default:
-		return CUDA_NO_DTYPE;
-	}
-}
-
-int cuda_launch_softmax(const cuda_rows *r, int dtype, bool log, cudaStream_t stream)
-{
-	return softmax(r, dtype, log, false, stream);
-}
-
-int cuda_launch_softmax_backward(const cuda_rows *r, int dtype, bool log, cudaStream_t stream)
-{
-	return softmax(r, dtype, log, true, stream);
 }

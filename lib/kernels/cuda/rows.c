@@ -36,13 +36,19 @@ static void sort_dims(struct cuda_rows *r, const tensor *const *t, int n, uint32
 		r->data[i] = t[i]->data;
 }
 
+/* Whether elements are adjacent across rows, not along them. */
+static bool is_across(const struct cuda_rows *r)
+{
+	return r->kept.ndim && r->kept.size[0] >= 32 && r->kept.stride[1][0] == 1 &&
+	       r->reduced.ndim && r->reduced.stride[1][0] != 1;
+}
+
 static int sum(struct cuda_call *c, struct cuda_rows *r, tensor *out, const tensor *self)
 {
 	void *partial = NULL;
 	int split, err;
 
-	r->across = r->kept.ndim && r->kept.size[0] >= 32 && r->kept.stride[1][0] == 1 &&
-		    r->reduced.ndim && r->reduced.stride[1][0] != 1;
+	r->across = is_across(r);
 	split = pieces(r);
 
 	if (split > 1) {
@@ -84,6 +90,7 @@ static int softmax(const char *op, tensor *out, const tensor *self, int dim, boo
 	if (!out->numel)
 		return 0;
 	sort_dims(&r, t, 2, 1u << dim);
+	r.across = is_across(&r);
 	err = cuda_begin(&c, op, out->device.index);
 	if (err)
 		return err;
@@ -114,6 +121,7 @@ static int softmax_backward(const char *op, tensor *out, const tensor *grad, con
 	if (!out->numel)
 		return 0;
 	sort_dims(&r, t, 3, 1u << dim);
+	r.across = is_across(&r);
 	err = cuda_begin(&c, op, out->device.index);
 	if (err)
 		return err;
