@@ -15,6 +15,7 @@
 #include "kernels/abi/embedding.h"
 #include "kernels/abi/index.h"
 #include "kernels/abi/kernels.h"
+#include "kernels/abi/optimizer.h"
 #include "kernels/cuda/launch.h"
 
 #include <tensor/cuda.h>
@@ -195,6 +196,18 @@ int cuda_scatter(tensor *out, int dim, const tensor *index, const tensor *source
 		 enum scatter_mode mode);
 int cuda_index_put(tensor *out, const tensor *at, const int *dims, int n, const tensor *values,
 		   enum scatter_mode mode);
+int cuda_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x, const tensor *weight,
+		    const tensor *bias, double eps);
+int cuda_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, const tensor *grad,
+			     const tensor *x, const tensor *mean, const tensor *rstd,
+			     const tensor *weight);
+int cuda_nll_loss(tensor *output, tensor *total_weight, const tensor *self, const tensor *target,
+		  const tensor *weight, enum loss_reduction reduction, int64_t ignore_index);
+int cuda_nll_loss_backward(tensor *out, const tensor *grad_output, const tensor *target,
+			   const tensor *weight, enum loss_reduction reduction,
+			   int64_t ignore_index, const tensor *total_weight);
+int cuda_optimizer(const struct optimizer_step *s, const struct optimizer_item *items,
+		   int64_t nitems);
 int cuda_embedding_backward(tensor *out, const tensor *grad, const tensor *indices,
 			    const struct embedding *e);
 

@@ -7,7 +7,12 @@
 #NAME, KERNEL_OF_TYPE(__typeof__(type_of_##NAME), cuda_##NAME) \
 	}
 const struct cuda_kernel_entry cuda_kernels[] = {
-	KERNEL(index_select), KERNEL(gather),  KERNEL(index_take), KERNEL(index_add),
-	KERNEL(scatter_add),  KERNEL(scatter), KERNEL(index_put),  KERNEL(embedding_backward),
+	KERNEL(index_select), KERNEL(gather),
+	KERNEL(index_take),   KERNEL(index_add),
+	KERNEL(scatter_add),  KERNEL(scatter),
+	KERNEL(index_put),    KERNEL(embedding_backward),
+	KERNEL(layer_norm),   KERNEL(layer_norm_backward),
+	KERNEL(nll_loss),     KERNEL(nll_loss_backward),
+	KERNEL(optimizer),
 };
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);

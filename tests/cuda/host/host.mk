@@ -50,7 +50,7 @@ $(HOST_KERNELS): $(HOST_CU) $(HOST_RT)
 $(HOST_SO): $(HOST_OBJ) $(HOST_KERNELS) $(LIB_SO) $(B)/libtensor.so
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' $(SANITIZE) -o $@ $(HOST_OBJ) \
-		-L$(B) -ltensor -L$(HOST_DIR) -lcuda_kernels -lcuda_host -pthread
+		-L$(B) -ltensor -L$(HOST_DIR) -lcuda_kernels -lcuda_host -lm -pthread
 
 -include $(HOST_CC:.o=.d) $(HOST_OBJ:.o=.d) $(HOST_CU:.o=.d)
 
