@@ -208,6 +208,8 @@ int cuda_nll_loss_backward(tensor *out, const tensor *grad_output, const tensor 
 			   int64_t ignore_index, const tensor *total_weight);
 int cuda_optimizer(const struct optimizer_step *s, const struct optimizer_item *items,
 		   int64_t nitems);
+int cuda_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
+	     tensor_scalar beta);
 int cuda_embedding_backward(tensor *out, const tensor *grad, const tensor *indices,
 			    const struct embedding *e);
 

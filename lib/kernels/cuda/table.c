@@ -13,6 +13,6 @@ const struct cuda_kernel_entry cuda_kernels[] = {
 	KERNEL(index_put),    KERNEL(embedding_backward),
 	KERNEL(layer_norm),   KERNEL(layer_norm_backward),
 	KERNEL(nll_loss),     KERNEL(nll_loss_backward),
-	KERNEL(optimizer),
+	KERNEL(optimizer),    KERNEL(bmm),
 };
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);

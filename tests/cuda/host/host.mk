@@ -25,7 +25,7 @@ HOST_CCFLAGS := -std=c++17 -O2 -g $(HOST_WARN) -Wno-missing-field-initializers -
 $(HOST_CC): $(HOST_DIR)/runtime/%.o: tests/cuda/host/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)
-	$(Q)$(CXX) $(HOST_INC) $(HOST_CCFLAGS) -c -o $@ $<
+	$(Q)$(CXX) $(HOST_INC) -Ilib $(HOST_CCFLAGS) -c -o $@ $<
 
 $(HOST_RT): $(HOST_CC)
 	$(call say,LD,$@)

@@ -100,10 +100,69 @@ static void targets_that_are_no_class_are_refused(void **state)
 		tensor *x = on_cuda(pseudo_random(TENSOR_SHAPE(3, 4), TENSOR_F32)), *y[2];
 		tensor *t = on_cuda(integers(TENSOR_SHAPE(3), (int64_t[]){ 0, 4, -1 }));
 
-		assert_fails(tensor_nll_loss_forward(x, t, tensor_none, 1, -100, &y[0], &y[1]), EINVAL,
-			     "target of row 1 is class 4, expected 0 to 3");
+		assert_fails(tensor_nll_loss_forward(x, t, tensor_none, 1, -100, &y[0], &y[1]),
+			     EINVAL, "target of row 1 is class 4, expected 0 to 3");
 		assert_done(tensor_cuda_synchronize(0));
 	}
+}
+
+/* ---- products ---- */
+
+static void products_equal_the_cpu_in(enum tensor_dtype d)
+{
+	const double tol = d == TENSOR_BF16 ? 3e-2 : d == TENSOR_F16 ? 4e-3 : 1e-5;
+	tensor *a = pseudo_random(TENSOR_SHAPE(3, 5, 8), d), *ga = on_cuda(a);
+	tensor *b = pseudo_random(TENSOR_SHAPE(3, 8, 7), d), *gb = on_cuda(b);
+	tensor *t = pseudo_random(TENSOR_SHAPE(3, 7, 8), d), *gt = on_cuda(t);
+	tensor *wide = pseudo_random(TENSOR_SHAPE(3, 5, 16), d), *gw = on_cuda(wide);
+	tensor *m0 = tensor_select(a, 0, 0), *m1 = tensor_select(b, 0, 1);
+
+	assert_near(tensor_bmm(ga, gb), tensor_bmm(a, b), tol);
+	assert_near(tensor_bmm(ga, tensor_transpose(gt, 1, 2)),
+		    tensor_bmm(a, tensor_transpose(t, 1, 2)), tol);
+	assert_near(tensor_bmm(tensor_slice(gw, 2, 1, 9, 1), gb),
+		    tensor_bmm(tensor_slice(wide, 2, 1, 9, 1), b), tol);
+	assert_near(tensor_bmm(tensor_slice(gw, 2, 0, 16, 2), gb),
+		    tensor_bmm(tensor_slice(wide, 2, 0, 16, 2), b), tol);
+	assert_near(tensor_bmm(tensor_expand(tensor_slice(ga, 0, 1, 2, 1), TENSOR_INTS(3, 5, 8)),
+			       gb),
+		    tensor_bmm(tensor_expand(tensor_slice(a, 0, 1, 2, 1), TENSOR_INTS(3, 5, 8)), b),
+		    tol);
+	assert_near(tensor_bmm(tensor_slice(ga, 2, 0, 0, 1), tensor_slice(gb, 1, 0, 0, 1)),
+		    tensor_bmm(tensor_slice(a, 2, 0, 0, 1), tensor_slice(b, 1, 0, 0, 1)), 0);
+	assert_near(tensor_mm(tensor_select(ga, 0, 0), tensor_select(gb, 0, 1)), tensor_mm(m0, m1),
+		    tol);
+	assert_near(tensor_matmul(ga, tensor_select(gb, 0, 1)), tensor_matmul(a, m1), tol);
+}
+
+static void products_of_every_float_equal_the_cpu(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16,
+						    TENSOR_BF16 };
+
+	NEED_DEVICE();
+	for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++)
+		tensor_scope
+			products_equal_the_cpu_in(dtypes[i]);
+}
+
+static void complex_products_equal_the_cpu(void **state)
+{
+	NEED_DEVICE();
+	for (int d = TENSOR_C64; d <= TENSOR_C128; d++)
+		tensor_scope {
+			tensor *parts = pseudo_random(TENSOR_SHAPE(2, 4, 4, 2), TENSOR_F64);
+			tensor *a = ok(tensor_view_as_complex(parts)), *got, *want;
+
+			a = ok(tensor_to(a, TENSOR_OPTIONS(.dtype = d)));
+			got = ok(tensor_to(tensor_bmm(on_cuda(a), on_cuda(a)), CPU));
+			want = ok(tensor_bmm(a, a));
+			assert_values(tensor_lt(tensor_amax(tensor_abs(tensor_sub(got, want)),
+							    TENSOR_INTS(0, 1, 2), false),
+						tensor_full(TENSOR_SCALAR_SHAPE,
+							    TENSOR_SCALAR(1e-4), F64)),
+				      0, 1);
+		}
 }
 
 /* ---- optimizers ---- */
@@ -185,6 +244,8 @@ int main(void)
 		cmocka_unit_test(layer_norm_of_rows_of_any_length),
 		cmocka_unit_test(nll_loss_equals_the_cpu),
 		cmocka_unit_test(targets_that_are_no_class_are_refused),
+		cmocka_unit_test(products_of_every_float_equal_the_cpu),
+		cmocka_unit_test(complex_products_equal_the_cpu),
 		cmocka_unit_test(optimizer_steps_equal_the_cpu),
 	};
 
