@@ -196,6 +196,19 @@ int cuda_scatter(tensor *out, int dim, const tensor *index, const tensor *source
 		 enum scatter_mode mode);
 int cuda_index_put(tensor *out, const tensor *at, const int *dims, int n, const tensor *values,
 		   enum scatter_mode mode);
+int cuda_prod(tensor *out, const tensor *self, uint32_t dims);
+int cuda_max_all(tensor *out, const tensor *self, uint32_t dims);
+int cuda_min_all(tensor *out, const tensor *self, uint32_t dims);
+int cuda_any(tensor *out, const tensor *self, uint32_t dims);
+int cuda_all(tensor *out, const tensor *self, uint32_t dims);
+int cuda_count_nonzero(tensor *out, const tensor *self, uint32_t dims);
+int cuda_var(tensor *out, const tensor *self, uint32_t dims, double correction);
+int cuda_std(tensor *out, const tensor *self, uint32_t dims, double correction);
+int cuda_norm(tensor *out, const tensor *self, uint32_t dims, double p);
+int cuda_argmax(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
+int cuda_argmin(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
+int cuda_max_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
+int cuda_min_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
 int cuda_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x, const tensor *weight,
 		    const tensor *bias, double eps);
 int cuda_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, const tensor *grad,

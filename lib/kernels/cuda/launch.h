@@ -80,6 +80,29 @@ int cuda_launch_softmax(const struct cuda_rows *r, int dtype, bool log, cudaStre
 int cuda_launch_softmax_backward(const struct cuda_rows *r, int dtype, bool log,
 				 cudaStream_t stream);
 
+enum cuda_reduction {
+	CUDA_REDUCE_SUM, /* f16 and bf16 only */
+	CUDA_REDUCE_PROD,
+	CUDA_REDUCE_MAX,
+	CUDA_REDUCE_MIN,
+	CUDA_REDUCE_ANY,
+	CUDA_REDUCE_ALL,
+	CUDA_REDUCE_COUNT, /* of elements that are not zero */
+	CUDA_REDUCE_VAR,
+	CUDA_REDUCE_STD,
+	CUDA_REDUCE_NORM
+};
+#define CUDA_REDUCE_PARTIAL 24 /* bytes of a partial result */
+
+/* Other reductions, with partial results as for sums. p is the correction of a variance, the order
+ * of a norm. */
+int cuda_launch_reduce(enum cuda_reduction which, const struct cuda_rows *r, int dtype, double p,
+		       int split, void *partial, cudaStream_t stream);
+/* The greatest or least element, to operand 0 unless that is NULL, and the position of the first one
+ * in its row, to `index`, whose rows have the strides of operand 2. */
+int cuda_launch_extreme(bool greatest, const struct cuda_rows *r, int dtype, int64_t *index,
+			int split, void *partial, cudaStream_t stream);
+
 /* ---- indexing: strides are elements ---- */
 
 /*

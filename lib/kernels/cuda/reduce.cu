@@ -5,48 +5,7 @@
  * whole block for a long one. There are no atomics: the order of every addition depends on the
  * shape alone.
  */
-#include "kernels/cuda/device.cuh"
-
-/* Threads along a row of n elements; the other dimension of the block covers more rows. */
-static unsigned lanes_for(int64_t n)
-{
-	unsigned x = 1;
-
-	if (n <= 16)
-		return 1;
-	while (x < BLOCK && (int64_t)x * 4 < n)
-		x *= 2;
-	return x;
-}
-
-struct plus {
-	template <class A> static __device__ A join(A a, A b)
-	{
-		return a + b;
-	}
-};
-
-/* Returns the combination of the values of all threads of a row. Every thread of the block must
- * call it. */
-template <class Join, class A> static __device__ A join_lanes(A value)
-{
-	__shared__ A s[BLOCK];
-	const unsigned at = threadIdx.y * blockDim.x + threadIdx.x;
-
-	if (blockDim.x == 1)
-		return value;
-	__syncthreads(); /* wait for the readers of the previous call */
-	s[at] = value;
-	__syncthreads();
-	for (unsigned half = blockDim.x / 2; half; half /= 2) {
-		if (threadIdx.x < half)
-			s[at] = Join::template join<A>(s[at], s[at + half]);
-		__syncthreads();
-	}
-	return s[threadIdx.y * blockDim.x];
-}
-
-/* ---- sum ---- */
+#include "kernels/cuda/rows.cuh"
 
 /*
  * The sum of elements i, i + step, ... below `to` of a row at `in`. Four are loaded before the first is added, if they are

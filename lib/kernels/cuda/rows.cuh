@@ -55,6 +55,37 @@ template <class Join, int CALL, class A> static __device__ inline A join_row(A v
 	return join_warp<Join>(value, warps);
 }
 
+/* The same for values of any size, in blocks of BLOCK threads. It may be called repeatedly. */
+template <class Join, class A> static __device__ A join_lanes(A value)
+{
+	__shared__ A s[BLOCK];
+	const unsigned at = threadIdx.y * blockDim.x + threadIdx.x;
+
+	if (blockDim.x == 1)
+		return value;
+	__syncthreads(); /* wait for the readers of the previous call */
+	s[at] = value;
+	__syncthreads();
+	for (unsigned half = blockDim.x / 2; half; half /= 2) {
+		if (threadIdx.x < half)
+			s[at] = Join::template join<A>(s[at], s[at + half]);
+		__syncthreads();
+	}
+	return s[threadIdx.y * blockDim.x];
+}
+
+/* Threads along a row of n elements; the other dimension of the block covers more rows. */
+static inline unsigned lanes_for(int64_t n)
+{
+	unsigned x = 1;
+
+	if (n <= 16)
+		return 1;
+	while (x < BLOCK && (int64_t)x * 4 < n)
+		x *= 2;
+	return x;
+}
+
 /* PACK elements, loaded and stored together. */
 template <class T, int PACK> struct alignas(sizeof(T) * PACK) row_pack {
 	T v[PACK];

@@ -14,5 +14,12 @@ const struct cuda_kernel_entry cuda_kernels[] = {
 	KERNEL(layer_norm),   KERNEL(layer_norm_backward),
 	KERNEL(nll_loss),     KERNEL(nll_loss_backward),
 	KERNEL(optimizer),    KERNEL(bmm),
+	KERNEL(prod),	      KERNEL(max_all),
+	KERNEL(min_all),      KERNEL(any),
+	KERNEL(all),	      KERNEL(count_nonzero),
+	KERNEL(var),	      KERNEL(std),
+	KERNEL(norm),	      KERNEL(argmax),
+	KERNEL(argmin),	      KERNEL(max_dim),
+	KERNEL(min_dim),
 };
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);
