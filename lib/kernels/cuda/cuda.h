@@ -16,6 +16,8 @@
 #include "kernels/abi/index.h"
 #include "kernels/abi/kernels.h"
 #include "kernels/abi/optimizer.h"
+#include "kernels/abi/pad.h"
+#include "kernels/abi/random.h"
 #include "kernels/cuda/launch.h"
 
 #include <tensor/cuda.h>
@@ -223,6 +225,10 @@ int cuda_optimizer(const struct optimizer_step *s, const struct optimizer_item *
 		   int64_t nitems);
 int cuda_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 	     tensor_scalar beta);
+int cuda_bernoulli(tensor *out, const struct random_params *p);
+int cuda_native_dropout(tensor *out, tensor *mask, const tensor *input,
+			const struct random_params *p);
+int cuda_triangle(tensor *out, const tensor *self, int64_t k, bool upper);
 int cuda_embedding_backward(tensor *out, const tensor *grad, const tensor *indices,
 			    const struct embedding *e);
 

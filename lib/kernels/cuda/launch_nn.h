@@ -66,6 +66,29 @@ struct cuda_step {
 };
 int cuda_launch_step(const struct cuda_step *s, int dtype, cudaStream_t stream);
 
+/* ---- random numbers: contiguous memory; a number is true if 32 random bits do not exceed `last` ---- */
+
+struct cuda_random {
+	int64_t n;
+	uint64_t seed, offset; /* of Philox: the key, the first block */
+	uint32_t last;
+	bool never; /* no number is true */
+};
+/* out = input * mask * scale */
+int cuda_launch_dropout(const struct cuda_random *r, void *out, uint8_t *mask, const void *in,
+			double scale, int dtype, cudaStream_t stream);
+int cuda_launch_bernoulli(const struct cuda_random *r, void *out, int dtype, cudaStream_t stream);
+
+/* ---- tril and triu: rows of operand 0 from rows of operand 1; strides are elements ---- */
+
+struct cuda_triangle {
+	struct cuda_dims rows; /* all dimensions but the last, of which the first is that of rows */
+	int64_t height, width, k, step[2];
+	bool upper;
+	void *data[2];
+};
+int cuda_launch_triangle(const struct cuda_triangle *t, int itemsize, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -106,6 +106,52 @@ static void targets_that_are_no_class_are_refused(void **state)
 	}
 }
 
+/* ---- random numbers, triangles ---- */
+
+static void dropout_has_the_numbers_of_the_cpu(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16,
+						    TENSOR_BF16 };
+	static const int64_t lengths[] = { 1, 15, 63, 64, 65, 1000, 5000 };
+
+	NEED_DEVICE();
+	for (size_t i = 0; i < ARRAY_SIZE(lengths) * 4 * 3; i++)
+		tensor_scope {
+			tensor *a = pseudo_random(TENSOR_SHAPE(lengths[i / 12]), dtypes[i % 4]);
+			tensor *g = on_cuda(a), *y[2], *v[2];
+			double p = (double)(i / 4 % 3) / 2;
+
+			tensor_manual_seed(i);
+			assert_done(tensor_native_dropout(a, p, true, &y[0], &y[1]));
+			tensor_manual_seed(i);
+			assert_done(tensor_native_dropout(g, p, true, &v[0], &v[1]));
+			assert_near(v[0], y[0], 0);
+			assert_near(v[1], y[1], 0);
+			tensor_manual_seed(i);
+			ok(tensor_bernoulli_float_(a, p));
+			tensor_manual_seed(i);
+			ok(tensor_bernoulli_float_(g, p));
+			assert_near(g, a, 0);
+		}
+}
+
+static void triangles_equal_the_cpu(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_U8, TENSOR_F16, TENSOR_F32, TENSOR_I64 };
+
+	NEED_DEVICE();
+	for (int64_t k = -8; k <= 8; k += 2)
+		for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++)
+			tensor_scope {
+				tensor *a = pseudo_random(TENSOR_SHAPE(3, 7, 5), dtypes[i]);
+				tensor *g = on_cuda(a);
+
+				assert_near(tensor_tril(g, k), tensor_tril(a, k), 0);
+				assert_near(tensor_triu(tensor_transpose(g, 0, 2), k),
+					    tensor_triu(tensor_transpose(a, 0, 2), k), 0);
+			}
+}
+
 /* ---- products ---- */
 
 static void products_equal_the_cpu_in(enum tensor_dtype d)
@@ -244,6 +290,8 @@ int main(void)
 		cmocka_unit_test(layer_norm_of_rows_of_any_length),
 		cmocka_unit_test(nll_loss_equals_the_cpu),
 		cmocka_unit_test(targets_that_are_no_class_are_refused),
+		cmocka_unit_test(dropout_has_the_numbers_of_the_cpu),
+		cmocka_unit_test(triangles_equal_the_cpu),
 		cmocka_unit_test(products_of_every_float_equal_the_cpu),
 		cmocka_unit_test(complex_products_equal_the_cpu),
 		cmocka_unit_test(optimizer_steps_equal_the_cpu),
