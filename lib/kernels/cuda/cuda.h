@@ -207,6 +207,7 @@ int cuda_count_nonzero(tensor *out, const tensor *self, uint32_t dims);
 int cuda_var(tensor *out, const tensor *self, uint32_t dims, double correction);
 int cuda_std(tensor *out, const tensor *self, uint32_t dims, double correction);
 int cuda_norm(tensor *out, const tensor *self, uint32_t dims, double p);
+int cuda_logsumexp(tensor *out, const tensor *self, uint32_t dims);
 int cuda_argmax(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
 int cuda_argmin(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
 int cuda_max_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims);

@@ -90,7 +90,8 @@ enum cuda_reduction {
 	CUDA_REDUCE_COUNT, /* of elements that are not zero */
 	CUDA_REDUCE_VAR,
 	CUDA_REDUCE_STD,
-	CUDA_REDUCE_NORM
+	CUDA_REDUCE_NORM,
+	CUDA_REDUCE_LOGSUMEXP
 };
 #define CUDA_REDUCE_PARTIAL 24 /* bytes of a partial result */
 

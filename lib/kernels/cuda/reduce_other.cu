@@ -217,6 +217,41 @@ template <class T> struct norm_of : reduction<T> {
 	}
 };
 
+/* The greatest element, and the sum of exp(x - top). -inf adds nothing. */
+template <class C> struct exponentials {
+	C top, sum;
+};
+
+template <class T> struct logsumexp_of : reduction<T> {
+	typedef typename reduction<T>::C C;
+	typedef exponentials<C> A;
+	typedef T R;
+
+	__device__ static A start()
+	{
+		return { -INFINITY, 0 };
+	}
+	/* The sum relative to `to`. An infinite top is relative to itself. */
+	__device__ static C scaled(A a, C to)
+	{
+		return a.top == to || a.sum == 0 ? a.sum : a.sum * exp(a.top - to);
+	}
+	__device__ void add(A &a, C x, int64_t) const
+	{
+		a = join(a, A{ x, (C)(x == -INFINITY ? 0 : 1) });
+	}
+	__device__ A join(A a, A b) const
+	{
+		const C top = greater::join<C>(a.top, b.top);
+
+		return { top, scaled(a, top) + scaled(b, top) };
+	}
+	__device__ R finish(A a, int64_t) const
+	{
+		return number<T>::store(a.sum == 0 ? a.top : log(a.sum) + a.top);
+	}
+};
+
 /* A reduction with one result for each row. */
 template <class Op> struct one_result : Op {
 	__device__ void give(typename Op::R *out, int64_t *, const int64_t *at, typename Op::A acc,
@@ -426,6 +461,8 @@ template <class T> static int of_floats(enum cuda_reduction which, const reduce_
 		return one<variance_of<T, true>>(c);
 	case CUDA_REDUCE_NORM:
 		return norm<T>(c);
+	case CUDA_REDUCE_LOGSUMEXP:
+		return one<logsumexp_of<T>>(c);
 	case CUDA_REDUCE_SUM:
 		return one<sum_of<T>>(c);
 	default:

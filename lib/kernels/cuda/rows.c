@@ -71,6 +71,24 @@ static int sum(struct cuda_call *c, struct cuda_rows *r, tensor *out, const tens
 
 /* ---- other reductions ---- */
 
+/* Whether the results that the kernel gives are elements of out. */
+static bool gives(enum cuda_reduction which, const tensor *out, const tensor *self)
+{
+	const bool integral = self->dtype <= TENSOR_I64;
+
+	switch (which) {
+	case CUDA_REDUCE_ANY:
+	case CUDA_REDUCE_ALL:
+		return out->dtype == TENSOR_BOOL || out->dtype == TENSOR_U8;
+	case CUDA_REDUCE_COUNT:
+		return out->dtype == TENSOR_I64;
+	case CUDA_REDUCE_PROD:
+		return out->dtype == (integral ? TENSOR_I64 : self->dtype);
+	default:
+		return out->dtype == self->dtype;
+	}
+}
+
 /* p: the correction of a variance, the order of a norm. */
 static int reduce(const char *op, enum cuda_reduction which, tensor *out, const tensor *self,
 		  uint32_t dims, double p)
@@ -81,6 +99,8 @@ static int reduce(const char *op, enum cuda_reduction which, tensor *out, const 
 	void *partial = NULL;
 	int split, err;
 
+	if (!gives(which, out, self))
+		return tensor_kernel_no_dtype(op, self->dtype, "cuda");
 	sort_dims(&r, t, 2, dims);
 	if (!r.kept.numel)
 		return 0;
@@ -165,6 +185,11 @@ int cuda_std(tensor *out, const tensor *self, uint32_t dims, double correction)
 int cuda_norm(tensor *out, const tensor *self, uint32_t dims, double p)
 {
 	return reduce("norm", CUDA_REDUCE_NORM, out, self, dims, p);
+}
+
+int cuda_logsumexp(tensor *out, const tensor *self, uint32_t dims)
+{
+	return reduce("logsumexp", CUDA_REDUCE_LOGSUMEXP, out, self, dims, 0);
 }
 
 /* indices and values (which may be NULL) have the kept dimensions of self. */

@@ -25,6 +25,7 @@ CALL(count, tensor_count_nonzero_dim(t, dims))
 CALL(sum, tensor_sum_dim(t, dims, true))
 CALL(var, tensor_var_correction_opt(t, dims, TENSOR_SCALAR(2), false))
 CALL(std, tensor_std_correction_opt(t, dims, TENSOR_SCALAR(1), false))
+CALL(logsumexp, tensor_logsumexp(t, dims, false))
 CALL(norm_0, tensor_linalg_vector_norm(t, TENSOR_SCALAR(0), dims, false))
 CALL(norm_1, tensor_linalg_vector_norm(t, TENSOR_SCALAR(1), dims, false))
 CALL(norm_2, tensor_linalg_vector_norm(t, TENSOR_SCALAR(2), dims, false))
@@ -46,6 +47,7 @@ static const struct reduction reductions[] = {
 	{ "sum", sum, true, 10 },
 	{ "var", var, true, 1 },
 	{ "std", std, true, 1 },
+	{ "logsumexp", logsumexp, true, 1 },
 	{ "norm 0", norm_0, true, 1 },
 	{ "norm 1", norm_1, true, 1 },
 	{ "norm 2", norm_2, true, 1 },
@@ -152,6 +154,43 @@ static void extremes_are_the_first_and_nan_wins(void **state)
 		}
 }
 
+static void logsumexp_of_rows_that_are_not_finite(void **state)
+{
+	NEED_DEVICE();
+	for (int64_t n = 5; n < 50000; n = n * 9 + 4)
+		tensor_scope {
+			tensor *a = pseudo_random(TENSOR_SHAPE(5, n), TENSOR_F32);
+			float *p = tensor_mutable_data(a);
+
+			p[3] = INFINITY;
+			p[n + 1] = NAN;
+			for (int64_t i = 2 * n; i < 3 * n; i++)
+				p[i] = -INFINITY;
+			p[3 * n] = -INFINITY;
+			assert_near(logsumexp(on_cuda(a), TENSOR_INTS(1)),
+				    logsumexp(a, TENSOR_INTS(1)), 1e-5);
+		}
+}
+
+/* A result of another dtype than the kernel gives is refused, not written as one of these. */
+static void results_of_other_dtypes_are_correct_or_refused(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = pseudo_random(TENSOR_SHAPE(3, 9), TENSOR_F32), *g = on_cuda(a);
+		tensor *t = tensor_norm_dim_dtype(g, TENSOR_SCALAR(2), TENSOR_INTS(1), false,
+						  TENSOR_F64);
+
+		if (t)
+			assert_near(t,
+				    tensor_norm_dim_dtype(a, TENSOR_SCALAR(2), TENSOR_INTS(1),
+							  false, TENSOR_F64),
+				    1e-6);
+		else
+			assert_int_equal(tensor_last_error()->code, EOPNOTSUPP);
+	}
+}
+
 static void empty_rows_give_the_start(void **state)
 {
 	NEED_DEVICE();
@@ -172,6 +211,8 @@ int main(void)
 		cmocka_unit_test(reductions_equal_the_cpu),
 		cmocka_unit_test(long_rows_are_reduced_in_pieces),
 		cmocka_unit_test(extremes_are_the_first_and_nan_wins),
+		cmocka_unit_test(logsumexp_of_rows_that_are_not_finite),
+		cmocka_unit_test(results_of_other_dtypes_are_correct_or_refused),
 		cmocka_unit_test(empty_rows_give_the_start),
 	};
 
