@@ -66,7 +66,7 @@ struct cuda_step {
 };
 int cuda_launch_step(const struct cuda_step *s, int dtype, cudaStream_t stream);
 
-/* ---- random numbers: contiguous memory; a number is true if 32 random bits do not exceed `last` ---- */
+/* ---- random numbers, in contiguous memory; one of 32 bits is true if it is at most `last` ---- */
 
 struct cuda_random {
 	int64_t n;

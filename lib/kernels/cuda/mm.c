@@ -2,11 +2,11 @@
 /*
  * Matrix products by cuBLASLt, whose matrices are column-major. A row-major out = a b is computed
  * as out' = b' a', where ' reads the same memory as columns; a transposed operand sets the
- * transpose operation. A matrix that is neither row- nor column-major is copied first. A batch is one
- * call, whose matrices are a stride apart.
+ * transpose operation. A matrix that is neither row- nor column-major is copied first. A batch is
+ * one call, whose matrices are a stride apart.
  *
- * f32 is computed in f32, not in TF32, to keep the accuracy of the dtype; bf16 and f16 are summed in
- * f32.
+ * f32 is computed in f32, not in TF32, to keep the accuracy of the dtype; bf16 and f16 are summed
+ * in f32.
  */
 #include "kernels/cuda/cuda.h"
 

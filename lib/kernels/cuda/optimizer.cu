@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A step of Adam, SGD, Adagrad or RMSprop: the formulas of lib/kernels/cpu/nn/optimizer_loops.h, for an
- * element of each thread, or for 16 bytes of them. blockIdx.y is the item.
+ * A step of Adam, SGD, Adagrad or RMSprop: the formulas of lib/kernels/cpu/nn/optimizer_loops.h, for
+ * 16 bytes of elements of each thread where addresses allow, else for one. blockIdx.y is the item.
  */
 #include "kernels/cuda/launch_nn.h"
 #include "kernels/cuda/rows.cuh"

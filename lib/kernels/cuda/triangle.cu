@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* tril and triu: the threads of a row copy its part on one side of the diagonal; the rest is zero. */
+/* tril and triu: the threads of a row copy its part on one side of the diagonal, the rest is 0. */
 #include "kernels/cuda/launch_nn.h"
 #include "kernels/cuda/index.cuh"
 
