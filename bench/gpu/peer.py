@@ -51,6 +51,32 @@ def rows():
     yield "mm f32 4096", lambda: m @ m
     yield "mm f32 4096, transposed", lambda: m @ m.t()
     yield "mm f64 4096", lambda: d @ d
+    half = m.bfloat16()
+    heads = torch.rand(96, 1024, 64, **make)
+    halves = heads.bfloat16()
+    weight, shift = torch.rand(4096, **make), torch.rand(4096, **make)
+    _, mean, rstd = torch.native_layer_norm(table, (4096,), weight, shift, 1e-5)
+    vocabulary, words = torch.rand(50257, 768, **make), torch.randint(50257, (8192,), **make)
+    states = torch.rand(8192, 768, **make)
+    logits, targets = torch.rand(4096, 50257, **make), torch.randint(50257, (4096,), **make)
+    aten, functional = torch.ops.aten, torch.nn.functional
+    state = [[t] for t in (quarter, large[: 1 << 24], other[: 1 << 24], other[1 << 24 : 1 << 25])]
+    step = [torch.tensor(3.0, **make)]
+    adam = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0, "eps": 1e-8, "amsgrad": False, "maximize": False}
+    yield "mm bf16 4096", lambda: half @ half
+    yield "bmm f32 96x1024x64", lambda: torch.bmm(heads, heads.transpose(1, 2))
+    yield "bmm bf16 96x1024x64", lambda: torch.bmm(halves, halves.transpose(1, 2))
+    yield "amax 8192x4096 rows", lambda: table.amax(1)
+    yield "argmax 8192x4096 rows", lambda: table.argmax(1)
+    yield "var 8192x4096 rows", lambda: table.var(1)
+    yield "layer_norm 8192x4096", lambda: functional.layer_norm(table, (4096,), weight, shift)
+    yield "layer_norm_backward 8192x4096", lambda: aten.native_layer_norm_backward(
+        grad, table, (4096,), mean, rstd, weight, shift, [True, True, True]
+    )
+    yield "cross_entropy 4096x50257", lambda: functional.cross_entropy(logits, targets)
+    yield "embedding 8192 of 50257x768", lambda: functional.embedding(words, vocabulary)
+    yield "embedding_backward 50257x768", lambda: aten.embedding_dense_backward(states, words, 50257, -1, False)
+    yield "adam 2^24", lambda: torch._fused_adam_(*state, [], step, **adam)
     yield "to the device 64 MiB", lambda: host.to("cuda")
     yield "to the host 64 MiB", lambda: quarter.to("cpu")
 

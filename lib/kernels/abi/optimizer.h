@@ -12,6 +12,7 @@ enum optimizer_method { OPTIMIZER_ADAM, OPTIMIZER_SGD, OPTIMIZER_ADAGRAD, OPTIMI
 /* Numbers that all parameters of a step share. */
 struct optimizer_step {
 	enum optimizer_method method;
+	tensor_device device; /* of all memory */
 	double lr, weight_decay, eps;
 	double scale; /* divisor of the gradient, which is written back unless scale is 1 */
 	double beta1, beta2, momentum, dampening, lr_decay, alpha;
@@ -29,6 +30,8 @@ struct optimizer_item {
 	 * is no such state.
 	 */
 	void *param, *grad, *state[OPTIMIZER_STATES];
+	/* The tensors of this memory in the same order, for backends that record its use by streams. */
+	const tensor *tensors[2 + OPTIMIZER_STATES];
 	double step; /* counts from 1 */
 };
 

@@ -3,8 +3,8 @@
  * Shared by the host files of the plugin. A kernel calls cuda_begin() (checks the device and for a
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
- * Order of the files, lowest first: call.c and dims.c; memory.c and pin.c; pointwise.c; copy.c,
- * index.c, mm.c and rows.c; plugin.c.
+ * Order of the files, lowest first: call.c and dims.c; memory.c and pin.c; check.c; indices.c;
+ * pointwise.c; copy.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
 #define TENSOR_CUDA_INTERNAL_H
@@ -12,7 +12,12 @@
 #include "dispatch/dispatch.h"
 #include "core/tensor_impl.h"
 #include "storage/devices.h"
+#include "kernels/abi/embedding.h"
+#include "kernels/abi/index.h"
 #include "kernels/abi/kernels.h"
+#include "kernels/abi/optimizer.h"
+#include "kernels/abi/pad.h"
+#include "kernels/abi/random.h"
 #include "kernels/cuda/launch.h"
 
 #include <tensor/cuda.h>
@@ -89,6 +94,46 @@ static inline void cuda_use(const struct cuda_call *c, const tensor *t)
 		cuda_use_slow(c, t);
 }
 
+/* ---- checks on the device (check.c) ---- */
+
+/* open; launch a kernel that may store to flag; send; launch what uses the checked values; wait;
+ * close. */
+struct cuda_check {
+	unsigned long long *flag; /* on the device: UINT64_MAX before */
+	unsigned long long *seen, own;
+	int word;
+	bool sent;
+	cudaEvent_t done;
+};
+int cuda_check_open(const struct cuda_call *c, struct cuda_check *k);
+int cuda_check_send(const struct cuda_call *c, struct cuda_check *k);
+/* Sets *bad to the flag at the time of cuda_check_send(). */
+int cuda_check_wait(const struct cuda_call *c, struct cuda_check *k, uint64_t *bad);
+/* Also after a failed open. */
+void cuda_check_close(const struct cuda_call *c, struct cuda_check *k);
+
+/* ---- index tensors (indices.c) ---- */
+
+/* Size and stride of dimension d; a 0-d tensor counts as one dimension of size 1. */
+static inline int64_t cuda_size(const tensor *t, int d)
+{
+	return t->ndim ? t->sizes[d] : 1;
+}
+static inline int64_t cuda_stride(const tensor *t, int d)
+{
+	return t->ndim ? t->strides[d] : 0;
+}
+/* One index tensor (i64 or i32) for a dimension of size `limit`; fails for other dtypes. */
+int cuda_index_of(const struct cuda_call *c, struct cuda_indices *x, const tensor *index,
+		  int64_t limit, int64_t step);
+/* n index tensors in one, at[n, ...], for dimensions dims[] of self. */
+int cuda_indices_of(const struct cuda_call *c, struct cuda_indices *x, const tensor *self,
+		    const tensor *at, const int *dims, int n);
+/* Fails with the index that a check has found, unless bad is UINT64_MAX. d: the dimensions of the
+ * check, whose operand 2 is the index at `data`. */
+int cuda_index_refuse(const struct cuda_call *c, const struct cuda_indices *x,
+		      const struct cuda_dims *d, const void *data, uint64_t bad);
+
 /* ---- pinned host memory (pin.c) ---- */
 
 /* Returns whether t's memory is pinned; tries to pin its buffer at the first call. */
@@ -134,9 +179,58 @@ int cuda_log_softmax(tensor *out, const tensor *self, int dim);
 int cuda_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim);
 int cuda_log_softmax_backward(tensor *out, const tensor *grad, const tensor *output, int dim);
 int cuda_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha, tensor_scalar beta);
+
+/* ---- the other kernels, which table.c lists ---- */
+
+struct cuda_kernel_entry {
+	const char *name;
+	tensor_kernel fn;
+};
+extern const struct cuda_kernel_entry cuda_kernels[];
+extern const size_t cuda_kernels_count;
+
 int cuda_index_select(tensor *out, const tensor *self, int dim, const tensor *index);
-int cuda_index_add(tensor *out, int dim, const tensor *index, const tensor *source, double alpha);
 int cuda_gather(tensor *out, const tensor *self, int dim, const tensor *index);
+int cuda_index_take(tensor *out, const tensor *self, const tensor *at, const int *dims, int n);
+int cuda_index_add(tensor *out, int dim, const tensor *index, const tensor *source, double alpha);
 int cuda_scatter_add(tensor *out, int dim, const tensor *index, const tensor *source);
+int cuda_scatter(tensor *out, int dim, const tensor *index, const tensor *source,
+		 enum scatter_mode mode);
+int cuda_index_put(tensor *out, const tensor *at, const int *dims, int n, const tensor *values,
+		   enum scatter_mode mode);
+int cuda_prod(tensor *out, const tensor *self, uint32_t dims);
+int cuda_max_all(tensor *out, const tensor *self, uint32_t dims);
+int cuda_min_all(tensor *out, const tensor *self, uint32_t dims);
+int cuda_any(tensor *out, const tensor *self, uint32_t dims);
+int cuda_all(tensor *out, const tensor *self, uint32_t dims);
+int cuda_count_nonzero(tensor *out, const tensor *self, uint32_t dims);
+int cuda_var(tensor *out, const tensor *self, uint32_t dims, double correction);
+int cuda_std(tensor *out, const tensor *self, uint32_t dims, double correction);
+int cuda_norm(tensor *out, const tensor *self, uint32_t dims, double p);
+int cuda_logsumexp(tensor *out, const tensor *self, uint32_t dims);
+int cuda_argmax(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
+int cuda_argmin(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
+int cuda_max_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
+int cuda_min_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims);
+int cuda_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x, const tensor *weight,
+		    const tensor *bias, double eps);
+int cuda_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, const tensor *grad,
+			     const tensor *x, const tensor *mean, const tensor *rstd,
+			     const tensor *weight);
+int cuda_nll_loss(tensor *output, tensor *total_weight, const tensor *self, const tensor *target,
+		  const tensor *weight, enum loss_reduction reduction, int64_t ignore_index);
+int cuda_nll_loss_backward(tensor *out, const tensor *grad_output, const tensor *target,
+			   const tensor *weight, enum loss_reduction reduction,
+			   int64_t ignore_index, const tensor *total_weight);
+int cuda_optimizer(const struct optimizer_step *s, const struct optimizer_item *items,
+		   int64_t nitems);
+int cuda_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
+	     tensor_scalar beta);
+int cuda_bernoulli(tensor *out, const struct random_params *p);
+int cuda_native_dropout(tensor *out, tensor *mask, const tensor *input,
+			const struct random_params *p);
+int cuda_triangle(tensor *out, const tensor *self, int64_t k, bool upper);
+int cuda_embedding_backward(tensor *out, const tensor *grad, const tensor *indices,
+			    const struct embedding *e);
 
 #endif

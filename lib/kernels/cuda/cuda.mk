@@ -60,7 +60,7 @@ $(CUDA_SO): $(CUDA_OBJ) $(LIB_SO) $(B)/libtensor.so lib/kernels/cuda/plugin.map
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/kernels/cuda/plugin.map \
 		-Wl,-z,defs -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(CUDA_LIB) $(SANITIZE) -o $@ \
-		$(CUDA_OBJ) -L$(B) -ltensor -L$(CUDA_LIB) -lcudart -lcublasLt -lstdc++ -pthread
+		$(CUDA_OBJ) -L$(B) -ltensor -L$(CUDA_LIB) -lcudart -lcublasLt -lstdc++ -lm -pthread
 
 -include $(patsubst %.c,$(B)/obj/%.d,$(CUDA_C))
 

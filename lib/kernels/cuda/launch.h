@@ -80,30 +80,88 @@ int cuda_launch_softmax(const struct cuda_rows *r, int dtype, bool log, cudaStre
 int cuda_launch_softmax_backward(const struct cuda_rows *r, int dtype, bool log,
 				 cudaStream_t stream);
 
+enum cuda_reduction {
+	CUDA_REDUCE_SUM, /* f16 and bf16 only */
+	CUDA_REDUCE_PROD,
+	CUDA_REDUCE_MAX,
+	CUDA_REDUCE_MIN,
+	CUDA_REDUCE_ANY,
+	CUDA_REDUCE_ALL,
+	CUDA_REDUCE_COUNT, /* of elements that are not zero */
+	CUDA_REDUCE_VAR,
+	CUDA_REDUCE_STD,
+	CUDA_REDUCE_NORM,
+	CUDA_REDUCE_LOGSUMEXP
+};
+#define CUDA_REDUCE_PARTIAL 24 /* bytes of a partial result */
+
+/* Other reductions, with partial results as for sums. p is the correction of a variance, the order
+ * of a norm. */
+int cuda_launch_reduce(enum cuda_reduction which, const struct cuda_rows *r, int dtype, double p,
+		       int split, void *partial, cudaStream_t stream);
+/* The greatest or least element, to operand 0 unless that is NULL, and the position of the first one
+ * in its row, to `index`, whose rows have the strides of operand 2. */
+int cuda_launch_extreme(bool greatest, const struct cuda_rows *r, int dtype, int64_t *index,
+			int split, void *partial, cudaStream_t stream);
+
 /* ---- indexing: strides are elements ---- */
 
 /*
- * take: data[0][o] = data[1][i + index[x] * step] for each position; operand 2 is the index.
- * put: data[0][o + index[x + k * along[2]] * step] += alpha * data[1][i + k * along[1]], k < count.
- * `dims` has all dimensions of the source but the indexed one, along which a single thread adds in
- * order, so that repeated indices give the same bits every time.
+ * Index tensors of one shape, one for each indexed dimension: index k is at offset k * slab, below
+ * limit[k], and moves by step[k]. `wide`: they are i64, else i32. `wrap`: negative ones count from
+ * the end.
  */
-struct cuda_index {
-	struct cuda_dims dims;
-	void *data[CUDA_OPERANDS];
-	int64_t step;  /* stride of the indexed dimension */
-	int64_t limit; /* its size */
-	int64_t count, along[CUDA_OPERANDS];
-	tensor_scalar alpha;
-	bool wide_index; /* i64, else i32 */
+struct cuda_indices {
+	int n;
+	bool wide, wrap;
+	int64_t slab, limit[TENSOR_MAX_DIMS], step[TENSOR_MAX_DIMS];
 };
 
-/* Stores the lowest position (in the order of dims) of an index outside 0 .. limit - 1 in *bad,
- * which the caller sets to UINT64_MAX. */
-int cuda_launch_check_index(const struct cuda_index *x, unsigned long long *bad,
-			    cudaStream_t stream);
-int cuda_launch_take(const struct cuda_index *x, int itemsize, cudaStream_t stream);
-int cuda_launch_put(const struct cuda_index *x, int dtype, cudaStream_t stream);
+/*
+ * data[0][o] = data[1][i + sum of index[k][x] * step[k]]; o, i and x are the offsets of a position.
+ * If an index is out of range, its elements are not written, and *bad becomes the lowest such
+ * position times n, plus k. `bad` is on the device, UINT64_MAX before; it may be NULL.
+ */
+struct cuda_take {
+	struct cuda_dims dims;
+	struct cuda_indices index;
+	void *data[CUDA_OPERANDS]; /* 2: the index */
+	unsigned long long *bad;
+};
+int cuda_launch_take(const struct cuda_take *t, int itemsize, cudaStream_t stream);
+/* Only checks the indices, at the positions of t->dims. */
+int cuda_launch_check_index(const struct cuda_take *t, cudaStream_t stream);
+
+enum cuda_put_mode { CUDA_PUT_SET, CUDA_PUT_ADD, CUDA_PUT_MUL, CUDA_PUT_MAX, CUDA_PUT_MIN };
+
+/*
+ * Combines rows of the source with rows of the output. `place` has the positions of the index: what
+ * a position adds to its key (operand 0), its offsets in the source (1) and the index (2). The sum
+ * of that and index[k] * step[k] is the key of an output row; `keys` has the offset of each key.
+ * `columns` has the dimensions of a row. Positions of equal keys are combined in ascending order.
+ */
+struct cuda_put {
+	struct cuda_dims place, keys, columns;
+	struct cuda_indices index;
+	enum cuda_put_mode mode;
+	bool fresh;	   /* the output is not read: rows begin with 0 */
+	bool by_frequency; /* a term is divided by the number of terms of its row */
+	int64_t skip;	   /* a key that is ignored, or -1 */
+	tensor_scalar alpha;
+	void *data[CUDA_OPERANDS]; /* 2: the index */
+	unsigned long long *bad;   /* as in struct cuda_take */
+	/* Scratch memory, place.numel elements each: keys of 64 bits if wide_keys, else 32. */
+	bool wide_keys;
+	void *key, *sorted;
+	uint32_t *position, *order;
+};
+/* Computes key and position, and checks the indices. */
+int cuda_launch_put_keys(const struct cuda_put *p, cudaStream_t stream);
+/* Sorts them, stably, to sorted and order. If temporary is NULL, only sets *nbytes to its size. */
+int cuda_launch_put_sort(const struct cuda_put *p, void *temporary, size_t *nbytes,
+			 cudaStream_t stream);
+/* Does nothing if an index was out of range. `from` is the dtype of the source. */
+int cuda_launch_put(const struct cuda_put *p, int to, int from, int itemsize, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -2,9 +2,11 @@
 /*
  * Matrix products by cuBLASLt, whose matrices are column-major. A row-major out = a b is computed
  * as out' = b' a', where ' reads the same memory as columns; a transposed operand sets the
- * transpose operation. A matrix that is neither row- nor column-major is copied first.
+ * transpose operation. A matrix that is neither row- nor column-major is copied first. A batch is
+ * one call, whose matrices are a stride apart.
  *
- * f32 is computed in f32, not in TF32, to keep the accuracy of the dtype.
+ * f32 is computed in f32, not in TF32, to keep the accuracy of the dtype; bf16 and f16 are summed
+ * in f32.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -16,10 +18,11 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cublasLtHandle_t handles[CUDA_DEVICES]; /* a handle may be used by several threads */
 
-/* A matrix in memory: element [i][j] at data + i * row + j * col. */
+/* `batch` matrices in memory: element [i][j] of matrix n at data + n * step + i * row + j * col. */
 struct matrix {
 	void *data, *scratch;
 	int64_t rows, cols, row, col;
+	int64_t batch, step;
 };
 
 static int blas_check(const struct cuda_call *c, cublasStatus_t status)
@@ -47,11 +50,14 @@ static int get_handle(const struct cuda_call *c, cublasLtHandle_t *handle)
 /* The stride of a dimension of size 1 is arbitrary: sets the one that cuBLASLt accepts. */
 static struct matrix matrix_of(const tensor *t)
 {
+	const int d = t->ndim - 2;
 	struct matrix m = { .data = t->data,
-			    .rows = t->sizes[0],
-			    .cols = t->sizes[1],
-			    .row = t->strides[0],
-			    .col = t->strides[1] };
+			    .rows = t->sizes[d],
+			    .cols = t->sizes[d + 1],
+			    .row = t->strides[d],
+			    .col = t->strides[d + 1],
+			    .batch = d ? t->sizes[0] : 1,
+			    .step = d ? t->strides[0] : 0 };
 
 	if (m.rows == 1 && m.cols == 1)
 		m.row = m.col = 1;
@@ -82,6 +88,8 @@ static int copy_matrix(const struct cuda_call *c, const struct matrix *to,
 	cuda_dims_init(&p.dims);
 	cuda_dims_add(&p.dims, 2, to->cols, (const int64_t[]){ to->col * size, from->col * size });
 	cuda_dims_add(&p.dims, 2, to->rows, (const int64_t[]){ to->row * size, from->row * size });
+	cuda_dims_add(&p.dims, 2, to->batch,
+		      (const int64_t[]){ to->step * size, from->step * size });
 	return cuda_copy_within(c, &p, dtype, dtype);
 }
 
@@ -92,7 +100,9 @@ static int make_apart(const struct cuda_call *c, struct matrix *apart, const str
 	*apart = *m;
 	apart->row = m->cols;
 	apart->col = 1;
-	int err = cuda_scratch(c, m->rows * m->cols * tensor_itemsize(dtype), &apart->scratch);
+	apart->step = m->rows * m->cols;
+	int err = cuda_scratch(c, m->batch * m->rows * m->cols * tensor_itemsize(dtype),
+			       &apart->scratch);
 
 	apart->data = apart->scratch;
 	return err;
@@ -116,7 +126,13 @@ static int readable(const struct cuda_call *c, struct matrix *m, enum tensor_dty
 
 static struct matrix transposed(const struct matrix *m)
 {
-	return (struct matrix){ m->data, m->scratch, m->cols, m->rows, m->col, m->row };
+	struct matrix t = *m;
+
+	t.rows = m->cols;
+	t.cols = m->rows;
+	t.row = m->col;
+	t.col = m->row;
+	return t;
 }
 
 /* ---- the product, in columns: out = alpha * a b + beta * out ---- */
@@ -128,27 +144,76 @@ struct product {
 	cublasLtMatmulHeuristicResult_t algo;
 };
 
-static cudaDataType_t data_type(enum tensor_dtype dtype)
+static const cudaDataType_t data_types[TENSOR_DTYPE_COUNT] = {
+	[TENSOR_F32] = CUDA_R_32F,   [TENSOR_F64] = CUDA_R_64F, [TENSOR_F16] = CUDA_R_16F,
+	[TENSOR_BF16] = CUDA_R_16BF, [TENSOR_C64] = CUDA_C_32F, [TENSOR_C128] = CUDA_C_64F,
+};
+
+static bool has_dtype(enum tensor_dtype dtype)
 {
-	return dtype == TENSOR_F64 ? CUDA_R_64F : CUDA_R_32F;
+	return dtype == TENSOR_F32 || data_types[dtype];
+}
+
+static bool is_double(enum tensor_dtype dtype)
+{
+	return dtype == TENSOR_F64 || dtype == TENSOR_C128;
+}
+
+/* alpha and beta have the dtype of the matrices, f32 for bf16 and f16. */
+static cudaDataType_t scale_type(enum tensor_dtype dtype)
+{
+	return dtype == TENSOR_F16 || dtype == TENSOR_BF16 ? CUDA_R_32F : data_types[dtype];
+}
+
+/* alpha or beta as an argument of cuBLASLt. */
+union factor {
+	float f32[2];
+	double f64[2];
+};
+
+static union factor factor_of(tensor_scalar s, enum tensor_dtype dtype)
+{
+	const double re = scalar_double(s), im = scalar_imag(s);
+	union factor f;
+
+	if (is_double(dtype)) {
+		f.f64[0] = re;
+		f.f64[1] = im;
+	} else {
+		f.f32[0] = (float)re;
+		f.f32[1] = (float)im;
+	}
+	return f;
 }
 
 /* Describes the memory of m as columns: m itself, or its transpose if m is row-major. */
 static cublasStatus_t make_layout(cublasLtMatrixLayout_t *layout, const struct matrix *m,
 				  enum tensor_dtype dtype, cublasOperation_t *op)
 {
-	bool columns = col_major(m);
+	const bool columns = col_major(m);
+	const int32_t batch = (int32_t)m->batch;
+	cublasStatus_t st;
 
 	*op = columns ? CUBLAS_OP_N : CUBLAS_OP_T;
-	return cublasLtMatrixLayoutCreate(layout, data_type(dtype), columns ? m->rows : m->cols,
-					  columns ? m->cols : m->rows, columns ? m->col : m->row);
+	st = cublasLtMatrixLayoutCreate(layout, data_types[dtype], columns ? m->rows : m->cols,
+					columns ? m->cols : m->rows, columns ? m->col : m->row);
+	if (st || m->batch == 1)
+		return st;
+	st = cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+					      sizeof(batch));
+	return st ? st :
+		    cublasLtMatrixLayoutSetAttribute(*layout,
+						     CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+						     &m->step, sizeof(m->step));
 }
 
-/* Sets the alignment of p: the heuristic assumes 256 bytes, which a view may not have. */
+/* Sets the alignment of m: the heuristic assumes 256 bytes, which a view may not have. */
 static cublasStatus_t set_alignment(cublasLtMatmulPreference_t preference,
-				    cublasLtMatmulPreferenceAttributes_t attribute, const void *p)
+				    cublasLtMatmulPreferenceAttributes_t attribute,
+				    const struct matrix *m, enum tensor_dtype dtype)
 {
-	uintptr_t address = (uintptr_t)p;
+	const uintptr_t step = (uintptr_t)m->step * tensor_itemsize(dtype);
+	const uintptr_t address = (uintptr_t)m->data | (m->batch > 1 ? step : 0);
 	uint32_t bytes = 256;
 
 	while (address & (bytes - 1))
@@ -157,7 +222,8 @@ static cublasStatus_t set_alignment(cublasLtMatmulPreference_t preference,
 }
 
 static cublasStatus_t set_preference(struct product *p, const struct matrix *a,
-				     const struct matrix *b, const struct matrix *out)
+				     const struct matrix *b, const struct matrix *out,
+				     enum tensor_dtype dtype)
 {
 	const size_t workspace = WORKSPACE;
 	cublasStatus_t st;
@@ -168,17 +234,17 @@ static cublasStatus_t set_preference(struct product *p, const struct matrix *a,
 							  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
 							  &workspace, sizeof(workspace));
 	if (!st)
-		st = set_alignment(p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-				   a->data);
+		st = set_alignment(p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, a,
+				   dtype);
 	if (!st)
-		st = set_alignment(p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-				   b->data);
+		st = set_alignment(p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, b,
+				   dtype);
 	if (!st)
-		st = set_alignment(p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-				   out->data);
+		st = set_alignment(p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out,
+				   dtype);
 	if (!st)
-		st = set_alignment(p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
-				   out->data);
+		st = set_alignment(p->preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out,
+				   dtype);
 	return st;
 }
 
@@ -186,26 +252,25 @@ static cublasStatus_t set_preference(struct product *p, const struct matrix *a,
 static cublasStatus_t describe(struct product *p, const struct matrix *a, const struct matrix *b,
 			       const struct matrix *out, enum tensor_dtype dtype)
 {
-	cublasOperation_t op_a, op_b;
+	cublasOperation_t op_a, op_b, op_out;
 	cublasStatus_t st;
 
 	st = cublasLtMatmulDescCreate(&p->desc,
-				      dtype == TENSOR_F64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-				      data_type(dtype));
+				      is_double(dtype) ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+				      scale_type(dtype));
 	if (!st)
 		st = make_layout(&p->a, a, dtype, &op_a);
 	if (!st)
 		st = make_layout(&p->b, b, dtype, &op_b);
 	if (!st)
-		st = cublasLtMatrixLayoutCreate(&p->out, data_type(dtype), out->rows, out->cols,
-						out->col);
+		st = make_layout(&p->out, out, dtype, &op_out);
 	if (!st)
 		st = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &op_a,
 						    sizeof(op_a));
 	if (!st)
 		st = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &op_b,
 						    sizeof(op_b));
-	return st ? st : set_preference(p, a, b, out);
+	return st ? st : set_preference(p, a, b, out, dtype);
 }
 
 static void undescribe(struct product *p)
@@ -224,10 +289,9 @@ static void undescribe(struct product *p)
 
 static int run_product(const struct cuda_call *c, cublasLtHandle_t handle, struct product *p,
 		       const struct matrix *a, const struct matrix *b, const struct matrix *out,
-		       enum tensor_dtype dtype, double alpha, double beta)
+		       enum tensor_dtype dtype, tensor_scalar alpha, tensor_scalar beta)
 {
-	const float alpha32 = (float)alpha, beta32 = (float)beta;
-	const bool f64 = dtype == TENSOR_F64;
+	const union factor by = factor_of(alpha, dtype), add = factor_of(beta, dtype);
 	void *workspace = NULL;
 	int err, found = 0;
 
@@ -240,17 +304,16 @@ static int run_product(const struct cuda_call *c, cublasLtHandle_t handle, struc
 		err = cuda_scratch(c, p->algo.workspaceSize, &workspace);
 	if (err)
 		return err;
-	err = blas_check(c, cublasLtMatmul(handle, p->desc, f64 ? (void *)&alpha : (void *)&alpha32,
-					   a->data, p->a, b->data, p->b,
-					   f64 ? (void *)&beta : (void *)&beta32, out->data, p->out,
-					   out->data, p->out, &p->algo.algo, workspace,
-					   p->algo.workspaceSize, c->stream));
+	err = blas_check(c, cublasLtMatmul(handle, p->desc, &by, a->data, p->a, b->data, p->b, &add,
+					   out->data, p->out, out->data, p->out, &p->algo.algo,
+					   workspace, p->algo.workspaceSize, c->stream));
 	cuda_scratch_free(c, workspace);
 	return err;
 }
 
 static int multiply(const struct cuda_call *c, const struct matrix *a, const struct matrix *b,
-		    const struct matrix *out, enum tensor_dtype dtype, double alpha, double beta)
+		    const struct matrix *out, enum tensor_dtype dtype, tensor_scalar alpha,
+		    tensor_scalar beta)
 {
 	/* A row-major out is computed as the transpose of both sides. */
 	const bool columns = col_major(out);
@@ -272,33 +335,39 @@ static int multiply(const struct cuda_call *c, const struct matrix *a, const str
 
 /* ---- the kernel ---- */
 
+static bool is_zero(tensor_scalar s)
+{
+	return scalar_double(s) == 0 && scalar_imag(s) == 0;
+}
+
 /* For k = 0: out = beta * out. */
 static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_dtype dtype,
-		 double beta)
+		 tensor_scalar beta)
 {
-	struct cuda_pointwise p = { .data = { m->data, beta == 0 ? NULL : m->data } };
+	const bool zero = is_zero(beta);
+	struct cuda_pointwise p = { .data = { m->data, zero ? NULL : m->data } };
 	int64_t size = (int64_t)tensor_itemsize(dtype);
 	int err;
 
 	cuda_dims_init(&p.dims);
-	for (int i = 0; i < 2; i++) {
-		int64_t step = (i ? m->row : m->col) * size;
+	for (int i = 0; i < 3; i++) {
+		const int64_t sizes[] = { m->cols, m->rows, m->batch };
+		const int64_t steps[] = { m->col * size, m->row * size, m->step * size };
 
-		cuda_dims_add(&p.dims, 3, i ? m->rows : m->cols,
-			      (const int64_t[]){ step, step, 0 });
+		cuda_dims_add(&p.dims, 3, sizes[i], (const int64_t[]){ steps[i], steps[i], 0 });
 	}
 	cuda_dims_done(&p.dims, 3);
-	if (beta == 0) {
+	if (zero) {
 		err = cuda_launch_fill(&p, (int)size, c->stream);
 	} else {
-		tensor_element_store(&p.scalar[2], dtype, tensor_scalar_float(beta));
+		tensor_element_store(&p.scalar[2], dtype, beta);
 		err = cuda_launch_binary(CUDA_MUL, &p, dtype, c->stream);
 	}
 	return cuda_launched(c, err, dtype);
 }
 
-static int mm(const struct cuda_call *c, struct matrix *m, enum tensor_dtype dtype, double alpha,
-	      double beta)
+static int mm(const struct cuda_call *c, struct matrix *m, enum tensor_dtype dtype,
+	      tensor_scalar alpha, tensor_scalar beta)
 {
 	struct matrix *a = &m[0], *b = &m[1], *out = &m[2], apart;
 	int err;
@@ -313,7 +382,7 @@ static int mm(const struct cuda_call *c, struct matrix *m, enum tensor_dtype dty
 	if (row_major(out) || col_major(out))
 		return multiply(c, a, b, out, dtype, alpha, beta);
 	err = make_apart(c, &apart, out, dtype);
-	if (!err && beta != 0)
+	if (!err && !is_zero(beta))
 		err = copy_matrix(c, &apart, out, dtype);
 	if (!err)
 		err = multiply(c, a, b, &apart, dtype, alpha, beta);
@@ -323,24 +392,38 @@ static int mm(const struct cuda_call *c, struct matrix *m, enum tensor_dtype dty
 	return err;
 }
 
-int cuda_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha, tensor_scalar beta)
+static int product(const char *op, tensor *out, const tensor *a, const tensor *b,
+		   tensor_scalar alpha, tensor_scalar beta)
 {
 	struct matrix m[] = { matrix_of(a), matrix_of(b), matrix_of(out) };
 	struct cuda_call c;
 	int err;
 
-	if (out->dtype != TENSOR_F32 && out->dtype != TENSOR_F64)
-		return tensor_kernel_no_dtype("mm", out->dtype, "cuda");
+	if (!has_dtype(out->dtype))
+		return tensor_kernel_no_dtype(op, out->dtype, "cuda");
 	if (!out->numel)
 		return 0;
-	err = cuda_begin(&c, "mm", out->device.index);
+	if (m[2].batch > INT32_MAX)
+		return tensor_fail(EOPNOTSUPP, "%s: cuda: %lld matrices, at most 2^31 - 1", op,
+				   (long long)m[2].batch);
+	err = cuda_begin(&c, op, out->device.index);
 	if (err)
 		return err;
 	cuda_use(&c, out);
 	cuda_use(&c, a);
 	cuda_use(&c, b);
-	err = mm(&c, m, out->dtype, scalar_double(alpha), scalar_double(beta));
+	err = mm(&c, m, out->dtype, alpha, beta);
 	for (int i = 0; i < 2; i++)
 		cuda_scratch_free(&c, m[i].scratch);
 	return cuda_end(&c, err);
+}
+
+int cuda_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha, tensor_scalar beta)
+{
+	return product("mm", out, a, b, alpha, beta);
+}
+
+int cuda_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha, tensor_scalar beta)
+{
+	return product("bmm", out, a, b, alpha, beta);
 }

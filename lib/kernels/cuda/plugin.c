@@ -69,10 +69,6 @@ static const struct {
 	KERNEL(softmax_backward),
 	KERNEL(log_softmax_backward),
 	KERNEL(mm),
-	KERNEL(index_select),
-	KERNEL(index_add),
-	KERNEL(gather),
-	KERNEL(scatter_add),
 };
 
 /* Returns the name of a kernel that this libtensor does not have, or NULL. */
@@ -83,6 +79,10 @@ static const char *register_kernels(void)
 	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
 		if (tensor_kernel_table_set(kernels[i].name, TENSOR_KEY_CUDA, kernels[i].fn) < 0)
 			unknown = kernels[i].name;
+	for (size_t i = 0; i < cuda_kernels_count; i++)
+		if (tensor_kernel_table_set(cuda_kernels[i].name, TENSOR_KEY_CUDA,
+					    cuda_kernels[i].fn) < 0)
+			unknown = cuda_kernels[i].name;
 	return unknown;
 }
 

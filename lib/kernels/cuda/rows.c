@@ -18,10 +18,11 @@ static int pieces(const struct cuda_rows *r)
 	return (int)(n < 1 ? 1 : n < most ? n : most);
 }
 
-/* Dimensions of self whose bit is set in `dims` go to `reduced`; t[0] may have size 1 there. */
-static void sort_dims(struct cuda_rows *r, const tensor *const *t, int n, uint32_t dims)
+/* Dimensions of self whose bit is set in `dims` go to `reduced`; other operands may have size 1
+ * there. */
+static void sort_dims_of(struct cuda_rows *r, const tensor *const *t, int n, const tensor *self,
+			 uint32_t dims)
 {
-	const tensor *self = t[n - 1];
 	int64_t stride[CUDA_OPERANDS];
 
 	cuda_dims_init(&r->kept);
@@ -36,13 +37,25 @@ static void sort_dims(struct cuda_rows *r, const tensor *const *t, int n, uint32
 		r->data[i] = t[i]->data;
 }
 
+/* Whether elements are adjacent across rows, not along them. */
+static bool is_across(const struct cuda_rows *r)
+{
+	return r->kept.ndim && r->kept.size[0] >= 32 && r->kept.stride[1][0] == 1 &&
+	       r->reduced.ndim && r->reduced.stride[1][0] != 1;
+}
+
+/* self is the last operand. */
+static void sort_dims(struct cuda_rows *r, const tensor *const *t, int n, uint32_t dims)
+{
+	sort_dims_of(r, t, n, t[n - 1], dims);
+}
+
 static int sum(struct cuda_call *c, struct cuda_rows *r, tensor *out, const tensor *self)
 {
 	void *partial = NULL;
 	int split, err;
 
-	r->across = r->kept.ndim && r->kept.size[0] >= 32 && r->kept.stride[1][0] == 1 &&
-		    r->reduced.ndim && r->reduced.stride[1][0] != 1;
+	r->across = is_across(r);
 	split = pieces(r);
 
 	if (split > 1) {
@@ -56,6 +69,59 @@ static int sum(struct cuda_call *c, struct cuda_rows *r, tensor *out, const tens
 	return cuda_launched(c, err, self->dtype);
 }
 
+/* ---- other reductions ---- */
+
+/* Whether the results that the kernel gives are elements of out. */
+static bool gives(enum cuda_reduction which, const tensor *out, const tensor *self)
+{
+	const bool integral = self->dtype <= TENSOR_I64;
+
+	switch (which) {
+	case CUDA_REDUCE_ANY:
+	case CUDA_REDUCE_ALL:
+		return out->dtype == TENSOR_BOOL || out->dtype == TENSOR_U8;
+	case CUDA_REDUCE_COUNT:
+		return out->dtype == TENSOR_I64;
+	case CUDA_REDUCE_PROD:
+		return out->dtype == (integral ? TENSOR_I64 : self->dtype);
+	default:
+		return out->dtype == self->dtype;
+	}
+}
+
+/* p: the correction of a variance, the order of a norm. */
+static int reduce(const char *op, enum cuda_reduction which, tensor *out, const tensor *self,
+		  uint32_t dims, double p)
+{
+	const tensor *t[] = { out, self };
+	struct cuda_rows r;
+	struct cuda_call c;
+	void *partial = NULL;
+	int split, err;
+
+	if (!gives(which, out, self))
+		return tensor_kernel_no_dtype(op, self->dtype, "cuda");
+	sort_dims(&r, t, 2, dims);
+	if (!r.kept.numel)
+		return 0;
+	err = cuda_begin(&c, op, out->device.index);
+	if (err)
+		return err;
+	cuda_use(&c, out);
+	cuda_use(&c, self);
+	r.across = is_across(&r);
+	split = pieces(&r);
+	if (split > 1)
+		err = cuda_scratch(&c, (size_t)(r.kept.numel * split) * CUDA_REDUCE_PARTIAL,
+				   &partial);
+	if (!err)
+		err = cuda_launched(
+			&c, cuda_launch_reduce(which, &r, self->dtype, p, split, partial, c.stream),
+			self->dtype);
+	cuda_scratch_free(&c, partial);
+	return cuda_end(&c, err);
+}
+
 int cuda_sum(tensor *out, const tensor *self, uint32_t dims)
 {
 	const tensor *t[] = { out, self };
@@ -63,6 +129,8 @@ int cuda_sum(tensor *out, const tensor *self, uint32_t dims)
 	struct cuda_call c;
 	int err;
 
+	if (self->dtype == TENSOR_F16 || self->dtype == TENSOR_BF16)
+		return reduce("sum", CUDA_REDUCE_SUM, out, self, dims, 0);
 	sort_dims(&r, t, 2, dims);
 	if (!r.kept.numel)
 		return 0;
@@ -74,6 +142,111 @@ int cuda_sum(tensor *out, const tensor *self, uint32_t dims)
 	return cuda_end(&c, sum(&c, &r, out, self));
 }
 
+int cuda_prod(tensor *out, const tensor *self, uint32_t dims)
+{
+	return reduce("prod", CUDA_REDUCE_PROD, out, self, dims, 0);
+}
+
+int cuda_max_all(tensor *out, const tensor *self, uint32_t dims)
+{
+	return reduce("max", CUDA_REDUCE_MAX, out, self, dims, 0);
+}
+
+int cuda_min_all(tensor *out, const tensor *self, uint32_t dims)
+{
+	return reduce("min", CUDA_REDUCE_MIN, out, self, dims, 0);
+}
+
+int cuda_any(tensor *out, const tensor *self, uint32_t dims)
+{
+	return reduce("any", CUDA_REDUCE_ANY, out, self, dims, 0);
+}
+
+int cuda_all(tensor *out, const tensor *self, uint32_t dims)
+{
+	return reduce("all", CUDA_REDUCE_ALL, out, self, dims, 0);
+}
+
+int cuda_count_nonzero(tensor *out, const tensor *self, uint32_t dims)
+{
+	return reduce("count_nonzero", CUDA_REDUCE_COUNT, out, self, dims, 0);
+}
+
+int cuda_var(tensor *out, const tensor *self, uint32_t dims, double correction)
+{
+	return reduce("var", CUDA_REDUCE_VAR, out, self, dims, correction);
+}
+
+int cuda_std(tensor *out, const tensor *self, uint32_t dims, double correction)
+{
+	return reduce("std", CUDA_REDUCE_STD, out, self, dims, correction);
+}
+
+int cuda_norm(tensor *out, const tensor *self, uint32_t dims, double p)
+{
+	return reduce("norm", CUDA_REDUCE_NORM, out, self, dims, p);
+}
+
+int cuda_logsumexp(tensor *out, const tensor *self, uint32_t dims)
+{
+	return reduce("logsumexp", CUDA_REDUCE_LOGSUMEXP, out, self, dims, 0);
+}
+
+/* indices and values (which may be NULL) have the kept dimensions of self. */
+static int extreme(const char *op, bool greatest, tensor *values, tensor *indices,
+		   const tensor *self, uint32_t dims)
+{
+	const tensor *t[] = { values ? values : indices, self, indices };
+	struct cuda_rows r;
+	struct cuda_call c;
+	void *partial = NULL;
+	int split, err;
+
+	sort_dims_of(&r, t, 3, self, dims);
+	if (!r.kept.numel)
+		return 0;
+	err = cuda_begin(&c, op, self->device.index);
+	if (err)
+		return err;
+	for (int i = 0; i < 3; i++)
+		cuda_use(&c, t[i]);
+	r.data[0] = values ? values->data : NULL;
+	r.across = is_across(&r);
+	split = pieces(&r);
+	if (split > 1)
+		err = cuda_scratch(&c, (size_t)(r.kept.numel * split) * CUDA_REDUCE_PARTIAL,
+				   &partial);
+	if (!err)
+		err = cuda_launched(&c,
+				    cuda_launch_extreme(greatest, &r, self->dtype, indices->data,
+							split, partial, c.stream),
+				    self->dtype);
+	cuda_scratch_free(&c, partial);
+	return cuda_end(&c, err);
+}
+
+int cuda_argmax(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
+{
+	return extreme("argmax", true, values, indices, self, dims);
+}
+
+int cuda_argmin(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
+{
+	return extreme("argmin", false, values, indices, self, dims);
+}
+
+int cuda_max_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
+{
+	return extreme("max", true, values, indices, self, dims);
+}
+
+int cuda_min_dim(tensor *values, tensor *indices, const tensor *self, uint32_t dims)
+{
+	return extreme("min", false, values, indices, self, dims);
+}
+
+/* ---- softmax ---- */
+
 static int softmax(const char *op, tensor *out, const tensor *self, int dim, bool log)
 {
 	const tensor *t[] = { out, self };
@@ -84,6 +257,7 @@ static int softmax(const char *op, tensor *out, const tensor *self, int dim, boo
 	if (!out->numel)
 		return 0;
 	sort_dims(&r, t, 2, 1u << dim);
+	r.across = is_across(&r);
 	err = cuda_begin(&c, op, out->device.index);
 	if (err)
 		return err;
@@ -114,6 +288,7 @@ static int softmax_backward(const char *op, tensor *out, const tensor *grad, con
 	if (!out->numel)
 		return 0;
 	sort_dims(&r, t, 3, 1u << dim);
+	r.across = is_across(&r);
 	err = cuda_begin(&c, op, out->device.index);
 	if (err)
 		return err;

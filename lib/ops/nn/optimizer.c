@@ -125,6 +125,8 @@ static int gather(const struct step_call *c, int64_t i, struct step_tensors *p,
 	item->grad = p->dense[1]->data;
 	for (int k = 0; k < OPTIMIZER_STATES; k++)
 		item->state[k] = p->dense[2 + k] ? p->dense[2 + k]->data : NULL;
+	for (int k = 0; k < TENSORS; k++)
+		item->tensors[k] = p->dense[k];
 	return c->steps.len ? scalar_of(c->steps.data[i], &item->step) : 0;
 }
 
@@ -179,6 +181,7 @@ static int step_all(struct step_call *c)
 		return error_code();
 	if (found == 1 || !c->param.len)
 		return 0;
+	c->s.device = c->param.data[0]->device;
 	p = calloc(c->param.len, sizeof(*p) + sizeof(*items));
 	if (!p)
 		return tensor_fail(ENOMEM, "%s: no memory for %lld parameters", c->op->schema.name,

@@ -15,12 +15,17 @@ static int check_float(const struct tensor_op *op, enum tensor_dtype dtype)
 			   tensor_dtype_name(dtype));
 }
 
-/* True if the CPU kernel converts reduced floats itself: the dimension's elements are adjacent. */
+/*
+ * True if the kernel converts reduced floats itself: CUDA's always, the CPU's if the dimension's
+ * elements are adjacent.
+ */
 static bool reduced_float_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
 {
-	return self->dtype == dtype && dtype_is_reduced_float(dtype) && self->ndim &&
-	       self->device.type == TENSOR_CPU && self->strides[d] == 1 &&
-	       self->sizes[d] <= SOFTMAX_REDUCED_LINE;
+	if (self->dtype != dtype || !dtype_is_reduced_float(dtype) || !self->ndim)
+		return false;
+	return self->device.type == TENSOR_CUDA ||
+	       (self->device.type == TENSOR_CPU && self->strides[d] == 1 &&
+		self->sizes[d] <= SOFTMAX_REDUCED_LINE);
 }
 
 /* Reduced floats are widened to f32 for the kernel, except where it converts them itself. */

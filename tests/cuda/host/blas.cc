@@ -6,7 +6,10 @@
  */
 #include "cublasLt.h"
 
+#include "base/reduced_float.h"
 #include "host.hpp"
+
+#include <complex>
 
 #include <set>
 
@@ -24,6 +27,8 @@ struct cublasLtMatrixLayoutOpaque {
 	cudaDataType_t type;
 	uint64_t rows, cols;
 	int64_t ld;
+	int32_t batch = 1;
+	int64_t step = 0; /* elements between matrices */
 };
 
 struct cublasLtMatmulPreferenceOpaque {
@@ -134,7 +139,22 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDa
 					  uint64_t rows, uint64_t cols, int64_t ld)
 {
 	BLAS();
-	return create(layout, { type, rows, cols, ld });
+	return create(layout, { type, rows, cols, ld, 1, 0 });
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+						cublasLtMatrixLayoutAttribute_t attribute,
+						const void *value, size_t size)
+{
+	bool count = attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT;
+
+	BLAS();
+	if (!exists(layout) || !value ||
+	    (!count && attribute != CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) ||
+	    size != (count ? sizeof(layout->batch) : sizeof(layout->step)))
+		return CUBLAS_STATUS_INVALID_VALUE;
+	memcpy(count ? (void *)&layout->batch : (void *)&layout->step, value, size);
+	return layout->batch < 1 ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
@@ -184,7 +204,28 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 
 static size_t size_of(cudaDataType_t type)
 {
-	return type == CUDA_R_64F ? 8 : 4;
+	switch (type) {
+	case CUDA_R_16F:
+	case CUDA_R_16BF:
+		return 2;
+	case CUDA_R_32F:
+		return 4;
+	case CUDA_C_64F:
+		return 16;
+	default:
+		return 8;
+	}
+}
+
+static bool is_double(cudaDataType_t type)
+{
+	return type == CUDA_R_64F || type == CUDA_C_64F;
+}
+
+/* The type of alpha and beta. */
+static cudaDataType_t scale_of(cudaDataType_t type)
+{
+	return type == CUDA_R_16F || type == CUDA_R_16BF ? CUDA_R_32F : type;
 }
 
 static bool valid_layout(const cublasLtMatrixLayoutOpaque *l, cudaDataType_t type)
@@ -198,17 +239,19 @@ static cublasStatus_t check_product(const cublasLtMatmulDescOpaque *desc,
 				    const cublasLtMatrixLayoutOpaque *c,
 				    const cublasLtMatrixLayoutOpaque *d)
 {
-	cudaDataType_t type = desc->scale;
+	cudaDataType_t type = d->type;
 	bool ta = desc->op[0] != CUBLAS_OP_N, tb = desc->op[1] != CUBLAS_OP_N;
 
-	if (desc->compute != (type == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F))
+	if (desc->compute != (is_double(type) ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F) ||
+	    desc->scale != scale_of(type))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	if (!valid_layout(a, type) || !valid_layout(b, type) || !valid_layout(c, type) ||
 	    !valid_layout(d, type))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if ((ta ? a->cols : a->rows) != d->rows || (tb ? b->rows : b->cols) != d->cols ||
 	    (ta ? a->rows : a->cols) != (tb ? b->cols : b->rows) || c->rows != d->rows ||
-	    c->cols != d->cols)
+	    c->cols != d->cols || a->batch != d->batch || b->batch != d->batch ||
+	    c->batch != d->batch)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	return CUBLAS_STATUS_SUCCESS;
 }
@@ -256,12 +299,64 @@ struct matrix {
 	bool transposed;
 };
 
-static double element(const matrix &m, uint64_t row, uint64_t col)
-{
-	uint64_t at = m.transposed ? col + row * m.layout.ld : row + col * m.layout.ld;
+typedef std::complex<double> value;
 
-	return m.layout.type == CUDA_R_64F ? ((const double *)m.data)[at] :
-					     ((const float *)m.data)[at];
+/* Element i of memory with that type. */
+static value load(cudaDataType_t type, const void *data, uint64_t i)
+{
+	const uint16_t *half = (const uint16_t *)data;
+	const float *single = (const float *)data;
+	const double *wide = (const double *)data;
+
+	switch (type) {
+	case CUDA_R_16F:
+		return f16_to_f32(half[i]);
+	case CUDA_R_16BF:
+		return bf16_to_f32(half[i]);
+	case CUDA_R_32F:
+		return single[i];
+	case CUDA_C_32F:
+		return value(single[2 * i], single[2 * i + 1]);
+	case CUDA_C_64F:
+		return value(wide[2 * i], wide[2 * i + 1]);
+	default:
+		return wide[i];
+	}
+}
+
+static void store(cudaDataType_t type, void *data, uint64_t i, value v)
+{
+	uint16_t *half = (uint16_t *)data;
+	float *single = (float *)data;
+	double *wide = (double *)data;
+
+	switch (type) {
+	case CUDA_R_16F:
+		half[i] = f32_to_f16((float)v.real());
+		break;
+	case CUDA_R_16BF:
+		half[i] = f32_to_bf16((float)v.real());
+		break;
+	case CUDA_R_32F:
+		single[i] = (float)v.real();
+		break;
+	case CUDA_C_32F:
+		single[2 * i] = (float)v.real();
+		single[2 * i + 1] = (float)v.imag();
+		break;
+	case CUDA_C_64F:
+		wide[2 * i] = v.real();
+		wide[2 * i + 1] = v.imag();
+		break;
+	default:
+		wide[i] = v.real();
+	}
+}
+
+static value element(const matrix &m, uint64_t row, uint64_t col)
+{
+	return load(m.layout.type, m.data,
+		    m.transposed ? col + row * m.layout.ld : row + col * m.layout.ld);
 }
 
 /* Checks the columns; for ThreadSanitizer they are accessed here. */
@@ -282,50 +377,43 @@ static void check_columns(const matrix &m, bool write)
 	}
 }
 
+/* Matrix n of a batch. */
+static matrix at(const matrix &m, int32_t n)
+{
+	matrix r = m;
+
+	r.data += (int64_t)n * m.layout.step * (int64_t)size_of(m.layout.type);
+	return r;
+}
+
 static void multiply(const matrix &a, const matrix &b, const matrix &c, const matrix &d,
-		     double alpha, double beta)
+		     value alpha, value beta)
 {
 	uint64_t inner = a.transposed ? a.layout.rows : a.layout.cols;
 
 	check_columns(a, false);
 	check_columns(b, false);
-	if (beta != 0)
+	if (beta != 0.0)
 		check_columns(c, false);
 	check_columns(d, true);
 	for (uint64_t j = 0; j < d.layout.cols; j++) {
 		for (uint64_t i = 0; i < d.layout.rows; i++) {
-			double sum = 0;
-			uint64_t at = i + j * d.layout.ld;
+			value sum = 0;
 
 			for (uint64_t k = 0; k < inner; k++)
 				sum += element(a, i, k) * element(b, k, j);
 			sum *= alpha;
-			if (beta != 0)
+			if (beta != 0.0)
 				sum += beta * element(c, i, j);
-			if (d.layout.type == CUDA_R_64F)
-				((double *)d.data)[at] = sum;
-			else
-				((float *)d.data)[at] = (float)sum;
+			store(d.layout.type, (void *)d.data, i + j * d.layout.ld, sum);
 		}
 	}
 }
 
-static double scalar(cudaDataType_t type, const void *value)
-{
-	double wide;
-	float narrow;
-
-	if (type == CUDA_R_64F) {
-		memcpy(&wide, value, sizeof(wide));
-		return wide;
-	}
-	memcpy(&narrow, value, sizeof(narrow));
-	return narrow;
-}
-
 static bool same_layout(const cublasLtMatrixLayoutOpaque *x, const cublasLtMatrixLayoutOpaque *y)
 {
-	return x->type == y->type && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld;
+	return x->type == y->type && x->rows == y->rows && x->cols == y->cols && x->ld == y->ld &&
+	       x->step == y->step;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
@@ -368,7 +456,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 	matrix mb = { (const char *)b, *b_layout, desc->op[1] != CUBLAS_OP_N };
 	matrix mc = { (const char *)c, *c_layout, false };
 	matrix md = { (const char *)d, *d_layout, false };
-	double scale = scalar(desc->scale, alpha), add = scalar(desc->scale, beta);
+	value scale = load(desc->scale, alpha, 0), add = load(desc->scale, beta, 0);
 
 	host_counts.launches++;
 	host_submit(s, "cublasLtMatmul", 1u << s->device, [=] {
@@ -376,7 +464,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 			host_check(workspace, algo.workspace, true, "cublasLtMatmul");
 			memset(workspace, 0x5a, algo.workspace);
 		}
-		multiply(ma, mb, mc, md, scale, add);
+		for (int32_t n = 0; n < md.layout.batch; n++)
+			multiply(at(ma, n), at(mb, n), at(mc, n), at(md, n), scale, add);
 	});
 	return CUBLAS_STATUS_SUCCESS;
 }

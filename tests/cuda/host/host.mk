@@ -25,7 +25,7 @@ HOST_CCFLAGS := -std=c++17 -O2 -g $(HOST_WARN) -Wno-missing-field-initializers -
 $(HOST_CC): $(HOST_DIR)/runtime/%.o: tests/cuda/host/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)
-	$(Q)$(CXX) $(HOST_INC) $(HOST_CCFLAGS) -c -o $@ $<
+	$(Q)$(CXX) $(HOST_INC) -Ilib $(HOST_CCFLAGS) -c -o $@ $<
 
 $(HOST_RT): $(HOST_CC)
 	$(call say,LD,$@)
@@ -50,7 +50,7 @@ $(HOST_KERNELS): $(HOST_CU) $(HOST_RT)
 $(HOST_SO): $(HOST_OBJ) $(HOST_KERNELS) $(LIB_SO) $(B)/libtensor.so
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' $(SANITIZE) -o $@ $(HOST_OBJ) \
-		-L$(B) -ltensor -L$(HOST_DIR) -lcuda_kernels -lcuda_host -pthread
+		-L$(B) -ltensor -L$(HOST_DIR) -lcuda_kernels -lcuda_host -lm -pthread
 
 -include $(HOST_CC:.o=.d) $(HOST_OBJ:.o=.d) $(HOST_CU:.o=.d)
 

@@ -4,96 +4,10 @@
  * skipped with a reason where there is no device; the first one runs everywhere. Over 500 lines,
  * because all tests use one set of comparisons.
  */
-#include "check.h"
+#include "cuda_results.h"
 
 #include <sys/wait.h>
-#include <tensor/cuda.h>
 #include <unistd.h>
-
-#define CUDA	   TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(0))
-#define CUDA_OF(d) TENSOR_OPTIONS(.dtype = (d), .device = TENSOR_DEVICE_CUDA(0))
-#define CPU	   TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
-#define NEED_DEVICE()                    \
-	do {                             \
-		if (!device_or_reason()) \
-			skip();          \
-	} while (0)
-
-static bool device_or_reason(void)
-{
-	if (tensor_cuda_is_available())
-		return true;
-	tensor_cuda_device_count();
-	print_message("# skipped: %s\n", tensor_last_error()->text);
-	return false;
-}
-
-static tensor *on_cuda(tensor *t)
-{
-	tensor *g = ok(tensor_to(t, CUDA));
-
-	assert_int_equal(tensor_get_device(g).type, TENSOR_CUDA);
-	return g;
-}
-
-/* Small repeatable values of both signs; integers for integer dtypes. */
-static tensor *pseudo_random(tensor_ints shape, enum tensor_dtype dtype)
-{
-	static uint32_t state = 1;
-	tensor *t = ok(tensor_empty(shape, TENSOR_OPTIONS(.dtype = TENSOR_F64)));
-	double *p = tensor_mutable_data(t);
-
-	for (int64_t i = 0; i < tensor_numel(t); i++) {
-		state = state * 1664525 + 1013904223;
-		p[i] = (state >> 16) / 8192.0 - 4;
-	}
-	if (dtype == TENSOR_U8 || dtype == TENSOR_BOOL)
-		for (int64_t i = 0; i < tensor_numel(t); i++)
-			p[i] = fabs(p[i]) - (dtype == TENSOR_BOOL && p[i] < 0 ? fabs(p[i]) : 0);
-	return ok(tensor_to(t, TENSOR_OPTIONS(.dtype = dtype)));
-}
-
-static tensor *integers(tensor_ints shape, const int64_t *values)
-{
-	return ok(tensor_from_data(values, shape, I64));
-}
-
-/* The results of the device and the CPU have the same dtype and shape, and elements within tol. */
-#define assert_near(gpu, cpu, tol) check_near_((gpu), (cpu), (tol), __FILE__, __LINE__)
-static void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, int line)
-{
-	tensor *got = check_ok_(tensor_to(check_ok_(gpu, file, line), CPU), file, line);
-	tensor *a = check_ok_(tensor_to(got, F64), file, line);
-	tensor *b = check_ok_(tensor_to(check_ok_(cpu, file, line), F64), file, line);
-	int64_t n = tensor_numel(b);
-	double *x = calloc(n + 1, sizeof(*x)), *y = calloc(n + 1, sizeof(*y));
-
-	assert_int_equal(tensor_get_device(gpu).type, TENSOR_CUDA);
-	assert_int_equal(tensor_dtype(gpu), tensor_dtype(cpu));
-	assert_int_equal(tensor_dim(gpu), tensor_dim(cpu));
-	assert_memory_equal(tensor_sizes(gpu), tensor_sizes(cpu),
-			    tensor_dim(cpu) * sizeof(int64_t));
-	check_done_(tensor_copy_to(a, x, n * sizeof(*x)));
-	check_done_(tensor_copy_to(b, y, n * sizeof(*y)));
-	for (int64_t i = 0; i < n; i++) {
-		if (fabs(x[i] - y[i]) <= tol * (1 + fabs(y[i])) || (isnan(x[i]) && isnan(y[i])))
-			continue;
-		fprintf(stderr, "element %lld is %.17g, on the CPU %.17g\n", (long long)i, x[i],
-			y[i]);
-		_fail(file, line);
-	}
-	free(x);
-	free(y);
-}
-
-/* Whether two host tensors have the same elements. */
-static bool equal(tensor *a, tensor *b)
-{
-	double all;
-
-	assert_done(tensor_item(ok(tensor_all(ok(tensor_eq(ok(a), ok(b))))), &all));
-	return all;
-}
 
 /* ---- without a device ---- */
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Results of checks on a device: a kernel stores the lowest position that is refused in a flag, and
+ * the host reads it. The copy goes to pinned memory and is followed by an event, so that the
+ * kernels that use the checked values are queued before the host waits, and run while it does.
+ */
+#include "kernels/cuda/cuda.h"
+
+#include <pthread.h>
+
+enum { WORDS = 64 };
+
+/* A page of pinned words, registered at the first use. */
+static _Alignas(4096) unsigned long long words[512];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static uint64_t used = ~0ull; /* a bit for each word */
+
+static void pin_words(void)
+{
+	if (cudaHostRegister(words, sizeof(words), cudaHostRegisterPortable) == cudaSuccess)
+		used = 0;
+	else
+		cudaGetLastError();
+}
+
+/* A pinned word, or k->own, to which a copy waits. */
+static void take_word(struct cuda_check *k)
+{
+	pthread_once(&once, pin_words);
+	pthread_mutex_lock(&lock);
+	k->word = ~used ? __builtin_ctzll(~used) : -1;
+	if (k->word >= 0)
+		used |= 1ull << k->word;
+	pthread_mutex_unlock(&lock);
+	k->seen = k->word >= 0 ? &words[k->word] : &k->own;
+}
+
+static void give_word(const struct cuda_check *k)
+{
+	pthread_mutex_lock(&lock);
+	if (k->word >= 0)
+		used &= ~(1ull << k->word);
+	pthread_mutex_unlock(&lock);
+}
+
+int cuda_check_open(const struct cuda_call *c, struct cuda_check *k)
+{
+	void *flag = NULL;
+	int err = cuda_scratch(c, sizeof(*k->flag), &flag);
+
+	*k = (struct cuda_check){ .flag = flag };
+	if (err)
+		return err;
+	take_word(k);
+	err = cuda_check(c->op, cudaEventCreateWithFlags(&k->done, cudaEventDisableTiming));
+	if (!err)
+		err = cuda_check(c->op, cudaMemsetAsync(flag, 0xff, sizeof(*k->flag), c->stream));
+	if (err)
+		cuda_check_close(c, k);
+	return err;
+}
+
+int cuda_check_send(const struct cuda_call *c, struct cuda_check *k)
+{
+	int err = cuda_check(c->op, cudaMemcpyAsync(k->seen, k->flag, sizeof(*k->flag),
+						    cudaMemcpyDeviceToHost, c->stream));
+
+	if (!err)
+		err = cuda_check(c->op, cudaEventRecord(k->done, c->stream));
+	k->sent = !err;
+	return err;
+}
+
+int cuda_check_wait(const struct cuda_call *c, struct cuda_check *k, uint64_t *bad)
+{
+	int err = cuda_check(c->op, cudaEventSynchronize(k->done));
+
+	k->sent = false;
+	*bad = *(volatile unsigned long long *)k->seen;
+	return err;
+}
+
+void cuda_check_close(const struct cuda_call *c, struct cuda_check *k)
+{
+	/* After an error the copy may still write to the word. */
+	if (k->sent)
+		cudaEventSynchronize(k->done);
+	if (k->done)
+		cudaEventDestroy(k->done);
+	if (k->flag) {
+		give_word(k);
+		cuda_scratch_free(c, k->flag);
+	}
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* Launchers of the kernels of normalization, losses and optimizers. See launch.h. */
+#ifndef TENSOR_CUDA_LAUNCH_NN_H
+#define TENSOR_CUDA_LAUNCH_NN_H
+
+#include "kernels/cuda/launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- layer_norm: contiguous rows of n elements, f32 or f64; weight and bias may be NULL ---- */
+
+struct cuda_layer {
+	int64_t rows, n;
+	const void *x, *grad, *weight, *bias;
+	void *out, *mean, *rstd; /* out: the gradient of x in the backward */
+	double eps;
+};
+int cuda_launch_layer_norm(const struct cuda_layer *l, int dtype, cudaStream_t stream);
+/* The gradient of x, to out. */
+int cuda_launch_layer_norm_dx(const struct cuda_layer *l, int dtype, cudaStream_t stream);
+/* Those of weight and bias, either may be NULL. `partial` has 2 * chunks * n elements. */
+int cuda_launch_layer_norm_dweight(const struct cuda_layer *l, void *dweight, void *dbias,
+				   void *partial, int chunks, int dtype, cudaStream_t stream);
+
+/* ---- nll_loss; strides are elements ---- */
+
+struct cuda_nll {
+	const int64_t *target;
+	const void *weight; /* NULL: 1 */
+	int64_t rows, classes, ignore_index, target_stride, weight_stride;
+	int64_t row_stride, class_stride, out_stride;
+	bool mean;
+	bool each; /* a loss for each row */
+	unsigned long long *bad;
+};
+/* `sums` (f64) has two elements for each of `blocks`. */
+int cuda_launch_nll(const struct cuda_nll *l, void *out, void *total, const void *self,
+		    double *sums, int blocks, int dtype, cudaStream_t stream);
+/* out is zero; grad has stride out_stride, total is one element. */
+int cuda_launch_nll_backward(const struct cuda_nll *l, void *out, const void *grad,
+			     const void *total, int dtype, cudaStream_t stream);
+
+/* ---- optimizers: kernels/abi/optimizer.h describes the methods and states ---- */
+
+#define CUDA_STEP_ITEMS	 24
+#define CUDA_STEP_STATES 3
+
+enum cuda_step_method { CUDA_ADAM, CUDA_SGD, CUDA_ADAGRAD, CUDA_RMSPROP };
+
+struct cuda_step_item {
+	int64_t n;
+	void *param, *grad, *state[CUDA_STEP_STATES];
+	/* Adam: lr / (1 - beta1^step), 1 / sqrt(1 - beta2^step); Adagrad: its rate. */
+	double size, root;
+};
+
+/* One launch: items of one dtype. */
+struct cuda_step {
+	enum cuda_step_method method;
+	double lr, weight_decay, eps, scale, beta1, beta2, momentum, dampening, alpha;
+	bool maximize, nesterov, first, decoupled;
+	int n;
+	struct cuda_step_item item[CUDA_STEP_ITEMS];
+};
+int cuda_launch_step(const struct cuda_step *s, int dtype, cudaStream_t stream);
+
+/* ---- random numbers, in contiguous memory; one of 32 bits is true if it is at most `last` ---- */
+
+struct cuda_random {
+	int64_t n;
+	uint64_t seed, offset; /* of Philox: the key, the first block */
+	uint32_t last;
+	bool never; /* no number is true */
+};
+/* out = input * mask * scale */
+int cuda_launch_dropout(const struct cuda_random *r, void *out, uint8_t *mask, const void *in,
+			double scale, int dtype, cudaStream_t stream);
+int cuda_launch_bernoulli(const struct cuda_random *r, void *out, int dtype, cudaStream_t stream);
+
+/* ---- tril and triu: rows of operand 0 from rows of operand 1; strides are elements ---- */
+
+struct cuda_triangle {
+	struct cuda_dims rows; /* all dimensions but the last, of which the first is that of rows */
+	int64_t height, width, k, step[2];
+	bool upper;
+	void *data[2];
+};
+int cuda_launch_triangle(const struct cuda_triangle *t, int itemsize, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* layer_norm and its gradients. */
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/launch_nn.h"
+
+static const void *data_of(const tensor *t)
+{
+	return t ? t->data : NULL;
+}
+
+static void use_all(const struct cuda_call *c, const tensor *const *t, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (t[i])
+			cuda_use(c, t[i]);
+}
+
+/* Rows and their lengths fit the indices of the kernels. */
+static int check_size(const struct cuda_call *c, const struct cuda_layer *l)
+{
+	if (l->n <= INT32_MAX && l->rows <= INT32_MAX)
+		return 0;
+	return tensor_fail(EOPNOTSUPP, "%s: cuda: %lld rows of %lld elements, at most 2^31 - 1",
+			   c->op, (long long)l->rows, (long long)l->n);
+}
+
+int cuda_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x, const tensor *weight,
+		    const tensor *bias, double eps)
+{
+	const tensor *all[] = { out, mean, rstd, x, weight, bias };
+	struct cuda_layer l = { .rows = x->sizes[0],
+				.n = x->sizes[1],
+				.x = x->data,
+				.weight = data_of(weight),
+				.bias = data_of(bias),
+				.out = out->data,
+				.mean = mean->data,
+				.rstd = rstd->data,
+				.eps = eps };
+	struct cuda_call c;
+	int err;
+
+	if (!l.rows)
+		return 0;
+	err = cuda_begin(&c, "layer_norm", x->device.index);
+	if (err)
+		return err;
+	use_all(&c, all, 6);
+	err = check_size(&c, &l);
+	if (!err)
+		err = cuda_launched(&c, cuda_launch_layer_norm(&l, x->dtype, c.stream), x->dtype);
+	return cuda_end(&c, err);
+}
+
+/* Chunks of rows whose sums are added at the end: enough to fill the device. */
+static int chunks_of(const struct cuda_layer *l)
+{
+	const int64_t blocks = 2048, columns = (l->n + 31) / 32;
+	int64_t n = blocks / (columns ? columns : 1), most = l->rows / 64;
+
+	n = n < most ? n : most;
+	return (int)(n < 1 ? 1 : n);
+}
+
+static int dweight_of(const struct cuda_call *c, const struct cuda_layer *l, tensor *dweight,
+		      tensor *dbias, enum tensor_dtype dtype)
+{
+	const int chunks = chunks_of(l);
+	void *partial;
+	int err = cuda_scratch(c, 2 * (size_t)chunks * (size_t)l->n * tensor_itemsize(dtype),
+			       &partial);
+
+	if (err)
+		return err;
+	err = cuda_launch_layer_norm_dweight(l, dweight ? dweight->data : NULL,
+					     dbias ? dbias->data : NULL, partial, chunks, dtype,
+					     c->stream);
+	cuda_scratch_free(c, partial);
+	return cuda_launched(c, err, dtype);
+}
+
+int cuda_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, const tensor *grad,
+			     const tensor *x, const tensor *mean, const tensor *rstd,
+			     const tensor *weight)
+{
+	const tensor *all[] = { dx, dweight, dbias, grad, x, mean, rstd, weight };
+	struct cuda_layer l = { .rows = x->sizes[0],
+				.n = x->sizes[1],
+				.x = x->data,
+				.grad = grad->data,
+				.weight = data_of(weight),
+				.out = dx ? dx->data : NULL,
+				.mean = mean->data,
+				.rstd = rstd->data };
+	struct cuda_call c;
+	int err = cuda_begin(&c, "layer_norm_backward", x->device.index);
+
+	if (err)
+		return err;
+	use_all(&c, all, 8);
+	err = check_size(&c, &l);
+	if (!err && dx && x->numel)
+		err = cuda_launched(&c, cuda_launch_layer_norm_dx(&l, x->dtype, c.stream),
+				    x->dtype);
+	if (!err && (dweight || dbias) && l.n)
+		err = dweight_of(&c, &l, dweight, dbias, x->dtype);
+	return cuda_end(&c, err);
+}

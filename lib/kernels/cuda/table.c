@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* The kernels that are not elementwise, by name. */
+#include "kernels/cuda/cuda.h"
+
+#define KERNEL(NAME)                                                           \
+	{                                                                      \
+#NAME, KERNEL_OF_TYPE(__typeof__(type_of_##NAME), cuda_##NAME) \
+	}
+const struct cuda_kernel_entry cuda_kernels[] = {
+	KERNEL(index_select), KERNEL(gather),
+	KERNEL(index_take),   KERNEL(index_add),
+	KERNEL(scatter_add),  KERNEL(scatter),
+	KERNEL(index_put),    KERNEL(embedding_backward),
+	KERNEL(layer_norm),   KERNEL(layer_norm_backward),
+	KERNEL(nll_loss),     KERNEL(nll_loss_backward),
+	KERNEL(optimizer),    KERNEL(bmm),
+	KERNEL(prod),	      KERNEL(max_all),
+	KERNEL(min_all),      KERNEL(any),
+	KERNEL(all),	      KERNEL(count_nonzero),
+	KERNEL(var),	      KERNEL(std),
+	KERNEL(norm),	      KERNEL(logsumexp),
+	KERNEL(argmax),	      KERNEL(argmin),
+	KERNEL(max_dim),      KERNEL(min_dim),
+	KERNEL(bernoulli),    KERNEL(native_dropout),
+	KERNEL(triangle),
+};
+const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);
