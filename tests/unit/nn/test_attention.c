@@ -42,6 +42,7 @@ static const struct attention_case cases[] = {
 	{ 1, 2, 8, 5, 3, 0, NO_MASK, false, 0 },
 	{ 1, 2, 8, 0, 3, 4, NO_MASK, false, 0 },
 	{ 1, 2, 0, 5, 3, 4, NO_MASK, false, 0 },
+	{ 1, 17, 0, 5, 3, 4, NO_MASK, false, 0 },
 	{ 0, 2, 4, 5, 3, 4, NO_MASK, false, 0 },
 	{ 2, 2, 8, 0, 3, 4, EMPTY_ROWS, false, 0 },
 };
