@@ -312,6 +312,23 @@ static void unique_slices_are_in_lexicographic_order(void **state)
 	}
 }
 
+static void unique_of_no_slices_does_not_depend_on_their_size(void **state)
+{
+	const int64_t large = (int64_t)1 << 31;
+	tensor *u, *i, *n;
+
+	tensor_scope {
+		tensor *t = ok(tensor_empty(TENSOR_INTS(0, large, large), F32));
+
+		assert_done(tensor_unique_dim(t, 0, true, true, true, &u, &i, &n));
+		assert_shape(u, 0, large, large);
+		assert_true(!tensor_numel(i) && !tensor_numel(n));
+		t = ok(tensor_empty(TENSOR_INTS(0, large, large, large), F32));
+		assert_done(tensor_unique_consecutive(t, true, true, 0, &u, &i, &n));
+		assert_shape(u, 0, large, large, large);
+	}
+}
+
 static void isin_finds_elements(void **state)
 {
 	const double x[] = { 3, NAN, 1, -0.0 }, y[] = { 0, NAN, 3 };
@@ -423,6 +440,7 @@ int main(void)
 		cmocka_unit_test(unique_special_values),
 		cmocka_unit_test(unique_all_says_where_each_is_first),
 		cmocka_unit_test(unique_slices_are_in_lexicographic_order),
+		cmocka_unit_test(unique_of_no_slices_does_not_depend_on_their_size),
 		cmocka_unit_test(isin_finds_elements),
 		cmocka_unit_test(searchsorted_of_every_length),
 		cmocka_unit_test(searchsorted_puts_nan_behind_all_numbers),
