@@ -21,6 +21,7 @@
 #include "family/unary.h"
 #include "family/view.h"
 
+#include <float.h>
 #include <math.h>
 
 /* Occurrences of each position, or the sum of its weights. */
@@ -132,7 +133,14 @@ static tensor *histc(tensor *self, int64_t bins, double min, double max)
 		return NULL;
 	inside = tensor_logical_and(tensor_ge_scalar(self, tensor_scalar_float(min)),
 				    tensor_le_scalar(self, tensor_scalar_float(max)));
-	at = tensor_sub_scalar(tensor_masked_select(self, inside), tensor_scalar_float(min));
+	at = tensor_masked_select(self, inside);
+	/* The product of bins and the range may overflow: a power of two changes no bin. */
+	if ((max / 4 - min / 4) * (double)bins > (wide == TENSOR_F64 ? DBL_MAX : FLT_MAX) / 4) {
+		at = tensor_mul_scalar(at, tensor_scalar_float(0x1p-70));
+		min *= 0x1p-70;
+		max *= 0x1p-70;
+	}
+	at = tensor_sub_scalar(at, tensor_scalar_float(min));
 	at = tensor_div_scalar(tensor_mul_scalar(at, tensor_scalar_int(bins)),
 			       tensor_scalar_float(max - min));
 	/* The last bin includes its upper edge. */

@@ -44,7 +44,10 @@ static tensor *column_of(const struct unique *u, int64_t column)
 	return t;
 }
 
-/* Lexicographic: stable sorts by each column, beginning with the last. */
+/*
+ * Lexicographic: stable sorts by each column, beginning with the last. One row is sorted; without rows, the number of
+ * columns has no limit.
+ */
 static int sort_rows(const struct tensor_op *op, struct unique *u)
 {
 	sort_kernel sort = (sort_kernel)op_kernel(op, &kernels_sort, u->wide);
@@ -57,7 +60,7 @@ static int sort_rows(const struct tensor_op *op, struct unique *u)
 	order = u->order->data;
 	for (int64_t i = 0; i < n; i++)
 		order[i] = i;
-	for (int64_t c = u->wide->sizes[1] - 1; c >= 0 && !err; c--) {
+	for (int64_t c = u->wide->sizes[1] - 1; n > 1 && c >= 0 && !err; c--) {
 		tensor *column = column_of(u, c), *next = new_ints(n), *at = new_ints(n);
 		tensor *values = column ? tensor_new_like(column, &n, 1) : NULL;
 
@@ -222,9 +225,8 @@ static tensor *as_rows(tensor *self, int d)
 		if (i != d)
 			order[k++] = i;
 	sizes[0] = self->sizes[d];
-	sizes[1] = 1;
-	for (int i = 0; i < self->ndim; i++)
-		sizes[1] *= i == d ? 1 : self->sizes[i];
+	/* Without elements, the product of the other sizes may overflow. */
+	sizes[1] = self->numel ? self->numel / self->sizes[d] : 0;
 	moved = call_permute(self, (tensor_ints){ order, self->ndim });
 	rows = moved ? operand_contiguous(moved) : NULL;
 	tensor_put(moved);

@@ -42,6 +42,7 @@ static const struct attention_case cases[] = {
 	{ 1, 2, 8, 5, 3, 0, NO_MASK, false, 0 },
 	{ 1, 2, 8, 0, 3, 4, NO_MASK, false, 0 },
 	{ 1, 2, 0, 5, 3, 4, NO_MASK, false, 0 },
+	{ 1, 17, 0, 5, 3, 4, NO_MASK, false, 0 },
 	{ 0, 2, 4, 5, 3, 4, NO_MASK, false, 0 },
 	{ 2, 2, 8, 0, 3, 4, EMPTY_ROWS, false, 0 },
 };
@@ -482,6 +483,50 @@ static void excluded_keys_have_gradient_zero(void **state)
 
 /* ---- errors ---- */
 
+/* All keys are alike, so that the weights of a query are equal however large its scores are. */
+static void check_large_scores(double key, double added, bool causal, enum tensor_dtype dtype)
+{
+	const int64_t l = 300;
+
+	tensor_scope {
+		tensor *wide[] = { noise(1, TENSOR_INTS(1, 2, l, 4)),
+				   ok(tensor_full(TENSOR_INTS(1, 2, l, 4), S(key), F64)),
+				   noise(3, TENSOR_INTS(1, 2, l, 5)) };
+		tensor *mask = causal ? tensor_none :
+					ok(tensor_full(TENSOR_INTS(l, 1), S(added), F64)),
+		       *in[3];
+
+		/* Queries that keep their small scores are in the same blocks. */
+		if (!causal)
+			assert_done(tensor_fill_(ok(tensor_narrow(mask, 0, 0, 9)), S(1)) ? 0 : -1);
+		for (int i = 0; i < 3; i++) {
+			in[i] = leaf(ok(tensor_to(wide[i], OF(dtype))));
+			wide[i] = leaf(ok(tensor_to(ok(tensor_detach(in[i])), F64)));
+		}
+		differentiate(fused(in, causal ? mask : ok(tensor_to(mask, OF(dtype))), causal, 1),
+			      in);
+		differentiate(defined(wide, causal ? mask : constant(0, TENSOR_INTS(1, 1)), causal,
+				      1),
+			      wide);
+		for (int i = 1; i < 3; i++)
+			assert_true(difference(tensor_grad(in[i]), tensor_grad(wide[i])) <
+				    (dtype == TENSOR_BF16 ? 0.04 : 2e-4));
+	}
+}
+
+static void weights_in_gradients_are_those_of_large_scores(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		check_large_scores(1, -1e9, false, dtypes[i]);
+		check_large_scores(1, -3e38, false, dtypes[i]);
+		check_large_scores(1, 1e30, false, dtypes[i]);
+		check_large_scores(0x1p40, 0, true, dtypes[i]);
+	}
+}
+
 static void arguments_that_do_not_fit_fail(void **state)
 {
 	(void)state;
@@ -591,6 +636,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
 		cmocka_unit_test(special_values_give_what_softmax_gives),
 		cmocka_unit_test(excluded_keys_have_gradient_zero),
+		cmocka_unit_test(weights_in_gradients_are_those_of_large_scores),
 		cmocka_unit_test(arguments_that_do_not_fit_fail),
 		cmocka_unit_test(without_memory_attention_gives_enomem),
 	};

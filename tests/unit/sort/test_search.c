@@ -312,6 +312,23 @@ static void unique_slices_are_in_lexicographic_order(void **state)
 	}
 }
 
+static void unique_of_no_slices_does_not_depend_on_their_size(void **state)
+{
+	const int64_t large = (int64_t)1 << 31;
+	tensor *u, *i, *n;
+
+	tensor_scope {
+		tensor *t = ok(tensor_empty(TENSOR_INTS(0, large, large), F32));
+
+		assert_done(tensor_unique_dim(t, 0, true, true, true, &u, &i, &n));
+		assert_shape(u, 0, large, large);
+		assert_true(!tensor_numel(i) && !tensor_numel(n));
+		t = ok(tensor_empty(TENSOR_INTS(0, large, large, large), F32));
+		assert_done(tensor_unique_consecutive(t, true, true, 0, &u, &i, &n));
+		assert_shape(u, 0, large, large, large);
+	}
+}
+
 static void isin_finds_elements(void **state)
 {
 	const double x[] = { 3, NAN, 1, -0.0 }, y[] = { 0, NAN, 3 };
@@ -413,6 +430,31 @@ static void bincount_and_histc_count_elements(void **state)
 	}
 }
 
+static void histc_counts_in_ranges_whose_width_overflows(void **state)
+{
+	const double x[] = { -3e38, -1e37, NAN, 2.9e38, 1, 3e38 };
+	const tensor_scalar least = TENSOR_SCALAR(-3.2e38), most = TENSOR_SCALAR(3.2e38);
+
+	tensor_scope {
+		tensor *t = ok(tensor_from_data(x, TENSOR_INTS(6), F64)),
+		       *f = ok(tensor_to(t, F32));
+
+		assert_values(tensor_histc(f, 4, least, most), 0, 1, 1, 1, 2);
+		/* The width is finite, its product with the number of bins is not. */
+		f = ok(tensor_histc(ok(tensor_mul_scalar(f, TENSOR_SCALAR(0.1))), 100,
+				    TENSOR_SCALAR(-1e38), TENSOR_SCALAR(1e38)));
+		assert_values(ok(tensor_narrow(f, 0, 64, 2)), 0, 1, 1);
+		assert_values(tensor_sum(f), 0, 5);
+		t = ok(tensor_mul_scalar(t, TENSOR_SCALAR(0x1p896)));
+		assert_values(tensor_histc(t, 4, TENSOR_SCALAR(-1.7e308), TENSOR_SCALAR(1.7e308)),
+			      0, 1, 1, 1, 2);
+		/* The range of the elements. */
+		t = ok(tensor_masked_select(t, ok(tensor_eq(t, t))));
+		assert_values(tensor_histc(t, 4, TENSOR_SCALAR(0), TENSOR_SCALAR(0)), 0, 1, 1, 1,
+			      2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,11 +465,13 @@ int main(void)
 		cmocka_unit_test(unique_special_values),
 		cmocka_unit_test(unique_all_says_where_each_is_first),
 		cmocka_unit_test(unique_slices_are_in_lexicographic_order),
+		cmocka_unit_test(unique_of_no_slices_does_not_depend_on_their_size),
 		cmocka_unit_test(isin_finds_elements),
 		cmocka_unit_test(searchsorted_of_every_length),
 		cmocka_unit_test(searchsorted_puts_nan_behind_all_numbers),
 		cmocka_unit_test(bincount_of_every_dtype_and_size),
 		cmocka_unit_test(bincount_and_histc_count_elements),
+		cmocka_unit_test(histc_counts_in_ranges_whose_width_overflows),
 	};
 
 	return cmocka_run_group_tests_name("search", tests, NULL, NULL);

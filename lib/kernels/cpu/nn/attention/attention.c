@@ -86,7 +86,7 @@ static void divide(struct job *j, int64_t n)
 	int64_t block = j->fn->block(&j->s), blocks = (j->s.queries + block - 1) / block;
 
 	n = n < 1 ? 1 : n > blocks ? blocks : n;
-	j->range = n ? (blocks + n - 1) / n * block : block;
+	j->range = blocks ? (blocks + n - 1) / n * block : block;
 	j->ranges = (j->s.queries + j->range - 1) / j->range;
 }
 

@@ -7,12 +7,17 @@
  *   grad_query = scale t key             grad_key = scale t^T query
  */
 
+/* Half the distance to the next f32 number is 2^-15 here. */
+#define COARSE_SUM 512
+
 /* Temporary memory of a block. Panels follow each other in columns. */
 struct backward {
 	T *query, *grad;	     /* columns */
 	T *query_rows, *grad_rows;   /* the same as load_panels() copies them */
 	T *query_gradient;	     /* rows, padded */
 	T *sums, *products;	     /* logsumexp, and sums of g * output, of all queries */
+	bool coarse;		     /* whether `max` is subtracted from scores before */
+	T *max, *total;		     /* of exact_sums() */
 	T *key, *value;		     /* rows of a block of keys */
 	T *weights, *score_gradient; /* [keys][all panels] */
 	T *factor;		     /* scale, for each query */
@@ -37,6 +42,8 @@ static size_t backward_memory(struct backward *b, const struct attention_shape *
 	b->query_gradient = cut(&at, queries * padded(s->features));
 	b->sums = cut(&at, queries);
 	b->products = cut(&at, queries);
+	b->max = cut(&at, queries);
+	b->total = cut(&at, queries);
 	b->key = cut(&at, keys * apart(s->features));
 	b->value = cut(&at, keys * apart(s->values));
 	b->weights = cut(&at, keys * apart(queries));
@@ -90,6 +97,73 @@ static void load_sums(const struct backward *b, const struct attention_matrix *m
 
 		b->sums[i] = sum == -(T)INFINITY ? (T)INFINITY : sum;
 	}
+}
+
+/* Whether rounding of a logsumexp to T changes weights more than rounding of their products does. */
+static bool is_coarse(T sum)
+{
+	return fabs((double)sum) > COARSE_SUM && isfinite(sum);
+}
+
+static bool has_coarse_sums(const struct backward *b, int64_t n)
+{
+	bool coarse = false;
+
+	for (int64_t i = 0; i < n; i++)
+		coarse |= is_coarse(b->sums[i]);
+	return coarse;
+}
+
+/*
+ * Replaces each coarse sum by the maximum of the scores, and the logsumexp of what they are without it: a mask with a large
+ * finite number for all keys of a query leaves nothing of the logarithm of their number in their logsumexp.
+ */
+static void exact_sums(const struct attention_shape *s, const struct attention_matrix *m,
+		       const struct backward *b, int64_t from, int64_t n)
+{
+	int64_t last = last_key(s, from, n), keys = backward_keys(s);
+	struct attention_shape scores = *s;
+
+	scores.values = 0;
+	for (int64_t i = 0; i < block_queries(s); i++) {
+		b->max[i] = -(T)INFINITY;
+		b->total[i] = 0;
+	}
+	for (int64_t k = 0; k < last; k += keys) {
+		struct rows r = rows_of(&m[KEY], k, least(keys, last - k), s->features, b->buf);
+
+		load_rows(b->key, &r);
+		for (int64_t j = 0; j < n;) {
+			struct panel p = panel_at(from, n, j);
+			struct step step[VECS];
+			int steps = steps_of(step, &p, s, k, r.n);
+
+			if (steps) {
+				masked_scores(b->weights, s, &m[SCORE_MASK], b->key,
+					      b->query + j * s->features, &p, step, steps, k,
+					      b->mask);
+				weigh(&scores, b->weights, &p, step, steps, b->max + j,
+				      b->total + j, b->query_gradient, !k); /* no columns */
+			}
+			j += p.n;
+		}
+	}
+	for (int64_t i = 0; i < block_queries(s); i++) {
+		const bool coarse = i < n && is_coarse(b->sums[i]);
+
+		b->sums[i] = coarse ? (T)log(b->total[i]) : b->sums[i];
+		b->max[i] = coarse ? b->max[i] : 0;
+	}
+}
+
+/* Subtracts the maxima of exact_sums(). */
+static void subtract_max(T *scores, const struct panel *p, const struct step *step, int steps,
+			 const T *max)
+{
+	for (int i = 0; i < steps; i++, step++)
+		for (int64_t k = step->from; k < step->to; k++)
+			for (int64_t j = step->first * (int64_t)LANES; j < p->across; j += LANES)
+				*(VEC *)(scores + k * p->stride + j) -= *(const VEC *)(max + j);
 }
 
 /* Copies rows of a block of queries as panels, and as columns of its panels. */
@@ -151,6 +225,8 @@ static void differentiate_panel(const struct attention_shape *s, const struct at
 		return;
 	masked_scores(weights, s, &m[SCORE_MASK], b->key, b->query + j * s->features, p, step,
 		      steps, k, b->mask);
+	if (b->coarse)
+		subtract_max(weights, p, step, steps, b->max + j);
 	score(gradient, b->value, s->values, b->grad + j * s->values, p, step, steps, 1);
 	for (int i = 0; i < steps; i++) {
 		int64_t left = step[i].first * (int64_t)LANES, rows = step[i].to - step[i].from;
@@ -188,12 +264,15 @@ static void add_gradients(const struct attention_shape *s, const struct attentio
 }
 
 static void backward_block(const struct attention_shape *s, const struct attention_matrix *m,
-			   const struct backward *b, int64_t from, int64_t n,
+			   struct backward *b, int64_t from, int64_t n,
 			   const struct attention_gradients *to, bool first)
 {
 	int64_t last = last_key(s, from, n), keys = backward_keys(s);
 
 	load_block(s, m, b, from, n);
+	b->coarse = has_coarse_sums(b, n);
+	if (b->coarse)
+		exact_sums(s, m, b, from, n);
 	if (!last)
 		memset(b->query_gradient, 0, n * padded(s->features) * sizeof(T));
 	for (int64_t k = 0; k < last; k += keys) {
