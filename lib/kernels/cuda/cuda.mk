@@ -50,7 +50,9 @@ $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)): $(B)/obj/%.o: %.c | $(GEN)/stamp
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_LIB) -isystem $(CUDA_HOME)/include $(LIB_CFLAGS) -c -o $@ $<
 
-$(B)/obj/%.cu.o: %.cu lib/kernels/cuda/launch.h $(wildcard lib/kernels/cuda/*.cuh)
+CUDA_CUH   := lib/base/reduced_float.h $(wildcard lib/kernels/cuda/*.h lib/kernels/cuda/*.cuh lib/kernels/formula/*.h)
+
+$(B)/obj/%.cu.o: %.cu $(CUDA_CUH)
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -Iinclude -Ilib -c -o $@ $<

@@ -276,8 +276,9 @@ static int multiply(const struct cuda_call *c, const struct matrix *a, const str
 static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_dtype dtype,
 		 double beta)
 {
-	struct cuda_pointwise p = { .data = { m->data, beta == 0 ? NULL : m->data } };
 	int64_t size = (int64_t)tensor_itemsize(dtype);
+	struct cuda_pointwise p = { .data = { m->data, beta == 0 ? NULL : m->data },
+				    .itemsize = { size, size, size } };
 	int err;
 
 	cuda_dims_init(&p.dims);
@@ -289,10 +290,10 @@ static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_
 	}
 	cuda_dims_done(&p.dims, 3);
 	if (beta == 0) {
-		err = cuda_launch_fill(&p, (int)size, c->stream);
+		err = cuda_launch_parts(cuda_launch_bits, &p, 3, (int)size, c->stream);
 	} else {
 		tensor_element_store(&p.scalar[2], dtype, tensor_scalar_float(beta));
-		err = cuda_launch_binary(CUDA_MUL, &p, dtype, c->stream);
+		err = cuda_launch_parts(cuda_launch_mul, &p, 3, (int)dtype, c->stream);
 	}
 	return cuda_launched(c, err, dtype);
 }
