@@ -113,7 +113,7 @@ void cuda_dims_done_together(struct cuda_dims *a, struct cuda_dims *b, int n);
 
 /* ---- elementwise kernels (pointwise.c, formula.c) ---- */
 
-/* Calls the launcher for parts of the operands whose offsets are narrow, if it has to. */
+/* Calls the launcher, for halves of the operands if they have too many elements. */
 int cuda_launch_parts(cuda_launcher launch, const struct cuda_pointwise *p, int nops, int dtype,
 		      cudaStream_t stream);
 /* The kernel of a formula. */

@@ -112,12 +112,12 @@ __global__ void packed_kernel(int64_t n, R *out, inputs<F> in, F f)
 }
 
 template <class F, class A, class B, class R>
-__global__ void strided_kernel(walk<F::N + 1, 0, narrow> w, char *out, inputs<F> in, F f)
+__global__ void strided_kernel(walk<F::N + 1, 0, mixed> w, char *out, inputs<F> in, F f)
 {
-	typedef narrow::position position;
+	typedef mixed::position position;
 
 	for (position i = first_element<position>(); i < w.numel; i += element_step<position>()) {
-		narrow::offset off[F::N + 1] = {};
+		mixed::offset off[F::N + 1] = {};
 
 		w.seek(i, off);
 		*(R *)(out + off[0]) = (R)apply_at<F, A, B>(f, in, off);
@@ -164,10 +164,10 @@ static int elementwise(const cuda_pointwise *p, F f, cudaStream_t stream)
 		if (p->flat && n >= PACK && packable<A, B, R, PACK>(p, F::N))
 			return launch(packed_kernel<F, A, B, R, PACK>, grid_for(n / PACK, BLOCK),
 				      BLOCK, stream, n, (R *)p->data[0], in, f);
-	if (p->dims.wide)
+	if (n > CUDA_POSITIONS_MAX)
 		return CUDA_TOO_WIDE;
 	return launch(strided_kernel<F, A, B, R>, grid_for(n, BLOCK), BLOCK, stream,
-		      walk<F::N + 1, 0, narrow>(p->dims), p->data[0], in, f);
+		      walk<F::N + 1, 0, mixed>(p->dims), p->data[0], in, f);
 }
 
 #endif

@@ -9,15 +9,19 @@ static bool divides(cuda_launcher launch)
 	       launch == cuda_launch_fmod || launch == cuda_launch_remainder;
 }
 
-#define KERNEL_OF(NAME)                                                                       \
+#define X(NAME)                                                                               \
 	static int cuda_##NAME(struct tensor_iter *it, const struct pointwise_params *params) \
 	{                                                                                     \
 		if (divides(cuda_launch_##NAME))                                              \
 			return cuda_formula_division(#NAME, cuda_launch_##NAME, it);          \
 		return cuda_formula(#NAME, cuda_launch_##NAME, it, params);                   \
 	}
-CUDA_FORMULAS(KERNEL_OF)
+#include "kernels/cuda/formulas.h"
+#undef X
 
-#define K(NAME) { #NAME, KERNEL_OF_TYPE(pointwise_kernel, cuda_##NAME) },
-const struct cuda_kernel cuda_formulas[] = { CUDA_FORMULAS(K) };
+#define X(NAME) { #NAME, KERNEL_OF_TYPE(pointwise_kernel, cuda_##NAME) },
+const struct cuda_kernel cuda_formulas[] = {
+#include "kernels/cuda/formulas.h"
+};
+#undef X
 const size_t cuda_formulas_count = ARRAY_SIZE(cuda_formulas);

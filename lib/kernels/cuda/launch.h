@@ -10,8 +10,6 @@
 #ifndef TENSOR_CUDA_LAUNCH_H
 #define TENSOR_CUDA_LAUNCH_H
 
-#include "kernels/cuda/formulas.h"
-
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +21,12 @@ extern "C" {
 
 #define CUDA_OPERANDS 4
 #define CUDA_NO_DTYPE (-1)
-#define CUDA_TOO_WIDE (-2) /* offsets need 64 bits: the caller splits the call */
+#define CUDA_TOO_WIDE (-2) /* more than CUDA_POSITIONS_MAX elements: the caller splits the call */
+
+/* Positions up to this are computed in 32 bits. Tests lower it. */
+#ifndef CUDA_POSITIONS_MAX
+#define CUDA_POSITIONS_MAX INT32_MAX
+#endif
 
 /*
  * Sizes and strides of several operands; dimension 0 is the innermost. The unit of the strides
@@ -55,9 +58,10 @@ struct cuda_pointwise {
 
 /* The kernels of lib/kernels/formula: cuda_launch_add(), ... */
 typedef int (*cuda_launcher)(const struct cuda_pointwise *p, int dtype, cudaStream_t stream);
-#define CUDA_LAUNCHER(NAME) \
+#define X(NAME) \
 	int cuda_launch_##NAME(const struct cuda_pointwise *p, int dtype, cudaStream_t stream);
-CUDA_FORMULAS(CUDA_LAUNCHER)
+#include "kernels/cuda/formulas.h"
+#undef X
 
 /* Copies operand 1, which may be a scalar, to operand 0: elements of `itemsize` bytes. */
 int cuda_launch_bits(const struct cuda_pointwise *p, int itemsize, cudaStream_t stream);

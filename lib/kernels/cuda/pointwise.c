@@ -2,8 +2,6 @@
 /* Elementwise kernels: from the iterator, which the operator function has built, to a launch. */
 #include "kernels/cuda/cuda.h"
 
-#include <stdlib.h>
-
 /* Whether every operand is a scalar or contiguous: element i is at data + i * itemsize. */
 static bool is_flat(const struct tensor_iter *it, const struct cuda_pointwise *p)
 {
@@ -56,35 +54,18 @@ static void prepare(const struct cuda_call *c, const struct tensor_iter *it,
 	p->flat = is_flat(it, p);
 }
 
-/* The dimension along which an operand reaches farthest. */
-static int widest(const struct cuda_dims *d, int nops)
-{
-	int64_t most = -1;
-	int at = 0;
-
-	for (int k = 0; k < d->ndim; k++)
-		for (int i = 0; i < nops; i++) {
-			int64_t reach = llabs(d->stride[i][k]) * (d->size[k] - 1);
-
-			if (reach > most) {
-				most = reach;
-				at = k;
-			}
-		}
-	return at;
-}
-
 int cuda_launch_parts(cuda_launcher launch, const struct cuda_pointwise *p, int nops, int dtype,
 		      cudaStream_t stream)
 {
-	int err = launch(p, dtype, stream), k;
+	int err = launch(p, dtype, stream), k = p->dims.ndim - 1;
 	struct cuda_pointwise part;
 	int64_t half;
 
 	if (likely(err != CUDA_TOO_WIDE))
 		return err;
 	part = *p;
-	k = widest(&p->dims, nops);
+	while (p->dims.size[k] == 1)
+		k--;
 	half = p->dims.size[k] / 2;
 	for (int second = 0; second < 2; second++) {
 		part.dims.size[k] = second ? p->dims.size[k] - half : half;
@@ -92,7 +73,6 @@ int cuda_launch_parts(cuda_launcher launch, const struct cuda_pointwise *p, int 
 		for (int i = 0; second && i < nops; i++)
 			if (p->data[i])
 				part.data[i] = p->data[i] + half * p->dims.stride[i][k];
-		cuda_dims_done(&part.dims, nops);
 		err = cuda_launch_parts(launch, &part, nops, dtype, stream);
 		if (err)
 			return err;
