@@ -89,6 +89,6 @@ $(B)/bench/gpu: bench/gpu/ours.c $(LIB_SO) $(B)/libtensor.so
 gpu-check:
 	+$(Q)$(MAKE) --no-print-directory CUDA=1 gpu-check-run
 
-gpu-check-run: cuda $(addprefix $(B)/tests/,test_cuda test_cuda_rows test_cuda_reduce test_cuda_nn test_cuda_autograd) \
+gpu-check-run: cuda $(addprefix $(B)/tests/,test_cuda test_cuda_pointwise test_cuda_rows test_cuda_reduce test_cuda_nn test_cuda_autograd) \
                $(B)/bench/gpu
 	$(Q)PYTHON=$(PYTHON) bench/gpu/check $(B) $(B)/gpu-check

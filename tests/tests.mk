@@ -32,9 +32,9 @@ include tests/cuda/host/host.mk
 NVCC_FOUND = $(or $(NVCC),$(shell command -v nvcc))
 test:
 	@packaging/install-deps build test guest format lint python python-test
-	+@tests/run-all --build "all unit python$(if $(NVCC_FOUND), CUDA=1)" $(B) test-unit=unit test-cuda=cuda \
+	+@tests/run-all --build "all unit python$(if $(NVCC_FOUND), CUDA=sm_90a)" $(B) test-unit=unit test-cuda=cuda \
 		test-sanitize=sanitize test-cuda-asan=cuda-asan test-cuda-tsan=cuda-tsan test-abi=abi \
-		check-layers=layers check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
+		check-layers=layers check-cuda=cuda-kernels check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
 		test-golden=golden test-onnx=onnx test-python=python test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.

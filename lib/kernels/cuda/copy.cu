@@ -4,11 +4,10 @@
  * run time inside the kernel, which makes one kernel for each destination dtype instead of one for
  * each pair; all threads take the same branch, and memory bandwidth is the limit.
  */
-#include "kernels/cuda/elementwise.cuh"
+#include "kernels/cuda/formula.cuh"
 
-template <class T> struct same_op {
-	typedef T In;
-	typedef T Out;
+template <class T> struct same_bits : formula<1, T, T, T, 16> {
+	using formula<1, T, T, T, 16>::formula;
 
 	__device__ T operator()(T x) const
 	{
@@ -18,7 +17,7 @@ template <class T> struct same_op {
 
 template <class T> static int copy_bits(const cuda_pointwise *p, cudaStream_t stream)
 {
-	return elementwise<same_op<T>, 1>(p, same_op<T>(), stream);
+	return elementwise<same_bits<T>, T, T, T>(p, same_bits<T>(p), stream);
 }
 
 /* Bits of `itemsize` bytes from operand 1, a tensor or a scalar. */
@@ -35,20 +34,107 @@ static int move_bits(const cuda_pointwise *p, int itemsize, cudaStream_t stream)
 	}
 }
 
-int cuda_launch_fill(const cuda_pointwise *p, int itemsize, cudaStream_t stream)
+int cuda_launch_bits(const cuda_pointwise *p, int itemsize, cudaStream_t stream)
 {
 	return move_bits(p, itemsize, stream);
 }
+
+/* ---- conversions ---- */
 
 /* The type of a bool element, stored as 0 or 1: conversion to it compares with zero. */
 struct truth {
 	uint8_t v;
 };
 
+/* The floats of 8 bits. */
+struct e4m3fn {
+	uint8_t bits;
+};
+struct e5m2 {
+	uint8_t bits;
+};
+
+/* The value of an element: of reduced floats an f32. */
+template <class T> static __device__ inline T value_of(T x)
+{
+	return x;
+}
+
+static __device__ inline float value_of(f16 x)
+{
+	return x;
+}
+
+static __device__ inline float value_of(bf16 x)
+{
+	return x;
+}
+
+static __device__ inline float value_of(e4m3fn x)
+{
+	return e4m3fn_to_f32(x.bits);
+}
+
+static __device__ inline float value_of(e5m2 x)
+{
+	return e5m2_to_f32(x.bits);
+}
+
+static __device__ inline bool value_of(truth x)
+{
+	return x.v != 0;
+}
+
+template <class T> static __device__ inline T real_part(T x)
+{
+	return x;
+}
+
+template <class T> static __device__ inline T real_part(complex_of<T> x)
+{
+	return x.re;
+}
+
+/* Converts values as convert.c of the CPU does. */
 template <class To> struct convert {
 	template <class From> static __device__ To from(From x)
 	{
-		return (To)x;
+		return (To)real_part(x);
+	}
+};
+
+/* Negative floats become unsigned integers by way of i64. */
+#define CONVERT_UNSIGNED(T)                                            \
+	template <> struct convert<T> {                                \
+		template <class From> static __device__ T from(From x) \
+		{                                                      \
+			return (T)(int64_t)real_part(x);               \
+		}                                                      \
+	};
+CONVERT_UNSIGNED(uint8_t)
+CONVERT_UNSIGNED(uint16_t)
+CONVERT_UNSIGNED(uint32_t)
+
+template <> struct convert<uint64_t> {
+	template <class From> static __device__ uint64_t from(From x)
+	{
+		return (uint64_t)x;
+	}
+	static __device__ uint64_t from(double x)
+	{
+		return f64_to_u64(x);
+	}
+	static __device__ uint64_t from(float x)
+	{
+		return f64_to_u64(x);
+	}
+	static __device__ uint64_t from(complex_f32 x)
+	{
+		return f64_to_u64(x.re);
+	}
+	static __device__ uint64_t from(complex_f64 x)
+	{
+		return f64_to_u64(x.re);
 	}
 };
 
@@ -62,16 +148,67 @@ template <> struct convert<truth> {
 	}
 };
 
+#define CONVERT_REDUCED(T, CONVERSION)                                 \
+	template <> struct convert<T> {                                \
+		template <class From> static __device__ T from(From x) \
+		{                                                      \
+			T t;                                           \
+                                                                       \
+			t.bits = CONVERSION((float)real_part(x));      \
+			return t;                                      \
+		}                                                      \
+	};
+CONVERT_REDUCED(e4m3fn, f32_to_e4m3fn)
+CONVERT_REDUCED(e5m2, f32_to_e5m2)
+
+template <> struct convert<f16> {
+	template <class From> static __device__ f16 from(From x)
+	{
+		return f16((float)real_part(x));
+	}
+};
+
+template <> struct convert<bf16> {
+	template <class From> static __device__ bf16 from(From x)
+	{
+		return bf16((float)real_part(x));
+	}
+};
+
+template <class T> struct convert<complex_of<T>> {
+	template <class From> static __device__ complex_of<T> from(From x)
+	{
+		return complex_of<T>((T)x);
+	}
+	template <class U> static __device__ complex_of<T> from(complex_of<U> x)
+	{
+		return complex_of<T>((T)x.re, (T)x.im);
+	}
+};
+
+#define FOR_DTYPES(X)               \
+	X(TENSOR_BOOL, truth)       \
+	FOR_NUMBERS(X)              \
+	X(TENSOR_U16, uint16_t)     \
+	X(TENSOR_U32, uint32_t)     \
+	X(TENSOR_U64, uint64_t)     \
+	X(TENSOR_F16, f16)          \
+	X(TENSOR_BF16, bf16)        \
+	X(TENSOR_C64, complex_f32)  \
+	X(TENSOR_C128, complex_f64) \
+	X(TENSOR_F8_E4M3FN, e4m3fn) \
+	X(TENSOR_F8_E5M2, e5m2)
+
 template <class To> static __device__ inline To load_as(const char *p, int from)
 {
 	switch (from) {
 #define X(D, T) \
 	case D: \
-		return convert<To>::from(*(const T *)p);
-		FOR_NUMBERS(X)
+		return convert<To>::from(value_of(*(const T *)p));
+		FOR_DTYPES(X)
 #undef X
-	default: /* bool */
-		return convert<To>::from(*(const uint8_t *)p);
+	default:
+		return To();
 	}
 }
 
@@ -99,25 +236,13 @@ template <class To> static int convert_to(const cuda_pointwise *p, int from, cud
 		      p->data[0], p->data[1], from);
 }
 
-static bool converts(int dtype)
+int cuda_launch_convert(const cuda_pointwise *p, int to, int from, cudaStream_t stream)
 {
-	return (dtype >= TENSOR_BOOL && dtype <= TENSOR_I64) || dtype == TENSOR_F32 ||
-	       dtype == TENSOR_F64;
-}
-
-int cuda_launch_copy(const cuda_pointwise *p, int to, int from, int itemsize, cudaStream_t stream)
-{
-	if (to == from)
-		return move_bits(p, itemsize, stream);
-	if (!converts(from))
-		return CUDA_NO_DTYPE;
 	switch (to) {
-	case TENSOR_BOOL:
-		return convert_to<truth>(p, from, stream);
 #define X(D, T) \
 	case D: \
 		return convert_to<T>(p, from, stream);
-		FOR_NUMBERS(X)
+		FOR_DTYPES(X)
 #undef X
 	default:
 		return CUDA_NO_DTYPE;

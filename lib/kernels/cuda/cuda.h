@@ -4,7 +4,7 @@
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
  * Order of the files, lowest first: call.c and dims.c; memory.c and pin.c; check.c; indices.c;
- * pointwise.c; copy.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
+ * pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
 #define TENSOR_CUDA_INTERNAL_H
@@ -156,6 +156,24 @@ void cuda_dims_done(struct cuda_dims *d, int n);
 /* The same for two whose offsets the kernel adds. */
 void cuda_dims_done_together(struct cuda_dims *a, struct cuda_dims *b, int n);
 
+/* ---- elementwise kernels (pointwise.c, formula.c) ---- */
+
+/* Calls the launcher, for halves of the operands if they have too many elements. */
+int cuda_launch_parts(cuda_launcher launch, const struct cuda_pointwise *p, int nops, int dtype,
+		      cudaStream_t stream);
+/* The kernel of a formula. */
+int cuda_formula(const char *op, cuda_launcher launch, const struct tensor_iter *it,
+		 const struct pointwise_params *params);
+/* The same for an operator that fails if an integer is divided by zero. */
+int cuda_formula_division(const char *op, cuda_launcher launch, const struct tensor_iter *it);
+
+struct cuda_kernel {
+	const char *name;
+	tensor_kernel fn;
+};
+extern const struct cuda_kernel cuda_formulas[];
+extern const size_t cuda_formulas_count;
+
 /* ---- kernels ---- */
 
 /* Copies operand 1 to operand 0 of one device, with conversion. p->data, sizes and strides (in
@@ -165,14 +183,6 @@ int cuda_copy_within(const struct cuda_call *c, struct cuda_pointwise *p, enum t
 
 int cuda_copy(struct tensor_iter *it, enum tensor_dtype to, enum tensor_dtype from);
 int cuda_fill(struct tensor_iter *it, const struct pointwise_params *params);
-int cuda_add(struct tensor_iter *it, const struct pointwise_params *params);
-int cuda_add_alpha(struct tensor_iter *it, const struct pointwise_params *params);
-int cuda_sub(struct tensor_iter *it, const struct pointwise_params *params);
-int cuda_mul(struct tensor_iter *it, const struct pointwise_params *params);
-int cuda_div(struct tensor_iter *it, const struct pointwise_params *params);
-int cuda_relu(struct tensor_iter *it, const struct pointwise_params *params);
-int cuda_conj_physical(struct tensor_iter *it, const struct pointwise_params *params);
-int cuda_relu_backward(struct tensor_iter *it, const struct pointwise_params *params);
 int cuda_sum(tensor *out, const tensor *self, uint32_t dims);
 int cuda_softmax(tensor *out, const tensor *self, int dim);
 int cuda_log_softmax(tensor *out, const tensor *self, int dim);
@@ -182,11 +192,7 @@ int cuda_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha, 
 
 /* ---- the other kernels, which table.c lists ---- */
 
-struct cuda_kernel_entry {
-	const char *name;
-	tensor_kernel fn;
-};
-extern const struct cuda_kernel_entry cuda_kernels[];
+extern const struct cuda_kernel cuda_kernels[];
 extern const size_t cuda_kernels_count;
 
 int cuda_index_select(tensor *out, const tensor *self, int dim, const tensor *index);

@@ -2,6 +2,7 @@
 #
 #   make CUDA=1 [NVCC=/path/to/nvcc]    the CUDA plugin, libtensor_cuda.so.0, with everything else
 #   make cuda                           the plugin and the library
+#   make CUDA=sm_90a                    for this architecture alone: a third of the time
 #
 # The plugin is built on request only: nvcc takes longer than the compiler for the rest of the tree.
 # The host side is C, compiled like the library; only kernels and their launchers are CUDA C++.
@@ -31,7 +32,8 @@ CUDA_OBJ   := $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)) $(patsubst %.cu,$(B)/obj/%.
 # Machine code for these architectures (sm_80 also runs on 8.6 to 8.9), and PTX, which the driver
 # compiles for newer ones. Architectures that nvcc does not know are omitted.
 CUDA_CODES  = $(shell $(NVCC) --list-gpu-code)
-CUDA_ARCH   = $(if $(filter sm_80,$(CUDA_CODES)),-gencode arch=compute_80$(comma)code=sm_80) \
+CUDA_ARCH   = $(if $(filter sm_%,$(CUDA)),-gencode arch=$(CUDA:sm_%=compute_%)$(comma)code=$(CUDA),$(CUDA_ARCHS))
+CUDA_ARCHS  = $(if $(filter sm_80,$(CUDA_CODES)),-gencode arch=compute_80$(comma)code=sm_80) \
               $(if $(filter sm_90,$(CUDA_CODES)),-gencode arch=compute_90a$(comma)code=sm_90a) \
               $(if $(filter sm_100,$(CUDA_CODES)),-gencode arch=compute_100$(comma)code=sm_100) \
               -gencode arch=compute_90$(comma)code=compute_90
@@ -50,7 +52,9 @@ $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)): $(B)/obj/%.o: %.c | $(GEN)/stamp
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_LIB) -isystem $(CUDA_HOME)/include $(LIB_CFLAGS) -c -o $@ $<
 
-$(B)/obj/%.cu.o: %.cu lib/kernels/cuda/launch.h $(wildcard lib/kernels/cuda/*.cuh)
+CUDA_CUH   := lib/base/reduced_float.h $(wildcard lib/kernels/cuda/*.h lib/kernels/cuda/*.cuh lib/kernels/formula/*.h)
+
+$(B)/obj/%.cu.o: %.cu $(CUDA_CUH)
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -Iinclude -Ilib -c -o $@ $<

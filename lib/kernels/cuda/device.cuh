@@ -24,6 +24,11 @@ struct wide {
 	typedef uint64_t position;
 	typedef int64_t offset;
 };
+/* Divisions of 32 bits, for calls of up to CUDA_POSITIONS_MAX elements. */
+struct mixed {
+	typedef uint32_t position;
+	typedef int64_t offset;
+};
 
 /* struct cuda_dims for N operands in D dimensions (0: any number), in one index width. */
 template <int N, int D, class W> struct walk {
@@ -147,6 +152,11 @@ template <class T> static inline T scalar_as(const tensor_scalar &s)
 
 struct alignas(16) bits16 {
 	uint64_t w[2];
+};
+
+/* PACK elements, loaded and stored together. */
+template <class T, int PACK> struct alignas(sizeof(T) * PACK) pack {
+	T v[PACK];
 };
 
 #endif

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Elementwise kernels: packed_kernel and flat_kernel for contiguous operands, aligned to 16 bytes or not, strided_kernel for
- * others. Template
- * parameters: Op, called with N inputs of type Op::In, returns Op::Out; D, the number of
- * dimensions (1, 2, or 0 for any); W, the index width.
+ * Elementwise kernels: packed_kernel for contiguous operands, aligned to packs of elements,
+ * strided_kernel for others. F is the function of an element:
+ *
+ *   F::N           the number of inputs, 1 to 3
+ *   F::First       the type of the first one, F::In that of the others
+ *   F::Out         the type of the result
+ *   F::MOST        elements that a thread may compute together: few where code is long
+ *
+ * Operands in memory have the types A (the first input), B (the others) and R, which convert from
+ * and to those.
  */
 #ifndef TENSOR_CUDA_ELEMENTWISE_CUH
 #define TENSOR_CUDA_ELEMENTWISE_CUH
@@ -12,162 +18,151 @@
 
 #include <string.h>
 
-/* Input k is scalar[k] if data[k] is NULL, for all threads. */
-template <class T, int N> struct inputs {
-	const char *data[N];
-	T scalar[N];
+/* Input k is a scalar, the same for all threads, if data[k] is NULL. */
+template <class F> struct inputs {
+	enum { OTHERS = F::N > 1 ? F::N - 1 : 1 };
+
+	const char *data[F::N];
+	typename F::First first;
+	typename F::In other[OTHERS];
 };
 
-template <class Op>
-static __device__ inline typename Op::Out apply(const Op &op, const typename Op::In (&x)[1])
+template <class F>
+static __device__ inline typename F::Out apply(const F &f, typename F::First x,
+					       const typename F::In *other)
 {
-	return op(x[0]);
+	if constexpr (F::N == 1)
+		return f(x);
+	else if constexpr (F::N == 2)
+		return f(x, other[0]);
+	else
+		return f(x, other[0], other[1]);
 }
 
-template <class Op>
-static __device__ inline typename Op::Out apply(const Op &op, const typename Op::In (&x)[2])
+/* The result for the elements at the offsets off[1], ... bytes (O[0] is the output's). */
+template <class F, class A, class B, class O>
+static __device__ inline typename F::Out apply_at(const F &f, const inputs<F> &in, const O *off)
 {
-	return op(x[0], x[1]);
-}
-
-/* The result for element i of contiguous operands. */
-template <class Op, int N>
-static __device__ inline typename Op::Out apply_at(const Op &op,
-						   const inputs<typename Op::In, N> &in, int64_t i)
-{
-	typename Op::In x[N];
+	typename F::First x = in.data[0] ? (typename F::First) * (const A *)(in.data[0] + off[1]) :
+					   in.first;
+	typename F::In other[inputs<F>::OTHERS];
 
 #pragma unroll
-	for (int k = 0; k < N; k++)
-		x[k] = in.data[k] ? ((const typename Op::In *)in.data[k])[i] : in.scalar[k];
-	return apply(op, x);
+	for (int k = 1; k < F::N; k++)
+		other[k - 1] = in.data[k] ?
+				       (typename F::In) * (const B *)(in.data[k] + off[k + 1]) :
+				       in.other[k - 1];
+	return apply(f, x, other);
 }
 
-template <class Op, int N>
-__global__ void flat_kernel(int64_t n, typename Op::Out *out, inputs<typename Op::In, N> in, Op op)
-{
-	for (int64_t i = first_element<int64_t>(); i < n; i += element_step<int64_t>())
-		out[i] = apply_at(op, in, i);
-}
-
-/* PACK elements, loaded and stored together. */
-template <class T, int PACK> struct alignas(sizeof(T) * PACK) pack {
-	T v[PACK];
-};
-
-/* The elements of 16 bytes in the larger of both types: 1 or more. */
-template <class A, class B> struct pack_size {
+/* The elements of 16 bytes in the largest of the types, or F::MOST. */
+template <class F, class A, class B, class R> struct pack_size {
 	enum {
-		LARGER = sizeof(A) > sizeof(B) ? sizeof(A) : sizeof(B),
-		VALUE = 16 / LARGER,
+		INPUT = sizeof(A) > sizeof(B) ? sizeof(A) : sizeof(B),
+		LARGEST = (int)INPUT > (int)sizeof(R) ? (int)INPUT : (int)sizeof(R),
+		FIT = 16 / LARGEST,
+		VALUE = (int)FIT < (int)F::MOST ? (int)FIT : (int)F::MOST,
 	};
 };
 
 /* The last n % PACK elements are the last thread's. */
-template <class Op, int N, int PACK>
-__global__ void packed_kernel(int64_t n, typename Op::Out *out, inputs<typename Op::In, N> in,
-			      Op op)
+template <class F, class A, class B, class R, int PACK>
+__global__ void packed_kernel(int64_t n, R *out, inputs<F> in, F f)
 {
-	typedef typename Op::In T;
-	typedef typename Op::Out R;
+	enum { OTHERS = inputs<F>::OTHERS };
 	const int64_t packs = n / PACK;
 
 	for (int64_t i = first_element<int64_t>(); i < packs; i += element_step<int64_t>()) {
-		pack<T, PACK> x[N];
+		pack<A, PACK> x = {};
+		pack<B, PACK> other[OTHERS] = {};
 		pack<R, PACK> y;
 
+		if (in.data[0])
+			x = ((const pack<A, PACK> *)in.data[0])[i];
 #pragma unroll
-		for (int k = 0; k < N; k++)
+		for (int k = 1; k < F::N; k++)
 			if (in.data[k])
-				x[k] = ((const pack<T, PACK> *)in.data[k])[i];
+				other[k - 1] = ((const pack<B, PACK> *)in.data[k])[i];
 #pragma unroll
 		for (int j = 0; j < PACK; j++) {
-			T element[N];
+			typename F::First a = in.data[0] ? (typename F::First)x.v[j] : in.first;
+			typename F::In b[OTHERS];
 
 #pragma unroll
-			for (int k = 0; k < N; k++)
-				element[k] = in.data[k] ? x[k].v[j] : in.scalar[k];
-			y.v[j] = apply(op, element);
+			for (int k = 1; k < F::N; k++)
+				b[k - 1] = in.data[k] ? (typename F::In)other[k - 1].v[j] :
+							in.other[k - 1];
+			y.v[j] = (R)apply(f, a, b);
 		}
 		((pack<R, PACK> *)out)[i] = y;
 	}
 	if (first_element<int64_t>() != element_step<int64_t>() - 1)
 		return;
-	for (int64_t i = packs * PACK; i < n; i++)
-		out[i] = apply_at(op, in, i);
-}
+	for (int64_t i = packs * PACK; i < n; i++) {
+		int64_t off[4] = { 0, i * (int64_t)sizeof(A), i * (int64_t)sizeof(B),
+				   i * (int64_t)sizeof(B) };
 
-template <class Op, int N, int D, class W>
-__global__ void strided_kernel(walk<N + 1, D, W> w, char *out, inputs<typename Op::In, N> in, Op op)
-{
-	typedef typename Op::In T;
-	typedef typename W::position position;
-
-	for (position i = first_element<position>(); i < w.numel; i += element_step<position>()) {
-		typename W::offset off[N + 1] = {};
-		T x[N];
-
-		w.seek(i, off);
-#pragma unroll
-		for (int k = 0; k < N; k++)
-			x[k] = in.data[k] ? *(const T *)(in.data[k] + off[k + 1]) : in.scalar[k];
-		*(typename Op::Out *)(out + off[0]) = apply(op, x);
+		out[i] = (R)apply_at<F, A, B>(f, in, off);
 	}
 }
 
-template <class Op, int N, int D, class W>
-static int strided(const cuda_pointwise *p, const inputs<typename Op::In, N> &in, Op op,
-		   cudaStream_t stream)
+template <class F, class A, class B, class R>
+__global__ void strided_kernel(walk<F::N + 1, 0, mixed> w, char *out, inputs<F> in, F f)
 {
-	return launch(strided_kernel<Op, N, D, W>, grid_for(p->dims.numel, BLOCK), BLOCK, stream,
-		      walk<N + 1, D, W>(p->dims), p->data[0], in, op);
+	typedef mixed::position position;
+
+	for (position i = first_element<position>(); i < w.numel; i += element_step<position>()) {
+		mixed::offset off[F::N + 1] = {};
+
+		w.seek(i, off);
+		*(R *)(out + off[0]) = (R)apply_at<F, A, B>(f, in, off);
+	}
 }
 
 /* Whether every operand is at a multiple of PACK of its elements. */
-template <class In, class Out, int N, int PACK> static bool packable(const cuda_pointwise *p)
+template <class A, class B, class R, int PACK> static bool packable(const cuda_pointwise *p, int n)
 {
-	uintptr_t odd = (uintptr_t)p->data[0] % (sizeof(Out) * PACK);
+	uintptr_t odd = (uintptr_t)p->data[0] % (sizeof(R) * PACK) |
+			(uintptr_t)p->data[1] % (sizeof(A) * PACK);
 
-	for (int k = 0; k < N; k++)
-		odd |= (uintptr_t)p->data[k + 1] % (sizeof(In) * PACK);
+	for (int k = 2; k <= n; k++)
+		odd |= (uintptr_t)p->data[k] % (sizeof(B) * PACK);
 	return !odd;
 }
 
-template <class Op, int N>
-static int flat(const cuda_pointwise *p, const inputs<typename Op::In, N> &in, Op op,
-		cudaStream_t stream)
+/* Whether the operands have elements of the kernel's sizes. */
+template <class A, class B, class R> static bool has_sizes(const cuda_pointwise *p, int n)
 {
-	enum { PACK = pack_size<typename Op::In, typename Op::Out>::VALUE };
-	typename Op::Out *out = (typename Op::Out *)p->data[0];
-	int64_t n = p->dims.numel;
+	bool same = p->itemsize[0] == sizeof(R) && (!p->data[1] || p->itemsize[1] == sizeof(A));
 
-	if (PACK > 1 && n >= PACK && packable<typename Op::In, typename Op::Out, N, PACK>(p))
-		return launch(packed_kernel<Op, N, PACK>, grid_for(n / PACK, BLOCK), BLOCK, stream,
-			      n, out, in, op);
-	return launch(flat_kernel<Op, N>, grid_for(n, BLOCK), BLOCK, stream, n, out, in, op);
+	for (int k = 2; k <= n; k++)
+		same &= !p->data[k] || p->itemsize[k] == sizeof(B);
+	return same;
 }
 
-template <class Op, int N>
-static int elementwise(const cuda_pointwise *p, Op op, cudaStream_t stream)
+template <class F, class A, class B, class R>
+static int elementwise(const cuda_pointwise *p, F f, cudaStream_t stream)
 {
-	inputs<typename Op::In, N> in;
+	enum { PACK = pack_size<F, A, B, R>::VALUE };
+	int64_t n = p->dims.numel;
+	inputs<F> in = {};
 
-	for (int k = 0; k < N; k++) {
+	if (!has_sizes<A, B, R>(p, F::N))
+		return CUDA_NO_DTYPE;
+	memcpy(&in.first, &p->scalar[1], sizeof(in.first));
+	for (int k = 0; k < F::N; k++) {
 		in.data[k] = p->data[k + 1];
-		memcpy(&in.scalar[k], &p->scalar[k + 1], sizeof(in.scalar[k]));
+		if (k)
+			memcpy(&in.other[k - 1], &p->scalar[k + 1], sizeof(in.other[0]));
 	}
-	if (p->flat)
-		return flat<Op, N>(p, in, op, stream);
-	if (p->dims.wide)
-		return strided<Op, N, 0, wide>(p, in, op, stream);
-	switch (p->dims.ndim) {
-	case 1:
-		return strided<Op, N, 1, narrow>(p, in, op, stream);
-	case 2:
-		return strided<Op, N, 2, narrow>(p, in, op, stream);
-	default:
-		return strided<Op, N, 0, narrow>(p, in, op, stream);
-	}
+	if constexpr (PACK > 1)
+		if (p->flat && n >= PACK && packable<A, B, R, PACK>(p, F::N))
+			return launch(packed_kernel<F, A, B, R, PACK>, grid_for(n / PACK, BLOCK),
+				      BLOCK, stream, n, (R *)p->data[0], in, f);
+	if (n > CUDA_POSITIONS_MAX)
+		return CUDA_TOO_WIDE;
+	return launch(strided_kernel<F, A, B, R>, grid_for(n, BLOCK), BLOCK, stream,
+		      walk<F::N + 1, 0, mixed>(p->dims), p->data[0], in, f);
 }
 
 #endif

@@ -7,21 +7,7 @@
 #define TENSOR_CUDA_HALF_CUH
 
 #include "kernels/cuda/device.cuh"
-
-#ifdef TENSOR_CUDA_EMULATED
-#include "base/reduced_float.h"
-#else
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#endif
-
-struct bf16 {
-	uint16_t bits;
-};
-
-struct f16 {
-	uint16_t bits;
-};
+#include "kernels/cuda/types.cuh"
 
 template <class T> struct number {
 	typedef T compute;
@@ -36,52 +22,22 @@ template <class T> struct number {
 	}
 };
 
-template <> struct number<bf16> {
+template <class T> struct reduced_number {
 	typedef float compute;
 
-	static __device__ inline float load(bf16 x)
+	static __device__ inline float load(T x)
 	{
-#ifdef TENSOR_CUDA_EMULATED
-		return bf16_to_f32(x.bits);
-#else
-		return __uint_as_float((uint32_t)x.bits << 16);
-#endif
+		return x;
 	}
-	static __device__ inline bf16 store(float x)
+	static __device__ inline T store(float x)
 	{
-		bf16 r;
-
-#ifdef TENSOR_CUDA_EMULATED
-		r.bits = f32_to_bf16(x);
-#else
-		r.bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
-#endif
-		return r;
+		return T(x);
 	}
 };
 
-template <> struct number<f16> {
-	typedef float compute;
-
-	static __device__ inline float load(f16 x)
-	{
-#ifdef TENSOR_CUDA_EMULATED
-		return f16_to_f32(x.bits);
-#else
-		return __half2float(__ushort_as_half(x.bits));
-#endif
-	}
-	static __device__ inline f16 store(float x)
-	{
-		f16 r;
-
-#ifdef TENSOR_CUDA_EMULATED
-		r.bits = f32_to_f16(x);
-#else
-		r.bits = __half_as_ushort(__float2half_rn(x));
-#endif
-		return r;
-	}
+template <> struct number<f16> : reduced_number<f16> {
+};
+template <> struct number<bf16> : reduced_number<bf16> {
 };
 
 #define FOR_REDUCED_FLOATS(X) \

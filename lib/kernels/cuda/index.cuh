@@ -75,9 +75,4 @@ static __device__ inline bool add_indices(const cuda_indices &x, const void *ind
 	return true;
 }
 
-/* PACK elements, loaded and stored together. */
-template <class T, int PACK> struct alignas(sizeof(T) * PACK) index_pack {
-	T v[PACK];
-};
-
 #endif

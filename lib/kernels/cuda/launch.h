@@ -4,7 +4,8 @@
  * a launcher for each family of kernels. The host side checks the arguments, merges dimensions and
  * chooses the index width; a launcher selects a template instance and launches it.
  *
- * A launcher returns a cudaError_t, or CUDA_NO_DTYPE if it has no kernel for the dtype.
+ * A launcher returns a cudaError_t, or CUDA_NO_DTYPE if it has no kernel for the dtype; one of an
+ * elementwise kernel may return CUDA_TOO_WIDE.
  */
 #ifndef TENSOR_CUDA_LAUNCH_H
 #define TENSOR_CUDA_LAUNCH_H
@@ -18,8 +19,14 @@
 extern "C" {
 #endif
 
-#define CUDA_OPERANDS 3
+#define CUDA_OPERANDS 4
 #define CUDA_NO_DTYPE (-1)
+#define CUDA_TOO_WIDE (-2) /* more than CUDA_POSITIONS_MAX elements: the caller splits the call */
+
+/* Positions up to this are computed in 32 bits. Tests lower it. */
+#ifndef CUDA_POSITIONS_MAX
+#define CUDA_POSITIONS_MAX INT32_MAX
+#endif
 
 /*
  * Sizes and strides of several operands; dimension 0 is the innermost. The unit of the strides
@@ -40,25 +47,26 @@ struct cuda_pointwise {
 	/* Every operand is contiguous or a scalar: strides are not read. */
 	bool flat;
 	char *data[CUDA_OPERANDS]; /* NULL: a scalar */
-	/* The first bytes of each are the value, in the kernel's dtype. */
+	size_t itemsize[CUDA_OPERANDS];
+	/* The first bytes of each are the value, in the dtype that the kernel computes in. */
 	struct cuda_element {
 		uint64_t bits[2];
 	} scalar[CUDA_OPERANDS];
-	tensor_scalar alpha;
+	tensor_scalar a, b, c; /* parameters, see struct pointwise_params */
+	void *flag;	       /* device memory, for kernels that report zero divisors: a bool */
 };
 
-enum cuda_binary { CUDA_ADD, CUDA_ADD_ALPHA, CUDA_MUL, CUDA_DIV, CUDA_RELU_BACKWARD };
+/* The kernels of lib/kernels/formula: cuda_launch_add(), ... */
+typedef int (*cuda_launcher)(const struct cuda_pointwise *p, int dtype, cudaStream_t stream);
+#define X(NAME) \
+	int cuda_launch_##NAME(const struct cuda_pointwise *p, int dtype, cudaStream_t stream);
+#include "kernels/cuda/formulas.h"
+#undef X
 
-int cuda_launch_binary(enum cuda_binary which, const struct cuda_pointwise *p, int dtype,
-		       cudaStream_t stream);
-enum cuda_unary { CUDA_RELU, CUDA_CONJ };
-int cuda_launch_unary(enum cuda_unary which, const struct cuda_pointwise *p, int dtype,
-		      cudaStream_t stream);
-/* Fills operand 0 with the first itemsize bytes of scalar[1]. */
-int cuda_launch_fill(const struct cuda_pointwise *p, int itemsize, cudaStream_t stream);
+/* Copies operand 1, which may be a scalar, to operand 0: elements of `itemsize` bytes. */
+int cuda_launch_bits(const struct cuda_pointwise *p, int itemsize, cudaStream_t stream);
 /* Copies operand 1 to operand 0, with conversion. */
-int cuda_launch_copy(const struct cuda_pointwise *p, int to, int from, int itemsize,
-		     cudaStream_t stream);
+int cuda_launch_convert(const struct cuda_pointwise *p, int to, int from, cudaStream_t stream);
 
 /* ---- reductions: strides are elements ---- */
 

@@ -92,7 +92,8 @@ int cuda_nll_loss(tensor *output, tensor *total_weight, const tensor *self, cons
 static int clear(const struct cuda_call *c, const tensor *out)
 {
 	const int64_t size = (int64_t)tensor_itemsize(out->dtype);
-	struct cuda_pointwise p = { .data = { out->data, NULL } };
+	struct cuda_pointwise p = { .data = { out->data, NULL },
+				    .itemsize = { (size_t)size, (size_t)size } };
 	int64_t stride[CUDA_OPERANDS] = { 0 };
 
 	cuda_dims_init(&p.dims);
@@ -102,7 +103,8 @@ static int clear(const struct cuda_call *c, const tensor *out)
 	}
 	cuda_dims_done(&p.dims, 2);
 	p.flat = p.dims.ndim <= 1 && (!p.dims.ndim || p.dims.stride[0][0] == size);
-	return cuda_launched(c, cuda_launch_fill(&p, (int)size, c->stream), out->dtype);
+	return cuda_launched(c, cuda_launch_parts(cuda_launch_bits, &p, 2, (int)size, c->stream),
+			     out->dtype);
 }
 
 static int backward(const struct cuda_call *c, struct cuda_nll *l, tensor *out, const tensor *grad,

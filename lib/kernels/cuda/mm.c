@@ -345,8 +345,9 @@ static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_
 		 tensor_scalar beta)
 {
 	const bool zero = is_zero(beta);
-	struct cuda_pointwise p = { .data = { m->data, zero ? NULL : m->data } };
 	int64_t size = (int64_t)tensor_itemsize(dtype);
+	struct cuda_pointwise p = { .data = { m->data, zero ? NULL : m->data },
+				    .itemsize = { size, size, size } };
 	int err;
 
 	cuda_dims_init(&p.dims);
@@ -358,10 +359,10 @@ static int scale(const struct cuda_call *c, const struct matrix *m, enum tensor_
 	}
 	cuda_dims_done(&p.dims, 3);
 	if (zero) {
-		err = cuda_launch_fill(&p, (int)size, c->stream);
+		err = cuda_launch_parts(cuda_launch_bits, &p, 3, (int)size, c->stream);
 	} else {
-		tensor_element_store(&p.scalar[2], dtype, beta);
-		err = cuda_launch_binary(CUDA_MUL, &p, dtype, c->stream);
+		tensor_element_store(&p.scalar[2], dtype_wide(dtype), beta);
+		err = cuda_launch_parts(cuda_launch_mul, &p, 3, (int)dtype, c->stream);
 	}
 	return cuda_launched(c, err, dtype);
 }

@@ -28,14 +28,14 @@ template <class T> struct layer_args {
 
 /* Pack i of a vector along the row. */
 template <class T, int PACK>
-static __device__ inline row_pack<T, PACK> pack_at(const T *v, unsigned i, T otherwise)
+static __device__ inline pack<T, PACK> pack_at(const T *v, unsigned i, T otherwise)
 {
-	row_pack<T, PACK> r;
+	pack<T, PACK> r;
 
 #pragma unroll
 	for (int j = 0; j < PACK; j++)
 		r.v[j] = otherwise;
-	return v ? ((const row_pack<T, PACK> *)v)[i] : r;
+	return v ? ((const pack<T, PACK> *)v)[i] : r;
 }
 
 template <class T, int PACK, int PACKS>
@@ -67,8 +67,8 @@ __global__ void __launch_bounds__(ROW_THREADS) layer_norm_row_kernel(layer_args<
 
 		if (i >= end)
 			continue;
-		const row_pack<T, PACK> w = pack_at<T, PACK>(l.weight, i, 1),
-					b = pack_at<T, PACK>(l.bias, i, 0);
+		const pack<T, PACK> w = pack_at<T, PACK>(l.weight, i, 1),
+				    b = pack_at<T, PACK>(l.bias, i, 0);
 
 #pragma unroll
 		for (int j = 0; j < PACK; j++)
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(ROW_THREADS) layer_norm_dx_row_kernel(layer_ar
 #pragma unroll
 	for (int k = 0; k < PACKS; k++) {
 		const unsigned i = threadIdx.x + k * blockDim.x;
-		const row_pack<T, PACK> w = pack_at<T, PACK>(i < end ? l.weight : nullptr, i, 1);
+		const pack<T, PACK> w = pack_at<T, PACK>(i < end ? l.weight : nullptr, i, 1);
 
 #pragma unroll
 		for (int j = 0; j < PACK; j++) {

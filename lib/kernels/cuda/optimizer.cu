@@ -127,7 +127,7 @@ static __device__ inline void step_packs(const cuda_step &s, const cuda_step_ite
 					 int64_t from, int64_t to)
 {
 	typedef typename number<T>::compute C;
-	typedef row_pack<T, PACK> P;
+	typedef pack<T, PACK> P;
 	const rates<C> r(s, item);
 	bool has[CUDA_STEP_STATES];
 

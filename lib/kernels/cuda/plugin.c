@@ -41,58 +41,26 @@ static const struct cuda_plugin plugin = {
 
 /* ---- loading ---- */
 
-#define K(NAME)                                                      \
-	{                                                            \
-#NAME, KERNEL_OF_TYPE(pointwise_kernel, cuda_##NAME) \
-	}
-#define KERNEL(NAME)                                                           \
-	{                                                                      \
-#NAME, KERNEL_OF_TYPE(__typeof__(type_of_##NAME), cuda_##NAME) \
-	}
-static const struct {
-	const char *name;
-	tensor_kernel fn;
-} kernels[] = {
-	KERNEL(copy),
-	K(fill),
-	K(add),
-	K(add_alpha),
-	K(sub),
-	K(mul),
-	K(div),
-	K(relu),
-	K(relu_backward),
-	K(conj_physical),
-	KERNEL(sum),
-	KERNEL(softmax),
-	KERNEL(log_softmax),
-	KERNEL(softmax_backward),
-	KERNEL(log_softmax_backward),
-	KERNEL(mm),
-};
-
 /* Returns the name of a kernel that this libtensor does not have, or NULL. */
-static const char *register_kernels(void)
+static const char *register_kernels(const struct cuda_kernel *k, size_t n)
 {
 	const char *unknown = NULL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
-		if (tensor_kernel_table_set(kernels[i].name, TENSOR_KEY_CUDA, kernels[i].fn) < 0)
-			unknown = kernels[i].name;
-	for (size_t i = 0; i < cuda_kernels_count; i++)
-		if (tensor_kernel_table_set(cuda_kernels[i].name, TENSOR_KEY_CUDA,
-					    cuda_kernels[i].fn) < 0)
-			unknown = cuda_kernels[i].name;
+	for (size_t i = 0; i < n; i++)
+		if (tensor_kernel_table_set(k[i].name, TENSOR_KEY_CUDA, k[i].fn) < 0)
+			unknown = k[i].name;
 	return unknown;
 }
 
 __attribute__((constructor)) static void load(void)
 {
 	struct tensor_error before = *tensor_last_error();
-	const char *unknown = register_kernels();
+	const char *unknown = register_kernels(cuda_formulas, cuda_formulas_count);
 	char why[TENSOR_ERROR_TEXT];
 	cudaError_t err;
 
+	if (!unknown)
+		unknown = register_kernels(cuda_kernels, cuda_kernels_count);
 	if (unknown) {
 		snprintf(why, sizeof(why),
 			 "libtensor_cuda.so is of another build: libtensor has "

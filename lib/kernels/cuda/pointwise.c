@@ -26,18 +26,23 @@ static bool is_scalar(const struct tensor_iter *it, int i)
 static void prepare(const struct cuda_call *c, const struct tensor_iter *it,
 		    struct cuda_pointwise *p, const struct pointwise_params *params)
 {
-	size_t size = tensor_itemsize(it->dtype);
+	size_t size = tensor_itemsize(dtype_wide(it->dtype));
 
 	memset(p->scalar, 0, sizeof(p->scalar));
+	p->flag = NULL;
 	for (int i = 0; i < it->nops; i++) {
 		p->data[i] = is_scalar(it, i) ? NULL : it->data[i];
+		p->itemsize[i] = it->op[i] ? tensor_itemsize(it->op[i]->dtype) : size;
 		if (is_scalar(it, i))
-			memcpy(&p->scalar[i], it->data[i], size);
+			memcpy(&p->scalar[i], it->data[i], p->itemsize[i]);
 		else
 			cuda_use(c, it->op[i]);
 	}
-	if (params)
-		p->alpha = params->a;
+	if (params) {
+		p->a = params->a;
+		p->b = params->b;
+		p->c = params->c;
+	}
 	p->dims.ndim = it->ndim;
 	p->dims.numel = it->numel;
 	for (int k = 0; k < it->ndim; k++) {
@@ -49,8 +54,34 @@ static void prepare(const struct cuda_call *c, const struct tensor_iter *it,
 	p->flat = is_flat(it, p);
 }
 
-static int binary(const char *op, enum cuda_binary which, const struct tensor_iter *it,
-		  const struct pointwise_params *params)
+int cuda_launch_parts(cuda_launcher launch, const struct cuda_pointwise *p, int nops, int dtype,
+		      cudaStream_t stream)
+{
+	int err = launch(p, dtype, stream), k = p->dims.ndim - 1;
+	struct cuda_pointwise part;
+	int64_t half;
+
+	if (likely(err != CUDA_TOO_WIDE))
+		return err;
+	part = *p;
+	while (p->dims.size[k] == 1)
+		k--;
+	half = p->dims.size[k] / 2;
+	for (int second = 0; second < 2; second++) {
+		part.dims.size[k] = second ? p->dims.size[k] - half : half;
+		part.dims.numel = p->dims.numel / p->dims.size[k] * part.dims.size[k];
+		for (int i = 0; second && i < nops; i++)
+			if (p->data[i])
+				part.data[i] = p->data[i] + half * p->dims.stride[i][k];
+		err = cuda_launch_parts(launch, &part, nops, dtype, stream);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int cuda_formula(const char *op, cuda_launcher launch, const struct tensor_iter *it,
+		 const struct pointwise_params *params)
 {
 	struct cuda_pointwise p;
 	struct cuda_call c;
@@ -62,67 +93,48 @@ static int binary(const char *op, enum cuda_binary which, const struct tensor_it
 	if (err)
 		return err;
 	prepare(&c, it, &p, params);
-	err = cuda_launch_binary(which, &p, it->dtype, c.stream);
+	err = cuda_launch_parts(launch, &p, it->nops, it->dtype, c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, it->dtype));
 }
 
-int cuda_add(struct tensor_iter *it, const struct pointwise_params *params)
+/* Launches with a flag in device memory; returns whether a divisor is zero, or -errno. */
+static int divide_with(const struct cuda_call *c, cuda_launcher launch,
+		       const struct tensor_iter *it, struct cuda_pointwise *p)
 {
-	return binary("add", CUDA_ADD, it, params);
+	uint32_t zero = 0;
+	int err = cuda_check(c->op, cudaMemsetAsync(p->flag, 0, sizeof(zero), c->stream));
+
+	if (!err)
+		err = cuda_launched(c, cuda_launch_parts(launch, p, it->nops, it->dtype, c->stream),
+				    it->dtype);
+	if (!err)
+		err = cuda_check(c->op, cudaMemcpyAsync(&zero, p->flag, sizeof(zero),
+							cudaMemcpyDeviceToHost, c->stream));
+	if (!err)
+		err = cuda_wait(c);
+	return err ? err : zero != 0;
 }
 
-int cuda_add_alpha(struct tensor_iter *it, const struct pointwise_params *params)
-{
-	return binary("add", CUDA_ADD_ALPHA, it, params);
-}
-
-/* x - y has the same bits as x + -1 * y, so it needs no kernel of its own. */
-int cuda_sub(struct tensor_iter *it, const struct pointwise_params *params)
-{
-	const struct pointwise_params minus = { .a = tensor_scalar_int(-1) };
-
-	return binary("sub", CUDA_ADD_ALPHA, it, &minus);
-}
-
-int cuda_mul(struct tensor_iter *it, const struct pointwise_params *params)
-{
-	return binary("mul", CUDA_MUL, it, params);
-}
-
-int cuda_div(struct tensor_iter *it, const struct pointwise_params *params)
-{
-	return binary("div", CUDA_DIV, it, params);
-}
-
-int cuda_relu_backward(struct tensor_iter *it, const struct pointwise_params *params)
-{
-	return binary("relu_backward", CUDA_RELU_BACKWARD, it, params);
-}
-
-static int unary(const char *op, enum cuda_unary which, const struct tensor_iter *it)
+int cuda_formula_division(const char *op, cuda_launcher launch, const struct tensor_iter *it)
 {
 	struct cuda_pointwise p;
 	struct cuda_call c;
 	int err;
 
-	if (!it->numel)
-		return 0;
+	if (!it->numel || !dtype_is_integral(it->dtype))
+		return cuda_formula(op, launch, it, NULL);
 	err = cuda_begin(&c, op, it->op[0]->device.index);
 	if (err)
 		return err;
 	prepare(&c, it, &p, NULL);
-	err = cuda_launch_unary(which, &p, it->dtype, c.stream);
-	return cuda_end(&c, cuda_launched(&c, err, it->dtype));
-}
-
-int cuda_relu(struct tensor_iter *it, const struct pointwise_params *params)
-{
-	return unary("relu", CUDA_RELU, it);
-}
-
-int cuda_conj_physical(struct tensor_iter *it, const struct pointwise_params *params)
-{
-	return unary("conj_physical", CUDA_CONJ, it);
+	err = cuda_scratch(&c, sizeof(uint32_t), &p.flag);
+	if (!err) {
+		err = divide_with(&c, launch, it, &p);
+		cuda_scratch_free(&c, p.flag);
+	}
+	if (err > 0)
+		err = tensor_fail(EDOM, "%s: integer division by zero", op);
+	return cuda_end(&c, err);
 }
 
 /* The iterator may have a source operand: it is replaced by the scalar. */
@@ -143,8 +155,9 @@ int cuda_fill(struct tensor_iter *it, const struct pointwise_params *params)
 	prepare(&c, it, &p, params);
 	p.data[1] = NULL;
 	p.scalar[1] = value;
+	p.itemsize[1] = p.itemsize[0];
 	memset(p.dims.stride[1], 0, sizeof(p.dims.stride[1]));
-	err = cuda_launch_fill(&p, (int)tensor_itemsize(it->dtype), c.stream);
+	err = cuda_launch_parts(cuda_launch_bits, &p, 2, (int)p.itemsize[0], c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, it->dtype));
 }
 
@@ -154,10 +167,15 @@ int cuda_copy_within(const struct cuda_call *c, struct cuda_pointwise *p, enum t
 	int64_t sizes[] = { (int64_t)tensor_itemsize(to), (int64_t)tensor_itemsize(from) };
 	int err;
 
+	for (int i = 0; i < 2; i++)
+		p->itemsize[i] = (size_t)sizes[i];
 	cuda_dims_done(&p->dims, 2);
 	p->flat = p->dims.ndim <= 1;
 	for (int i = 0; p->flat && p->dims.ndim && i < 2; i++)
 		p->flat = p->dims.size[0] == 1 || p->dims.stride[i][0] == sizes[i];
-	err = cuda_launch_copy(p, to, from, (int)sizes[0], c->stream);
+	if (to == from)
+		err = cuda_launch_parts(cuda_launch_bits, p, 2, (int)sizes[0], c->stream);
+	else
+		err = cuda_launch_convert(p, to, from, c->stream);
 	return cuda_launched(c, err, from);
 }

@@ -161,15 +161,15 @@ put_row(const seeker<2> &place, const put_order &o, int64_t i, uint64_t row, T *
 {
 	typedef typename number<T>::compute C;
 	enum { POSITIONS = 4 / PACKS };
-	index_pack<T, PACK> y[PACKS] = {};
+	pack<T, PACK> y[PACKS] = {};
 	bool more = true;
 
 #pragma unroll
 	for (int p = 0; p < PACKS; p++)
 		if (!o.fresh && column[p].valid)
-			y[p] = *(const index_pack<T, PACK> *)(out + column[p].out);
+			y[p] = *(const pack<T, PACK> *)(out + column[p].out);
 	for (; more; i += POSITIONS) {
-		index_pack<S, PACK> x[POSITIONS][PACKS];
+		pack<S, PACK> x[POSITIONS][PACKS];
 		bool same[POSITIONS];
 
 #pragma unroll
@@ -182,8 +182,8 @@ put_row(const seeker<2> &place, const put_order &o, int64_t i, uint64_t row, T *
 #pragma unroll
 			for (int p = 0; p < PACKS; p++)
 				if (same[k] && column[p].valid)
-					x[k][p] = *(const index_pack<S, PACK> *)(source + off[1] +
-										 column[p].source);
+					x[k][p] = *(const pack<S, PACK> *)(source + off[1] +
+									   column[p].source);
 		}
 #pragma unroll
 		for (int k = 0; k < POSITIONS; k++)
@@ -202,7 +202,7 @@ put_row(const seeker<2> &place, const put_order &o, int64_t i, uint64_t row, T *
 #pragma unroll
 	for (int p = 0; p < PACKS; p++)
 		if (column[p].valid)
-			*(index_pack<T, PACK> *)(out + column[p].out) = y[p];
+			*(pack<T, PACK> *)(out + column[p].out) = y[p];
 }
 
 /* `columns` counts packs. */

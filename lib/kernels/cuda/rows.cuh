@@ -86,11 +86,6 @@ static inline unsigned lanes_for(int64_t n)
 	return x;
 }
 
-/* PACK elements, loaded and stored together. */
-template <class T, int PACK> struct alignas(sizeof(T) * PACK) row_pack {
-	T v[PACK];
-};
-
 /* This thread's elements of a row: PACKS packs, blockDim.x packs apart. */
 template <class T, int PACK, int PACKS> struct row_part {
 	typedef typename number<T>::compute A;
@@ -99,14 +94,14 @@ template <class T, int PACK, int PACKS> struct row_part {
 	/* Elements from pack `end` on are `beyond`. All loads come before the first use. */
 	__device__ inline void load(const T *row, unsigned end, A beyond)
 	{
-		row_pack<T, PACK> raw[PACKS];
+		pack<T, PACK> raw[PACKS];
 
 #pragma unroll
 		for (int k = 0; k < PACKS; k++) {
 			const unsigned i = threadIdx.x + k * blockDim.x;
 
 			if (i < end)
-				raw[k] = ((const row_pack<T, PACK> *)row)[i];
+				raw[k] = ((const pack<T, PACK> *)row)[i];
 			else
 				for (int j = 0; j < PACK; j++)
 					raw[k].v[j] = number<T>::store(beyond);
@@ -123,13 +118,13 @@ template <class T, int PACK, int PACKS> struct row_part {
 #pragma unroll
 		for (int k = 0; k < PACKS; k++) {
 			const unsigned i = threadIdx.x + k * blockDim.x;
-			row_pack<T, PACK> raw;
+			pack<T, PACK> raw;
 
 #pragma unroll
 			for (int j = 0; j < PACK; j++)
 				raw.v[j] = number<T>::store(v[k][j]);
 			if (i < end)
-				((row_pack<T, PACK> *)row)[i] = raw;
+				((pack<T, PACK> *)row)[i] = raw;
 		}
 	}
 };

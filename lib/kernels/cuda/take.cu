@@ -79,15 +79,14 @@ __global__ void take_four_kernel(walk<3, 0, W> w, cuda_indices x, int64_t along,
 
 	for (position i = first_element<position>(); i < w.numel; i += element_step<position>()) {
 		typename W::offset off[3] = {};
-		index_pack<X, 16 / sizeof(X)> at[AHEAD * sizeof(X) / 16];
-		index_pack<T, AHEAD> v;
+		pack<X, 16 / sizeof(X)> at[AHEAD * sizeof(X) / 16];
+		pack<T, AHEAD> v;
 		bool fits[AHEAD], all = true;
 
 		w.seek(i, off);
 #pragma unroll
 		for (unsigned k = 0; k < AHEAD * sizeof(X) / 16; k++)
-			at[k] = ((const index_pack<X, 16 / sizeof(X)> *)(index +
-									 (int64_t)off[2]))[k];
+			at[k] = ((const pack<X, 16 / sizeof(X)> *)(index + (int64_t)off[2]))[k];
 #pragma unroll
 		for (int k = 0; k < AHEAD; k++) {
 			int64_t from = (int64_t)off[1] + k * along;
@@ -99,7 +98,7 @@ __global__ void take_four_kernel(walk<3, 0, W> w, cuda_indices x, int64_t along,
 			all &= fits[k];
 		}
 		if (all)
-			*(index_pack<T, AHEAD> *)(out + (int64_t)off[0]) = v;
+			*(pack<T, AHEAD> *)(out + (int64_t)off[0]) = v;
 #pragma unroll
 		for (int k = 0; k < AHEAD; k++) {
 			if (all)

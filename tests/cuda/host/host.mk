@@ -12,12 +12,13 @@ HOST_OBJ := $(patsubst lib/kernels/cuda/%.c,$(HOST_DIR)/plugin/%.o,$(wildcard li
 HOST_CU  := $(patsubst lib/kernels/cuda/%.cu,$(HOST_DIR)/plugin/%.cu.o,$(wildcard lib/kernels/cuda/*.cu))
 
 HOST_INC     := -Itests/cuda/host/include $(if $(findstring address,$(SANITIZE)),-DCUDA_HOST_ASAN) \
-                $(if $(findstring thread,$(SANITIZE)),-DCUDA_HOST_TSAN) -DTENSOR_CUDA_EMULATED -D'CUDA_NARROW_MAX=cuda_host_narrow()'
+                $(if $(findstring thread,$(SANITIZE)),-DCUDA_HOST_TSAN) -DTENSOR_CUDA_EMULATED -D'CUDA_NARROW_MAX=cuda_host_narrow()' \
+                -D'CUDA_POSITIONS_MAX=(64ll * cuda_host_narrow())'
 HOST_WARN    := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-unknown-pragmas
 # Without a sanitizer, the emulation checks each access of a kernel by itself.
 HOST_CHECKED := -fsanitize=kernel-address --param asan-instrumentation-with-call-threshold=0 \
                 --param asan-stack=0 --param asan-globals=0
-HOST_CUFLAGS := -x c++ -std=c++17 $(CFLAGS) $(HOST_WARN) -fPIC -ffp-contract=off -pthread -include cuda_runtime.h \
+HOST_CUFLAGS := -x c++ -std=c++17 $(CFLAGS) $(HOST_WARN) -fPIC -fwrapv -fno-tree-switch-conversion -ffp-contract=off -pthread -include cuda_runtime.h \
                 $(or $(SANITIZE),$(HOST_CHECKED)) -MMD -MP
 # The emulation itself has no sanitizer, but calls its functions.
 HOST_CCFLAGS := -std=c++17 -O2 -g $(HOST_WARN) -Wno-missing-field-initializers -fPIC -pthread -MMD -MP

@@ -9,76 +9,7 @@
 
 #include <tgmath.h>
 
-/* Only x < 0 is replaced, so that NaN stays NaN. */
-UNARY_UNSIGNED(relu, x)
-UNARY_SIGNED(relu, x < 0 ? 0 : x)
-UNARY_FLOAT(relu, x < 0 ? 0 : x)
-UNARY_BF16(relu, x < 0 ? 0 : x)
-POINTWISE(relu, AT_INT(relu), AT_FLOAT(relu), AT_BF16(relu))
-
-#define RELU6(x) ((x) < 0 ? 0 : (x) > 6 ? 6 : (x))
-UNARY_FLOAT(hardsigmoid, RELU6(x + 3) / 6)
-UNARY_FLOAT(hardswish, x *RELU6(x + 3) / 6)
-BINARY_FLOAT(hardsigmoid_backward, (y > -3) & (y < 3) ? x / 6 : 0)
-BINARY_FLOAT(hardswish_backward, y <= -3 ? 0 : y < 3 ? x * (y / 3 + (__typeof__(x))0.5) : x)
-POINTWISE(hardsigmoid, AT_FLOAT(hardsigmoid))
-POINTWISE(hardswish, AT_FLOAT(hardswish))
-POINTWISE(hardsigmoid_backward, AT_FLOAT(hardsigmoid_backward))
-POINTWISE(hardswish_backward, AT_FLOAT(hardswish_backward))
-
-#define SLOPE(T) T slope = PARAM_F(T, params, a)
-UNARY_FLOAT_WITH(leaky_relu, SLOPE, x > 0 ? x : x * slope)
-BINARY_FLOAT_WITH(leaky_relu_backward, SLOPE, y > 0 ? x : x * slope)
-POINTWISE(leaky_relu, AT_FLOAT(leaky_relu))
-POINTWISE(leaky_relu_backward, AT_FLOAT(leaky_relu_backward))
-
-#define ENDS(T) T low = PARAM_F(T, params, a), high = PARAM_F(T, params, b)
-BINARY_FLOAT_WITH(hardtanh_backward, ENDS, (y <= low) | (y >= high) ? 0 : x)
-POINTWISE(hardtanh_backward, AT_FLOAT(hardtanh_backward))
-
-/* x where y > a, else b. With y = x that is threshold, with b = 0 its gradient. */
-#define LIMIT_F(T) T limit = PARAM_F(T, params, a), other = PARAM_F(T, params, b)
-#define LIMIT_I(T) T limit = PARAM_I(T, params, a), other = PARAM_I(T, params, b)
-BINARY_FLOAT_WITH(threshold, LIMIT_F, y <= limit ? other : x)
-BINARY_INT_WITH(threshold, LIMIT_I, y <= limit ? other : x)
-POINTWISE(threshold, AT_INT(threshold), AT_FLOAT(threshold))
-
-#define LAMBDA(T) T lambda = PARAM_F(T, params, a)
-UNARY_FLOAT_WITH(hardshrink, LAMBDA, (x >= -lambda) & (x <= lambda) ? 0 : x)
-UNARY_FLOAT_WITH(softshrink, LAMBDA,
-		 x > lambda  ? x - lambda :
-		 x < -lambda ? x + lambda :
-		 x != x	     ? x :
-			       0)
-BINARY_FLOAT_WITH(shrink_backward, LAMBDA, (y >= -lambda) & (y <= lambda) ? 0 : x)
-POINTWISE(hardshrink, AT_FLOAT(hardshrink))
-POINTWISE(softshrink, AT_FLOAT(softshrink))
-POINTWISE(shrink_backward, AT_FLOAT(shrink_backward))
-
-/* Gradients from the saved result y. */
-BINARY_FLOAT(relu_backward, y <= 0 ? 0 : x)
-BINARY_BF16(relu_backward, y <= 0 ? 0 : x)
-POINTWISE(relu_backward, AT_FLOAT(relu_backward), AT_BF16(relu_backward))
-BINARY_FLOAT(tanh_backward, x *(1 - y * y))
-BINARY_COMPLEX(tanh_backward, COMPLEX_MUL(x, conj(1 - COMPLEX_MUL(y, y))))
-BINARY_BF16(tanh_backward, x *(1 - y * y))
-POINTWISE(tanh_backward, AT_FLOAT(tanh_backward), AT_COMPLEX(tanh_backward), AT_BF16(tanh_backward))
-BINARY_FLOAT(sigmoid_backward, x *(1 - y) * y)
-BINARY_COMPLEX(sigmoid_backward, COMPLEX_MUL(x, conj(COMPLEX_MUL(1 - y, y))))
-BINARY_BF16(sigmoid_backward, x *(1 - y) * y)
-POINTWISE(sigmoid_backward, AT_FLOAT(sigmoid_backward), AT_COMPLEX(sigmoid_backward),
-	  AT_BF16(sigmoid_backward))
-
-/* a: alpha; b: scale; c: scale of the input. y is the saved result, negative where the input is. */
-#define ELU_PARAMS(T) \
-	T alpha = PARAM_F(T, params, a), scale = PARAM_F(T, params, b), in = PARAM_F(T, params, c)
-BINARY_FLOAT_WITH(elu_backward_result, ELU_PARAMS,
-		  y <= 0 ? x * in * (y + alpha * scale) : x * scale)
-POINTWISE(elu_backward_result, AT_FLOAT(elu_backward_result))
-
-/* z is exp(-|y|), saved by log_sigmoid. */
-TERNARY_FLOAT_WITH(log_sigmoid_backward, NO_DECL, x *(y < 0 ? 1 - z / (1 + z) : z / (1 + z)))
-POINTWISE(log_sigmoid_backward, AT_FLOAT(log_sigmoid_backward))
+#include "kernels/formula/activation.h"
 
 CPU_KERNELS(K(relu), K(hardsigmoid), K(hardswish), K(hardsigmoid_backward), K(hardswish_backward),
 	    K(leaky_relu), K(leaky_relu_backward), K(hardtanh_backward), K(threshold),

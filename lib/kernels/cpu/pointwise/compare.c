@@ -2,52 +2,7 @@
 /* Comparisons, whose result is bool, and where. */
 #include "kernels/cpu/simd/loops.h"
 
-#define EQUAL(d, T, D)                          \
-	BINARY_LOOP(eq_##d, T, uint8_t, x == y) \
-	BINARY_LOOP(ne_##d, T, uint8_t, x != y)
-DTYPES_NUMBER(EQUAL)
-DTYPES_COMPLEX(EQUAL)
-#define COMPARE(d, T, D)                        \
-	BINARY_LOOP(lt_##d, T, uint8_t, x < y)  \
-	BINARY_LOOP(le_##d, T, uint8_t, x <= y) \
-	BINARY_LOOP(gt_##d, T, uint8_t, x > y)  \
-	BINARY_LOOP(ge_##d, T, uint8_t, x >= y)
-DTYPES_NUMBER(COMPARE)
-
-/* All bytes of bool but 0 are true. */
-BINARY_LOOP(eq_b8, uint8_t, uint8_t, !x == !y)
-BINARY_LOOP(ne_b8, uint8_t, uint8_t, !x != !y)
-BINARY_LOOP(lt_b8, uint8_t, uint8_t, !x & (y != 0))
-BINARY_LOOP(le_b8, uint8_t, uint8_t, !x | (y != 0))
-BINARY_LOOP(gt_b8, uint8_t, uint8_t, (x != 0) & !y)
-BINARY_LOOP(ge_b8, uint8_t, uint8_t, (x != 0) | !y)
-
-#define EQ(d, T, D) [D] = eq_##d,
-#define NE(d, T, D) [D] = ne_##d,
-#define LT(d, T, D) [D] = lt_##d,
-#define LE(d, T, D) [D] = le_##d,
-#define GT(d, T, D) [D] = gt_##d,
-#define GE(d, T, D) [D] = ge_##d,
-
-RELATION_BF16(eq, x == y)
-RELATION_BF16(ne, x != y)
-RELATION_BF16(lt, x < y)
-RELATION_BF16(le, x <= y)
-RELATION_BF16(gt, x > y)
-RELATION_BF16(ge, x >= y)
-PREDICATE(eq, DTYPES_ALL(EQ) AT_BF16(eq))
-PREDICATE(ne, DTYPES_ALL(NE) AT_BF16(ne))
-PREDICATE(lt, DTYPES_REAL(LT) AT_BF16(lt))
-PREDICATE(le, DTYPES_REAL(LE) AT_BF16(le))
-PREDICATE(gt, DTYPES_REAL(GT) AT_BF16(gt))
-PREDICATE(ge, DTYPES_REAL(GE) AT_BF16(ge))
-
-/* By element size. Operands: out, condition (bool), self, other. */
-TERNARY_LOOP_WITH(where_1, uint8_t, uint8_t, uint8_t, (void)params, x ? y : z)
-TERNARY_LOOP_WITH(where_2, uint8_t, uint16_t, uint16_t, (void)params, x ? y : z)
-TERNARY_LOOP_WITH(where_4, uint8_t, uint32_t, uint32_t, (void)params, x ? y : z)
-TERNARY_LOOP_WITH(where_8, uint8_t, uint64_t, uint64_t, (void)params, x ? y : z)
-TERNARY_LOOP_WITH(where_16, uint8_t, double complex, double complex, (void)params, x ? y : z)
+#include "kernels/formula/compare.h"
 
 static int cpu_where(struct tensor_iter *it, const struct pointwise_params *params)
 {

@@ -2,44 +2,6 @@
 /* maximum, minimum, fmax, fmin, clamp. */
 #include "kernels/cpu/simd/loops.h"
 
-/* maximum and minimum: the result is NaN if an element is. */
-BINARY_INT(maximum, x > y ? x : y)
-BINARY_INT(minimum, x < y ? x : y)
-BINARY_FLOAT(maximum, (x > y) | (x != x) ? x : y)
-BINARY_FLOAT(minimum, (x < y) | (x != x) ? x : y)
-BINARY_BF16(maximum, (x > y) | (x != x) ? x : y)
-BINARY_BF16(minimum, (x < y) | (x != x) ? x : y)
-POINTWISE(maximum, AT_INT(maximum), AT_FLOAT(maximum), AT_BF16(maximum), [TENSOR_BOOL] = maximum_u8)
-POINTWISE(minimum, AT_INT(minimum), AT_FLOAT(minimum), AT_BF16(minimum), [TENSOR_BOOL] = minimum_u8)
-
-/* fmax and fmin: the result is NaN if both elements are. */
-BINARY_FLOAT(fmax, (x >= y) | (y != y) ? x : y)
-BINARY_FLOAT(fmin, (x <= y) | (y != y) ? x : y)
-POINTWISE(fmax, AT_INT(maximum), AT_FLOAT(fmax), [TENSOR_BOOL] = maximum_u8)
-POINTWISE(fmin, AT_INT(minimum), AT_FLOAT(fmin), [TENSOR_BOOL] = minimum_u8)
-
-/* a: low, b: high; neither is NaN. */
-#define CLAMP_PARAMS_F(T)   T low = PARAM_F(T, params, a), high = PARAM_F(T, params, b)
-#define CLAMP_PARAMS_I(T)   T low = PARAM_I(T, params, a), high = PARAM_I(T, params, b)
-#define AT_LEAST(x, low)    ((x) < (low) ? (low) : (x))
-#define CLAMP(x, low, high) (AT_LEAST(x, low) > (high) ? (high) : AT_LEAST(x, low))
-UNARY_FLOAT_WITH(clamp, CLAMP_PARAMS_F, CLAMP(x, low, high))
-#define CLAMP_INT(d, T, D) UNARY_LOOP_WITH(clamp_##d, T, T, CLAMP_PARAMS_I(T), CLAMP(x, low, high))
-DTYPES_INT(CLAMP_INT)
-UNARY_BF16_WITH(clamp, CLAMP_PARAMS_F(float), CLAMP(x, low, high))
-POINTWISE(clamp, AT_INT(clamp), AT_FLOAT(clamp), AT_BF16(clamp))
-
-/* y: low, z: high; the result is NaN if any of the three is. */
-#define AT_LEAST_NAN(T, x, low) (((x) < (low)) | IS_NAN(low) ? (T)(low) : (T)(x))
-#define CLAMP_TENSOR(d, T, D)                                                      \
-	TERNARY_LOOP_WITH(clamp_tensor_##d, T, T, T, (void)params,                 \
-			  (AT_LEAST_NAN(T, x, y) > z) | (IS_NAN(z) & !IS_NAN(x)) ? \
-				  z :                                              \
-				  AT_LEAST_NAN(T, x, y))
-DTYPES_FLOAT(CLAMP_TENSOR)
-#define CLAMP_TENSOR_INT(d, T, D) \
-	TERNARY_LOOP_WITH(clamp_tensor_##d, T, T, T, (void)params, CLAMP(x, y, z))
-DTYPES_INT(CLAMP_TENSOR_INT)
-POINTWISE(clamp_tensor, AT_INT(clamp_tensor), AT_FLOAT(clamp_tensor))
+#include "kernels/formula/minmax.h"
 
 CPU_KERNELS(K(maximum), K(minimum), K(fmax), K(fmin), K(clamp), K(clamp_tensor))

@@ -4,27 +4,6 @@
 
 #include <tgmath.h>
 
-UNARY_BITS(same, x)
-
-#define ROUNDING(f, EXPR, ...) \
-	UNARY_FLOAT(f, EXPR)   \
-	UNARY_BF16(f, EXPR)    \
-	POINTWISE(f, AT_FLOAT(f), AT_BITS(same), AT_BF16(f), ##__VA_ARGS__)
-ROUNDING(ceil, ceil(x))
-ROUNDING(floor, floor(x))
-ROUNDING(trunc, trunc(x))
-UNARY_LOOP(round_c64, float complex, float complex,
-	   __builtin_complex(rintf(crealf(x)), rintf(cimagf(x))))
-UNARY_LOOP(round_c128, double complex, double complex,
-	   __builtin_complex(rint(creal(x)), rint(cimag(x))))
-ROUNDING(round, rint(x), AT_COMPLEX(round)) /* half to even */
-
-UNARY_FLOAT(frac, x - trunc(x))
-POINTWISE(frac, AT_FLOAT(frac))
-
-/* To decimal places after the point (a: 10^places) or before it (b: 10^places); the other is 1. */
-#define DECIMALS(T) T up = PARAM_F(T, params, a), down = PARAM_F(T, params, b)
-UNARY_FLOAT_WITH(round_decimals, DECIMALS, down == 1 ? rint(x * up) / up : rint(x / down) * down)
-POINTWISE(round_decimals, AT_FLOAT(round_decimals))
+#include "kernels/formula/round.h"
 
 CPU_KERNELS(K(ceil), K(floor), K(trunc), K(round), K(frac), K(round_decimals))

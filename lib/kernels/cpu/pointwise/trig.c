@@ -4,23 +4,16 @@
 
 #include <tgmath.h>
 
-#define TRIG(f)        \
-	VEC_SLEEF_1(f) \
-	TRIG_OF(f)
-#define TRIG_OF(f)             \
-	VEC_UNARY(f, f)        \
-	UNARY_COMPLEX(f, f(x)) \
-	POINTWISE(f, AT_FLOAT(f), AT_COMPLEX(f))
-
-TRIG(sin)
-TRIG(cos)
-TRIG(tan)
-TRIG(asin)
-TRIG(acos)
-TRIG(atan)
-TRIG(sinh)
-TRIG(cosh)
-TRIG(atanh)
+VEC_SLEEF_1(sin)
+VEC_SLEEF_1(cos)
+VEC_SLEEF_1(tan)
+VEC_SLEEF_1(asin)
+VEC_SLEEF_1(acos)
+VEC_SLEEF_1(atan)
+VEC_SLEEF_1(sinh)
+VEC_SLEEF_1(cosh)
+VEC_SLEEF_1(atanh)
+VEC_SLEEF_2(atan2)
 
 #define FAR 1e8f
 /* acosh(x) and asinh(x) for x > FAR: log(2 x). SLEEF's functions square x and overflow. */
@@ -54,12 +47,6 @@ static inline vec_f64 far_v64(vec_f64 size)
 	}
 INVERSE_HYPERBOLIC(32, vec_f32)
 INVERSE_HYPERBOLIC(64, vec_f64)
-TRIG_OF(acosh)
-TRIG_OF(asinh)
-
-VEC_SLEEF_2(atan2)
-VEC_BINARY(atan2, atan2)
-POINTWISE(atan2, AT_FLOAT(atan2))
 
 static inline vec_f32 hypot_v32(vec_f32 x, vec_f32 y)
 {
@@ -70,8 +57,7 @@ static inline vec_f64 hypot_v64(vec_f64 x, vec_f64 y)
 {
 	return (vec_f64)SLEEF_F64_(hypot, _u05)((sleef_f64)x, (sleef_f64)y);
 }
-VEC_BINARY(hypot, hypot)
-POINTWISE(hypot, AT_FLOAT(hypot))
+#include "kernels/formula/trig.h"
 
 CPU_KERNELS(K(sin), K(cos), K(tan), K(asin), K(acos), K(atan), K(sinh), K(cosh), K(asinh), K(acosh),
 	    K(atanh), K(atan2), K(hypot))

@@ -7,7 +7,7 @@
  */
 #include "kernels/cpu/reduce/lines.h"
 #include "kernels/cpu/simd/cpu.h"
-#include "kernels/cpu/simd/log_complex.h"
+#include "kernels/formula/log_complex.h"
 #include "kernels/cpu/simd/vec.h"
 
 #include <math.h>

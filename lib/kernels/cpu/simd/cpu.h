@@ -11,9 +11,13 @@
 
 #include "base/init.h"
 #include "kernels/abi/kernels.h"
+#include "kernels/formula/dtypes.h"
 
 #include <complex.h>
 #undef I
+
+typedef float complex complex_f32;
+typedef double complex complex_f64;
 
 struct cpu_kernel {
 	const char *name; /* of the kernel table in lib/schema/ops/ */
@@ -50,39 +54,6 @@ void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n)
                                                                                  \
 		cpu_register(CPU_TEXT(CPU_LEVEL), kernels, ARRAY_SIZE(kernels)); \
 	}
-
-/*
- * Lists of dtypes: X(suffix, C type, dtype). DTYPES_WRAPPING is for loops whose result has the same
- * bits for signed and unsigned elements; AT_WRAPPED() gives their table entries for u16, u32, u64.
- */
-#define DTYPES_WRAPPING(X)          \
-	X(u8, uint8_t, TENSOR_U8)   \
-	X(i8, int8_t, TENSOR_I8)    \
-	X(i16, int16_t, TENSOR_I16) \
-	X(i32, int32_t, TENSOR_I32) \
-	X(i64, int64_t, TENSOR_I64)
-#define AT_WRAPPED(N) [TENSOR_U16] = N##_i16, [TENSOR_U32] = N##_i32, [TENSOR_U64] = N##_i64,
-#define DTYPES_INT(X)                \
-	DTYPES_WRAPPING(X)           \
-	X(u16, uint16_t, TENSOR_U16) \
-	X(u32, uint32_t, TENSOR_U32) \
-	X(u64, uint64_t, TENSOR_U64)
-#define DTYPES_FLOAT(X)           \
-	X(f32, float, TENSOR_F32) \
-	X(f64, double, TENSOR_F64)
-#define DTYPES_COMPLEX(X)                 \
-	X(c64, float complex, TENSOR_C64) \
-	X(c128, double complex, TENSOR_C128)
-/* f16, bf16 and the 8-bit floats are in no list: they are computed in f32, see pointwise_run(). */
-#define DTYPES_NUMBER(X) DTYPES_INT(X) DTYPES_FLOAT(X)
-#define DTYPES_REAL(X)	 X(b8, uint8_t, TENSOR_BOOL) DTYPES_NUMBER(X)
-#define DTYPES_ALL(X)	 DTYPES_REAL(X) DTYPES_COMPLEX(X)
-
-/* x is NaN; also for vectors, and for integers without the compiler's warning. */
-#define IS_NAN(x) ((x) != (x))
-
-/* x < 0, without the compiler's warning for unsigned x. */
-#define NEGATIVE(x) (((x) < 1) & ((x) != 0))
 
 /*
  * Tells the compiler that no iteration reads what another one writes, so that it may vectorize.
@@ -189,8 +160,11 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 void CPU_NAME(convert)(void *to, enum tensor_dtype to_dtype, int64_t to_stride, const void *from,
 		       enum tensor_dtype from_dtype, int64_t from_stride, int64_t n);
 
+/* An entry of a POINTWISE table: the loop for dtype D. */
+#define AT_DTYPE(D, LOOP) [D] = LOOP
+
 /* Defines a pointwise kernel, cpu_NAME(), that picks its loop by dtype from the entries
- * [TENSOR_F32] = loop, ... The loops write RESULT; see pointwise_run(). */
+ * AT_DTYPE(TENSOR_F32, loop), ... The loops write RESULT; see pointwise_run(). */
 #define POINTWISE_TO(RESULT, NAME, ...)                                                      \
 	static int cpu_##NAME(struct tensor_iter *it, const struct pointwise_params *params) \
 	{                                                                                    \

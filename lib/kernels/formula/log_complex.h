@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /* log(e^x + e^y) of complex numbers. */
-#ifndef TENSOR_CPU_LOG_COMPLEX_H
-#define TENSOR_CPU_LOG_COMPLEX_H
+#ifndef TENSOR_FORMULA_LOG_COMPLEX_H
+#define TENSOR_FORMULA_LOG_COMPLEX_H
 
-#include <complex.h>
+#include "kernels/formula/dtypes.h"
+
 #include <math.h>
 
 /*
  * most + log(1 + e^(least - most)), where most has the greater real part: the exponential is at
  * most 1.
  */
-static inline double complex log_add_complex(double complex x, double complex y)
+FORMULA complex_f64 log_add_complex(complex_f64 x, complex_f64 y)
 {
-	double complex most, least;
+	complex_f64 most, least;
 
 	if (x != x || y != y)
-		return NAN + NAN * _Complex_I;
+		return CMPLX(NAN, NAN);
 	most = creal(x) < creal(y) ? y : x;
 	least = creal(x) < creal(y) ? x : y;
 	if (creal(most) == creal(least) && isinf(creal(most)))

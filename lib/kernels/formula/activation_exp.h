@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* The complex loops and the tables of activation functions whose loops over floats are in
+ * activation_exp_float.h. */
+/* one: the logistic function of y */
+#define SILU_GRAD(x, y, one) ((x) * (one) * (1 + (y) * (1 - (one))))
+UNARY_COMPLEX(silu, x / (1 + exp(-x)))
+BINARY_COMPLEX(silu_backward, SILU_GRAD(x, y, 1 / (1 + exp(-y))))
+POINTWISE(silu, AT_FLOATS(silu), AT_COMPLEX(silu))
+POINTWISE(silu_backward, AT_FLOAT(silu_backward), AT_COMPLEX(silu_backward))
+
+#define REAL(f)	     POINTWISE(f, AT_FLOAT(f))
+#define REAL_BF16(f) POINTWISE(f, AT_FLOATS(f))
+REAL_BF16(mish)
+REAL(mish_backward)
+REAL_BF16(softplus)
+REAL(softplus_backward)
+REAL_BF16(log_sigmoid)
+REAL_BF16(log_sigmoid_buffer)
+REAL_BF16(elu)
+REAL(elu_backward)
+REAL_BF16(gelu)
+REAL(gelu_backward)
+REAL_BF16(gelu_tanh)
+REAL(gelu_tanh_backward)
