@@ -39,13 +39,20 @@ static __device__ inline void add_elements(const Op &op, typename Op::A &acc,
 	if (reduced.ndim <= 1)
 		for (; i + 3 * step < to; i += 4 * step) {
 			T x[4];
+			typename Op::C v[4];
 
 #pragma unroll
 			for (int k = 0; k < 4; k++)
 				x[k] = in[(i + k * step) * reduced.stride[1][0]];
 #pragma unroll
 			for (int k = 0; k < 4; k++)
-				op.add(acc, number<T>::load(x[k]), i + k * step);
+				v[k] = number<T>::load(x[k]);
+			if constexpr (Op::FOUR)
+				op.add_four(acc, v);
+			else
+#pragma unroll
+				for (int k = 0; k < 4; k++)
+					op.add(acc, v[k], i + k * step);
 		}
 	for (; i < to; i += step) {
 		int64_t off[3] = {};

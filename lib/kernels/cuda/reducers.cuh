@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The reductions of reduce_other.cu, of elements T. A is what is known of some elements; add() adds
- * an element at a position of the row, join() combines two, and finish() gives the result R.
+ * an element at a position of the row, which is after those of the elements in A; add_four() adds four,
+ * join() combines two, and finish() gives the result R.
  */
 #ifndef TENSOR_CUDA_REDUCERS_CUH
 #define TENSOR_CUDA_REDUCERS_CUH
 
 #include "kernels/cuda/rows.cuh"
 
+#include <limits>
+
 template <class T> struct reduction {
 	typedef T In;
 	typedef typename number<T>::compute C;
+	enum { FOUR = false }; /* whether there is an add_four() */
 	double p;
 };
 
@@ -61,36 +65,33 @@ template <class T, class P, class Result> struct product_of : reduction<T> {
 	}
 };
 
-/* NaN if an element is. `any` is false as long as there is none. */
-template <class C> struct extreme_value {
-	C v;
-	bool any;
-};
-
+/* NaN if an element is. A row has an element, so the value to start from is never the result. */
 template <class T, bool MAX> struct extreme_of : reduction<T> {
 	typedef typename reduction<T>::C C;
-	typedef extreme_value<C> A;
+	typedef C A;
 	typedef T R;
+	typedef std::numeric_limits<C> limits;
+	static constexpr C WORST = limits::has_infinity ?
+					   (MAX ? -limits::infinity() : limits::infinity()) :
+					   (MAX ? limits::lowest() : limits::max());
 
-	__device__ static bool better(C x, C than)
-	{
-		return x != x || (than == than && (MAX ? x > than : x < than));
-	}
 	__device__ static A start()
 	{
-		return { 0, false };
+		const C worst = WORST;
+
+		return worst;
 	}
 	__device__ void add(A &a, C x, int64_t) const
 	{
-		a = join(a, A{ x, true });
+		a = join(a, x);
 	}
 	__device__ A join(A a, A b) const
 	{
-		return !b.any || (a.any && !better(b.v, a.v)) ? a : b;
+		return a != a || (MAX ? a >= b : a <= b) ? a : b;
 	}
 	__device__ R finish(A a, int64_t) const
 	{
-		return number<T>::store(a.v);
+		return number<T>::store(a);
 	}
 };
 
@@ -149,6 +150,7 @@ template <class T, bool ROOT> struct variance_of : reduction<T> {
 	typedef typename reduction<T>::C C;
 	typedef moments A;
 	typedef T R;
+	enum { FOUR = true };
 
 	__device__ static A start()
 	{
@@ -162,15 +164,26 @@ template <class T, bool ROOT> struct variance_of : reduction<T> {
 		a.mean += d / a.n;
 		a.m2 += d * ((double)x - a.mean);
 	}
+	/* One division for four elements. */
+	__device__ void add_four(A &a, const C (&x)[4]) const
+	{
+		const double mean = (0.25 * x[0] + 0.25 * x[1]) + (0.25 * x[2] + 0.25 * x[3]);
+		double m2 = 0;
+
+#pragma unroll
+		for (int k = 0; k < 4; k++)
+			m2 += ((double)x[k] - mean) * ((double)x[k] - mean);
+		a = join(a, A{ 4, mean, m2 });
+	}
 	__device__ A join(A a, A b) const
 	{
-		const double n = a.n + b.n, d = b.mean - a.mean;
+		const double n = a.n + b.n, d = b.mean - a.mean, part = b.n / n;
 
 		if (b.n == 0)
 			return a;
 		if (a.n == 0)
 			return b;
-		return { n, a.mean + d * (b.n / n), a.m2 + b.m2 + d * d * (a.n * b.n / n) };
+		return { n, a.mean + d * part, a.m2 + b.m2 + d * d * (a.n * part) };
 	}
 	__device__ R finish(A a, int64_t n) const
 	{
@@ -277,7 +290,8 @@ template <class T, bool MAX> struct extreme_at : reduction<T> {
 	}
 	__device__ void add(A &a, C x, int64_t i) const
 	{
-		a = join(a, A{ x, i });
+		if (a.at < 0 || (a.v == a.v && (x != x || (MAX ? x > a.v : x < a.v))))
+			a = A{ x, i };
 	}
 	/* The first NaN is before all numbers. */
 	__device__ A join(A a, A b) const
