@@ -163,7 +163,7 @@ def seconds_to_end(context):
 
 @pytest.mark.parametrize('context', CONTEXTS)
 def test_workers_end_when_the_loader_closes_their_pipes(context):
-    # A join() that times out takes 1 s for each worker, every time. On a busy machine a worker may need as long to exit.
+    # A join() that times out takes 1 s for each worker, every time. A busy machine may delay one exit as long.
     assert any(seconds_to_end(context) < 1.0 for _ in range(4))
 
 
