@@ -66,9 +66,9 @@ int cuda_check_send(const struct cuda_call *c, struct cuda_check *k)
 	int err = cuda_check(c->op, cudaMemcpyAsync(k->seen, k->flag, sizeof(*k->flag),
 						    cudaMemcpyDeviceToHost, c->stream));
 
+	k->sent = !err;
 	if (!err)
 		err = cuda_check(c->op, cudaEventRecord(k->done, c->stream));
-	k->sent = !err;
 	return err;
 }
 
@@ -76,20 +76,23 @@ int cuda_check_wait(const struct cuda_call *c, struct cuda_check *k, uint64_t *b
 {
 	int err = cuda_check(c->op, cudaEventSynchronize(k->done));
 
+	if (err)
+		return err;
 	k->sent = false;
 	*bad = *(volatile unsigned long long *)k->seen;
-	return err;
+	return 0;
 }
 
 void cuda_check_close(const struct cuda_call *c, struct cuda_check *k)
 {
-	/* After an error the copy may still write to the word. */
-	if (k->sent)
-		cudaEventSynchronize(k->done);
+	/* After an error the copy may still write to the word, which is then not used again. */
+	bool idle = !k->sent || cudaStreamSynchronize(c->stream) == cudaSuccess;
+
 	if (k->done)
 		cudaEventDestroy(k->done);
 	if (k->flag) {
-		give_word(k);
+		if (idle)
+			give_word(k);
 		cuda_scratch_free(c, k->flag);
 	}
 }
