@@ -55,6 +55,12 @@ static inline tensor *integers(tensor_ints shape, const int64_t *values)
 	return ok(tensor_from_data(values, shape, I64));
 }
 
+/* For results of f32 arithmetic in another order, rounded to d. */
+static inline double tolerance(enum tensor_dtype d)
+{
+	return d == TENSOR_F64 ? 1e-12 : d == TENSOR_F16 ? 2e-3 : d == TENSOR_BF16 ? 2e-2 : 1e-5;
+}
+
 /* The results of the device and the CPU have the same dtype and shape, and elements within tol. */
 #define assert_near(gpu, cpu, tol) check_near_((gpu), (cpu), (tol), __FILE__, __LINE__)
 static inline void check_near_(tensor *gpu, tensor *cpu, double tol, const char *file, int line)

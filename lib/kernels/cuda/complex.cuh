@@ -85,6 +85,10 @@ template <class T> struct alignas(2 * sizeof(T)) complex_of {
 	}
 };
 
+template <class T> struct arith<complex_of<T>> {
+	typedef complex_of<T> type;
+};
+
 typedef complex_of<float> complex_f32;
 typedef complex_of<double> complex_f64;
 

@@ -17,7 +17,7 @@ static __device__ inline double inverse_root(double x)
 	return 1 / sqrt(x);
 }
 
-/* What a row needs besides its elements. */
+/* The arguments of the kernels of layer_norm. */
 template <class T> struct layer_args {
 	int64_t rows;
 	unsigned packs, n;

@@ -5,26 +5,10 @@
  * order, so that the result has the same bits every time, and those of the CPU. There are no
  * atomics.
  */
+#include "kernels/cuda/complex.cuh"
 #include "kernels/cuda/index.cuh"
 
 /* ---- operations: y is the output, x the source, in the type C that T is computed in ---- */
-
-template <class T> struct alignas(2 * sizeof(T)) complex_number {
-	T re, im;
-};
-
-template <class T> struct number<complex_number<T>> {
-	typedef complex_number<T> compute;
-
-	static __device__ inline compute load(compute x)
-	{
-		return x;
-	}
-	static __device__ inline compute store(compute x)
-	{
-		return x;
-	}
-};
 
 template <class C> struct put_add {
 	typedef typename arith<C>::type A;
@@ -35,31 +19,12 @@ template <class C> struct put_add {
 	}
 };
 
-template <class T> struct put_add<complex_number<T>> {
-	typedef complex_number<T> C;
-
-	static __device__ inline C join(C y, C x, C alpha)
-	{
-		return { y.re + (alpha.re * x.re - alpha.im * x.im),
-			 y.im + (alpha.re * x.im + alpha.im * x.re) };
-	}
-};
-
 template <class C> struct put_mul {
 	typedef typename arith<C>::type A;
 
 	static __device__ inline C join(C y, C x, C)
 	{
 		return (C)((A)y * (A)x);
-	}
-};
-
-template <class T> struct put_mul<complex_number<T>> {
-	typedef complex_number<T> C;
-
-	static __device__ inline C join(C y, C x, C)
-	{
-		return { y.re * x.re - y.im * x.im, y.re * x.im + y.im * x.re };
 	}
 };
 
@@ -247,8 +212,8 @@ template <class T> struct alpha_of {
 	}
 };
 
-template <class T> struct alpha_of<complex_number<T>> {
-	static complex_number<T> from(const tensor_scalar &s)
+template <class T> struct alpha_of<complex_of<T>> {
+	static complex_of<T> from(const tensor_scalar &s)
 	{
 		return { scalar_as<T>(s), 0 };
 	}
@@ -323,7 +288,7 @@ static int set(const cuda_put *p, int itemsize, cudaStream_t stream)
 	case 8:
 		return put_wide<put_set<uint64_t>, uint64_t, uint64_t>(p, stream);
 	case 16: {
-		typedef complex_number<double> C;
+		typedef complex_of<double> C;
 
 		return put_wide<put_set<C>, C, C>(p, stream);
 	}
@@ -359,9 +324,9 @@ static int multiply(const cuda_put *p, int dtype, cudaStream_t stream)
 {
 	switch (dtype) {
 	case TENSOR_C64:
-		return put_each<put_mul, complex_number<float>>(p, stream);
+		return put_each<put_mul, complex_of<float>>(p, stream);
 	case TENSOR_C128:
-		return put_each<put_mul, complex_number<double>>(p, stream);
+		return put_each<put_mul, complex_of<double>>(p, stream);
 	default:
 		return other<put_mul, put_and>(p, dtype, stream);
 	}
@@ -391,9 +356,9 @@ static int add(const cuda_put *p, int to, int from, cudaStream_t stream)
 	case TENSOR_BOOL:
 		return put_each<put_or, uint8_t>(p, stream);
 	case TENSOR_C64:
-		return put_each<put_add, complex_number<float>>(p, stream);
+		return put_each<put_add, complex_of<float>>(p, stream);
 	case TENSOR_C128:
-		return put_each<put_add, complex_number<double>>(p, stream);
+		return put_each<put_add, complex_of<double>>(p, stream);
 #define X(D, T) \
 	case D: \
 		return put_each<put_add, T>(p, stream);

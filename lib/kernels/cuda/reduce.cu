@@ -66,7 +66,7 @@ __global__ void sum_kernel(walk<2, 0, W> kept, walk<2, 0, W> reduced, A *out, co
 			acc = sum_elements<T, A, W>(reduced, in + (int64_t)at[1],
 						    from + threadIdx.x, to, blockDim.x);
 		}
-		acc = join_lanes<plus>(acc);
+		acc = join_lanes(plus(), acc);
 		if (row < kept.numel && threadIdx.x == 0) {
 			if (partial)
 				partial[row * gridDim.y + blockIdx.y] = acc;
@@ -90,7 +90,7 @@ __global__ void sum_pieces_kernel(walk<2, 0, W> kept, A *out, const A *partial, 
 		if (row < kept.numel)
 			for (int i = threadIdx.x; i < pieces; i += blockDim.x)
 				acc += partial[row * pieces + i];
-		acc = join_lanes<plus>(acc);
+		acc = join_lanes(plus(), acc);
 		if (row < kept.numel && threadIdx.x == 0) {
 			typename W::offset at[2] = {};
 

@@ -8,25 +8,6 @@
 
 /* ---- kernels ---- */
 
-/* Joins the values of a row of threads, in an order that depends on their number alone. */
-template <class Op, class A> static __device__ inline A join_values(const Op &op, A value)
-{
-	__shared__ A s[BLOCK];
-	const unsigned at = threadIdx.y * blockDim.x + threadIdx.x;
-
-	if (blockDim.x == 1)
-		return value;
-	__syncthreads(); /* wait for the readers of the previous call */
-	s[at] = value;
-	__syncthreads();
-	for (unsigned half = blockDim.x / 2; half; half /= 2) {
-		if (threadIdx.x < half)
-			s[at] = op.join(s[at], s[at + half]);
-		__syncthreads();
-	}
-	return s[threadIdx.y * blockDim.x];
-}
-
 /* Adds elements i, i + step, ... of a row; four loads come before the first use if they are evenly
  * spaced. */
 template <class Op>
@@ -81,7 +62,7 @@ __global__ void reduce_kernel(seeker<3> kept, seeker<3> reduced, Op op, typename
 			add_elements(op, acc, reduced, in + at[1], from + threadIdx.x, to,
 				     blockDim.x);
 		}
-		acc = join_values(op, acc);
+		acc = join_lanes(op, acc);
 		if (row >= kept.numel || threadIdx.x)
 			continue;
 		if (partial)
@@ -105,7 +86,7 @@ __global__ void reduce_pieces_kernel(seeker<3> kept, int64_t all, Op op, typenam
 		if (row < kept.numel)
 			for (int i = (int)threadIdx.x; i < pieces; i += (int)blockDim.x)
 				acc = op.join(acc, partial[row * pieces + i]);
-		acc = join_values(op, acc);
+		acc = join_lanes(op, acc);
 		if (row >= kept.numel || threadIdx.x)
 			continue;
 		kept.seek(row, at);

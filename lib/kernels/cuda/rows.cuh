@@ -55,8 +55,11 @@ template <class Join, int CALL, class A> static __device__ inline A join_row(A v
 	return join_warp<Join>(value, warps);
 }
 
-/* The same for values of any size, in blocks of BLOCK threads. It may be called repeatedly. */
-template <class Join, class A> static __device__ A join_lanes(A value)
+/*
+ * The combination op.join() of values of any size, in blocks of BLOCK threads. It may be called
+ * repeatedly.
+ */
+template <class Op, class A> static __device__ inline A join_lanes(const Op &op, A value)
 {
 	__shared__ A s[BLOCK];
 	const unsigned at = threadIdx.y * blockDim.x + threadIdx.x;
@@ -68,7 +71,7 @@ template <class Join, class A> static __device__ A join_lanes(A value)
 	__syncthreads();
 	for (unsigned half = blockDim.x / 2; half; half /= 2) {
 		if (threadIdx.x < half)
-			s[at] = Join::template join<A>(s[at], s[at + half]);
+			s[at] = op.join(s[at], s[at + half]);
 		__syncthreads();
 	}
 	return s[threadIdx.y * blockDim.x];

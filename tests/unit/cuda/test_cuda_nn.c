@@ -4,7 +4,7 @@
 
 static const enum tensor_dtype floats[] = { TENSOR_F32, TENSOR_F64 };
 
-static double tolerance(enum tensor_dtype d)
+static double nn_tolerance(enum tensor_dtype d)
 {
 	return d == TENSOR_F64 ? 1e-11 : 2e-5;
 }
@@ -22,7 +22,7 @@ static void layer_norm_equals_the_cpu(enum tensor_dtype d, int64_t rows, int64_t
 	tensor *w = affine ? pseudo_random(TENSOR_SHAPE(n), d) : tensor_none;
 	tensor *b = affine ? pseudo_random(TENSOR_SHAPE(n), d) : tensor_none;
 	tensor *y[3], *g[3], *dy[3], *dg[3];
-	double tol = tolerance(d);
+	double tol = nn_tolerance(d);
 
 	grad = pseudo_random(TENSOR_SHAPE(rows, n), d);
 	assert_done(tensor_native_layer_norm(x, TENSOR_INTS(n), w, b, 1e-5, &y[0], &y[1], &y[2]));
@@ -73,13 +73,14 @@ static void nll_loss_equals_the_cpu_in(enum tensor_dtype d, int64_t rows, int64_
 	assert_done(tensor_nll_loss_forward(x, t, w, reduction, -100, &y[0], &y[1]));
 	assert_done(tensor_nll_loss_forward(on_cuda(x), on_cuda(t), maybe_cuda(w), reduction, -100,
 					    &g[0], &g[1]));
-	assert_near(g[0], y[0], tolerance(d));
-	assert_near(g[1], y[1], tolerance(d));
+	assert_near(g[0], y[0], nn_tolerance(d));
+	assert_near(g[1], y[1], nn_tolerance(d));
 	grad = reduction ? ok(tensor_full_like(y[0], TENSOR_SCALAR(1.5), TENSOR_OPTIONS(0))) :
 			   pseudo_random(TENSOR_SHAPE(rows), d);
 	assert_near(tensor_nll_loss_backward(on_cuda(grad), on_cuda(x), on_cuda(t), maybe_cuda(w),
 					     reduction, -100, on_cuda(y[1])),
-		    tensor_nll_loss_backward(grad, x, t, w, reduction, -100, y[1]), tolerance(d));
+		    tensor_nll_loss_backward(grad, x, t, w, reduction, -100, y[1]),
+		    nn_tolerance(d));
 }
 
 static void nll_loss_equals_the_cpu(void **state)
@@ -268,7 +269,7 @@ static void optimizer_steps_equal_the_cpu(void **state)
 	for (int i = 0; i < 10 * 4; i++)
 		tensor_scope {
 			enum tensor_dtype d = dtypes[i % 4];
-			double tol = i % 4 > 1 ? 1e-2 : tolerance(d);
+			double tol = i % 4 > 1 ? 1e-2 : nn_tolerance(d);
 			tensor *t[LISTS][PARAMS], *g[LISTS][PARAMS], *steps[PARAMS];
 
 			make_lists(t, d);

@@ -5,13 +5,9 @@
  * dtypes. The operators are called by name, so a new one needs no test here. An operator that is
  * not in `inexact` gives the same bits as on the CPU.
  */
-#include "check.h"
+#include "cuda_results.h"
 
 #include <float.h>
-#include <tensor/cuda.h>
-
-#define CUDA TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(0))
-#define CPU  TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
 
 enum { ROWS = 5, COLUMNS = 9, VALUES = ROWS * COLUMNS, ARGS = 8 };
 
@@ -24,15 +20,6 @@ static const char *const inexact[] = {
 	"logaddexp2", "mish",	"polygamma", "pow",   "selu",	 "sigmoid",	"silu",
 	"sin",	      "sinh",	"softplus",  "tan",   "tanh",	 "xlogy",
 };
-
-static bool device_or_reason(void)
-{
-	if (tensor_cuda_is_available())
-		return true;
-	tensor_cuda_device_count();
-	print_message("# skipped: %s\n", tensor_last_error()->text);
-	return false;
-}
 
 /* ---- operands ---- */
 
@@ -54,7 +41,7 @@ static const double floats[] = {
 static const double small[] = {
 	0.5, -0.5, 1, -1, 2.5, -1.25, 0.125, 3, -2, 0.75, 1.5, -0.3, 0.9, -2.75, 0.2, 4, -3,
 };
-static const int64_t integers[] = {
+static const int64_t whole_numbers[] = {
 	0,    1,   -1, 2,     3,      -3,	 7,	    100,       -100,	  127,
 	-128, 255, 12, 32767, -32768, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 5,
 };
@@ -69,7 +56,7 @@ static tensor *operand(enum tensor_dtype dtype, int which, bool special, bool no
 	for (size_t i = 0; i < VALUES; i++) {
 		size_t at = i * step + which;
 
-		whole[i] = integers[at % ARRAY_SIZE(integers)];
+		whole[i] = whole_numbers[at % ARRAY_SIZE(whole_numbers)];
 		if (nonzero && !(uint8_t)whole[i])
 			whole[i] = 3;
 	}
@@ -301,8 +288,7 @@ static void operators_match_the_cpu(void **state)
 	int n, failed = 0, tested = 0, absent = 0;
 	const tensor_op *const *ops = tensor_op_list(&n);
 
-	if (!device_or_reason())
-		skip();
+	NEED_DEVICE();
 	for (int i = 0; i < n; i++) {
 		const struct tensor_schema *s = tensor_op_schema(ops[i]);
 		struct counts c = { 0 };
@@ -328,8 +314,7 @@ static void operators_match_the_cpu(void **state)
 
 static void conversions_match_the_cpu(void **state)
 {
-	if (!device_or_reason())
-		skip();
+	NEED_DEVICE();
 	for (int from = TENSOR_BOOL; from < TENSOR_DTYPE_COUNT; from++)
 		for (int to = TENSOR_BOOL; to < TENSOR_DTYPE_COUNT; to++)
 			tensor_scope {
@@ -351,8 +336,7 @@ static void division_of_an_integer_by_zero_fails(void **state)
 {
 	static const char *const names[] = { "fmod.Tensor", "remainder.Tensor", "floor_divide" };
 
-	if (!device_or_reason())
-		skip();
+	NEED_DEVICE();
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		for (int d = TENSOR_U8; d <= TENSOR_I64; d++)
 			tensor_scope {
@@ -415,8 +399,7 @@ static void gradients_match_the_cpu(void **state)
 		{ "maximum", 2 },     { "pow.Tensor_Tensor", 2 },
 	};
 
-	if (!device_or_reason())
-		skip();
+	NEED_DEVICE();
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 		tensor_scope {
 			tensor *host[2], *device[2];
