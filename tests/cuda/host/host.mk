@@ -18,7 +18,9 @@ HOST_WARN    := -Wall -Wextra -Werror -Wno-unused-parameter -Wno-unknown-pragmas
 # Without a sanitizer, the emulation checks each access of a kernel by itself.
 HOST_CHECKED := -fsanitize=kernel-address --param asan-instrumentation-with-call-threshold=0 \
                 --param asan-stack=0 --param asan-globals=0
-HOST_CUFLAGS := -x c++ -std=c++17 $(CFLAGS) $(HOST_WARN) -fPIC -fwrapv -fno-tree-switch-conversion -ffp-contract=off -pthread -include cuda_runtime.h \
+# With -O1 and line numbers alone the kernels compile in half the time; their tests are as fast.
+HOST_CUFLAGS := -x c++ -std=c++17 $(filter-out -O% -g%,$(CFLAGS)) -O1 -g1 $(HOST_WARN) -fPIC \
+                -fwrapv -fno-tree-switch-conversion -ffp-contract=off -pthread -include cuda_runtime.h \
                 $(or $(SANITIZE),$(HOST_CHECKED)) -MMD -MP
 # The emulation itself has no sanitizer, but calls its functions.
 HOST_CCFLAGS := -std=c++17 -O2 -g $(HOST_WARN) -Wno-missing-field-initializers -fPIC -pthread -MMD -MP
