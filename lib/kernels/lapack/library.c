@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Loads LAPACK at the first call of one of its functions: programs that call none do not need the
- * library (docs/decisions/0008-lapack.md). TRSM is a function of BLAS; dlsym() finds it because
- * LAPACK depends on BLAS.
+ * library (docs/decisions/0008-lapack.md). TENSOR_LAPACK names another file. TRSM is a function of
+ * BLAS; dlsym() finds it because LAPACK depends on BLAS.
  */
 #include "kernels/lapack/lapack.h"
+
+#include "kernels/lapack/openblas.h"
 
 #include "dispatch/dispatch.h"
 #include "iter/iter.h"
@@ -13,8 +15,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-
-#define LIBRARY "liblapack.so.3"
+#include <stdlib.h>
 
 /* Names for real and for complex matrices, without the letter of the dtype and the underscore. */
 static const char *const names[LAPACK_ROUTINES][2] = {
@@ -54,16 +55,22 @@ static bool load_routine(void *library, int routine)
 
 static void load_library(void)
 {
-	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	const char *reason;
+	const char *name = getenv("TENSOR_LAPACK"), *reason;
+	void *library;
+
+	if (!name || !*name)
+		name = "liblapack.so.3";
+	library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 
 	for (int i = 0; library && i < LAPACK_ROUTINES; i++)
 		if (!load_routine(library, i))
 			library = NULL;
-	if (library)
+	if (library) {
+		openblas_find(library);
 		return;
+	}
 	reason = dlerror();
-	snprintf(lapack.error, sizeof(lapack.error), "%s", reason ? reason : LIBRARY);
+	snprintf(lapack.error, sizeof(lapack.error), "%s", reason ? reason : name);
 }
 
 void *lapack_function(const char *op, enum lapack_routine routine, enum tensor_dtype dtype)
@@ -71,13 +78,14 @@ void *lapack_function(const char *op, enum lapack_routine routine, enum tensor_d
 	pthread_once(&lapack.once, load_library);
 	if (!lapack.error[0])
 		return lapack.fn[routine][dtype];
-	tensor_fail(ENOSYS, "%s: needs LAPACK, Debian's liblapack3: %s", op, lapack.error);
+	tensor_fail(ENOSYS, "%s: needs LAPACK, Debian's libopenblas0-serial or liblapack3: %s", op,
+		    lapack.error);
 	return NULL;
 }
 
 struct batch_run {
 	const struct lapack_batch *batch;
-	atomic_bool no_memory;
+	atomic_int err;
 };
 
 static void compute_some(int64_t begin, int64_t end, void *ctx)
@@ -85,13 +93,15 @@ static void compute_some(int64_t begin, int64_t end, void *ctx)
 	struct batch_run *r = ctx;
 	int64_t bytes = (int64_t)r->batch->work_bytes;
 	tensor *work = bytes ? tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, &bytes, 1) : NULL;
+	int err = bytes && !work ? -ENOMEM : openblas_begin();
 
-	if (bytes && !work) {
-		atomic_store(&r->no_memory, true);
-		return;
+	if (err) {
+		atomic_store(&r->err, err);
+	} else {
+		for (int64_t i = begin; i < end; i++)
+			r->batch->one(r->batch->job, i, work ? work->data : NULL);
+		openblas_end();
 	}
-	for (int64_t i = begin; i < end; i++)
-		r->batch->one(r->batch->job, i, work ? work->data : NULL);
 	tensor_put(work);
 }
 
@@ -101,9 +111,18 @@ int lapack_run(const char *op, const struct lapack_batch *batch)
 	double grain = ITER_GRAIN / (batch->flops + 1);
 
 	parallel_for(0, batch->count, grain < 1 ? 1 : (int64_t)grain, compute_some, &r);
-	return atomic_load(&r.no_memory) ?
-		       tensor_fail(ENOMEM, "%s: no memory for a workspace", op) :
-		       0;
+	switch (atomic_load(&r.err)) {
+	case 0:
+		return 0;
+	case -EDEADLK:
+		return tensor_fail(
+			EDEADLK,
+			"%s: this process was forked while another thread was in OpenBLAS, which cannot be "
+			"used any more",
+			op);
+	default:
+		return tensor_fail(ENOMEM, "%s: no memory for a workspace", op);
+	}
 }
 
 int lapack_dims(const char *op, const tensor *a, int *m, int *n)

@@ -385,7 +385,8 @@ static void protect(unsigned which, int access)
 {
 	for (int d = 0; d < count; d++)
 		if (which & 1u << d && devices[d].high)
-			mprotect(devices[d].base, (devices[d].high + HUGE - 1) & ~(HUGE - 1), access);
+			mprotect(devices[d].base, (devices[d].high + HUGE - 1) & ~(HUGE - 1),
+				 access);
 }
 
 void host_open(unsigned which)

@@ -64,7 +64,7 @@ void *real_memalign(size_t align, size_t size);
 
 /* Libraries that do not check the result of malloc(). */
 static const char *const foreign_names[] = {
-	"libdnnl", "libgomp", "libstdc++", "liblapack", "libblas", "libgfortran",
+	"libdnnl", "libgomp", "libstdc++", "liblapack", "libblas", "libopenblas", "libgfortran",
 };
 
 static struct {
