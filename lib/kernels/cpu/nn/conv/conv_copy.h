@@ -5,6 +5,8 @@
 
 #define COPY_GRAIN 32768 /* elements in a chunk of parallel work */
 
+/* With COPY_BY_ELEMENTS, there are no vectors of T. */
+
 /* A row along an axis: extent elements of phase f of the row `in`; zeros if `in` is NULL. */
 static void copy_row(T *to, const T *in, const struct conv_axis *a, int64_t f)
 {
@@ -38,6 +40,7 @@ static int64_t axis_at(const struct conv_axis *a, int64_t f, int64_t i)
 	return at >= 0 && at < a->size ? at : -1;
 }
 
+#ifndef COPY_BY_ELEMENTS
 #define EVEN_LANE(s, j) (2 * (j))
 #define ODD_LANE(s, j)	(2 * (j) + 1)
 
@@ -82,9 +85,12 @@ copy_phases(T *to, int64_t block, const T *in, const struct conv_axis *a, const 
 	}
 }
 
+#endif
+
 /* A row for each phase, `block` elements apart. */
 static void copy_rows(T *to, int64_t block, const T *in, const struct conv_axis *a)
 {
+#ifndef COPY_BY_ELEMENTS
 	bool all = a->phases == a->stride;
 
 	for (int64_t f = 0; f < a->phases && all; f++)
@@ -96,6 +102,7 @@ static void copy_rows(T *to, int64_t block, const T *in, const struct conv_axis 
 	else if (all && a->stride == 4)
 		copy_phases(to, block, in, a, 4);
 	else
+#endif
 		for (int64_t f = 0; f < a->phases; f++)
 			copy_row(to + f * block, in, a, f);
 }
