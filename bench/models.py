@@ -63,6 +63,36 @@ def vision():
     yield "native_group_norm_backward f32[8,64,28,28] f32[8,64,28,28] f32[8,8] f32[8,8]:p f32[64] 8 64 784 8 (1,1,1)"
 
 
+def video():
+    """R3D-18 (stride 1 and 2), the separate axes of R(2+1)D-18 and the depthwise layers of X3D."""
+    for d in BOTH:
+        for b, ci, co, t, h, k, s, g in ((1, 64, 64, 8, 28, (3, 3, 3), 1, 1), (1, 64, 128, 8, 28, (3, 3, 3), 2, 1),
+                                         (1, 64, 144, 8, 28, (1, 3, 3), 1, 1), (1, 144, 64, 8, 28, (3, 1, 1), 1, 1),
+                                         (1, 54, 54, 8, 28, (3, 3, 3), 1, 54)):
+            pad = tuple(n // 2 for n in k)
+            rest = "({0},{0},{0}) ({1},{2},{3}) (1,1,1) false (0,0,0) {4}".format(s, *pad, g)
+            out = ",".join(str((n + 2 * p - m) // s + 1) for n, p, m in zip((t, h, h), pad, k))
+            x, w = f"{d}[{b},{ci},{t},{h},{h}]", f"{d}[{co},{ci // g},{k[0]},{k[1]},{k[2]}]"
+            yield f"convolution {x} {w} {d}[{co}] {rest}"
+            yield f"convolution_backward {d}[{b},{co},{out}] {x} {w} - {rest} (1,0,0)"
+            yield f"convolution_backward {d}[{b},{co},{out}] {x} {w} - {rest} (0,1,0)"
+
+
+def audio():
+    """wav2vec 2.0's feature extractor, HiFi-GAN's dilated residual blocks, Vocos' depthwise layers."""
+    for d in BOTH:
+        for b, ci, co, n, k, s, dil, g in ((1, 512, 512, 1599, 3, 2, 1, 1), (1, 1, 512, 16000, 10, 5, 1, 1),
+                                           (1, 128, 128, 2048, 3, 1, 3, 1), (1, 64, 64, 4096, 7, 1, 5, 1),
+                                           (2, 512, 512, 400, 7, 1, 1, 512)):
+            pad = dil * (k // 2) if s == 1 else 0
+            rest = f"({s}) ({pad}) ({dil}) false (0) {g}"
+            out = (n + 2 * pad - dil * (k - 1) - 1) // s + 1
+            x, w = f"{d}[{b},{ci},{n}]", f"{d}[{co},{ci // g},{k}]"
+            yield f"convolution {x} {w} {d}[{co}] {rest}"
+            yield f"convolution_backward {d}[{b},{co},{out}] {x} {w} - {rest} (1,0,0)"
+            yield f"convolution_backward {d}[{b},{co},{out}] {x} {w} - {rest} (0,1,0)"
+
+
 def speech_and_signals():
     for d in BOTH:
         yield f"convolution {d}[4,80,1500] {d}[384,80,3] {d}[384] (1) (1) (1) false (0) 1"
@@ -119,5 +149,7 @@ def tables_and_points():
 def models():
     yield from transformers()
     yield from vision()
+    yield from video()
+    yield from audio()
     yield from speech_and_signals()
     yield from tables_and_points()

@@ -147,14 +147,13 @@ int conv_infer(const struct tensor_op *op, const tensor *input, const tensor *we
 }
 
 /* Whether the backend computes an f32 result from bf16 as it is. */
-static bool takes_bf16(const struct tensor_kernel_table *kernels, const tensor *result,
-		       const tensor *a, const tensor *weight, const struct conv_params *p)
+static bool takes_bf16(const tensor *result, const tensor *a, const tensor *b,
+		       const struct conv_params *p)
 {
 	takes_bf16_kernel fn =
 		(takes_bf16_kernel)kernels_convolution_takes_bf16.fn[backend_key(result)];
 
-	return a->dtype == TENSOR_BF16 && kernels != &kernels_convolution_weight && fn &&
-	       fn(a, weight, p);
+	return a->dtype == TENSOR_BF16 && fn && fn(a, b, p);
 }
 
 /* Run a kernel on tensors of any strides. result is dense; a, b and bias are borrowed. */
@@ -163,8 +162,8 @@ static int run_kernel(const struct tensor_op *op, const struct tensor_kernel_tab
 		      const struct conv_params *p)
 {
 	convolution_kernel fn = (convolution_kernel)op_kernel(op, kernels, result);
-	tensor *(*operand)(tensor *) = takes_bf16(kernels, result, a, b, p) ? operand_contiguous :
-									      operand_dense;
+	tensor *(*operand)(tensor *) = takes_bf16(result, a, b, p) ? operand_contiguous :
+								     operand_dense;
 	tensor *da = fn ? operand(a) : NULL, *db = da ? operand(b) : NULL;
 	tensor *dbias = db && bias ? operand_dense(bias) : NULL;
 	int err = error_code();

@@ -20,6 +20,11 @@ static const struct shape shapes[] = {
 	{ 2, 4, 6, 1, { 5, 4 }, { 3, 4 }, { 3, 2 }, { 1, 2 }, { 1, 1 }, { 2, 1 }, true },
 	{ 1, 6, 4, 2, { 4, 5 }, { 2, 2 }, { 3, 3 }, { 0, 0 }, { 1, 1 }, { 1, 0 }, true },
 	{ 2, 4, 4, 4, { 7, 7 }, { 3, 3 }, { 1, 2 }, { 1, 1 }, { 2, 1 }, { 0, 1 }, true },
+	/* One or two channels in a group: columns of more taps than a chain has, few and many lines. */
+	{ 2, 4, 4, 4, { 23, 37 }, { 9, 3 }, { 1, 1 }, { 4, 1 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 3, 6, 3, { 14, 70 }, { 7, 7 }, { 1, 1 }, { 3, 3 }, { 1, 1 }, { 0, 0 }, false },
+	{ 1, 6, 3, 3, { 29, 18 }, { 5, 5 }, { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0, 0 }, false },
+	{ 1, 4, 4, 4, { 4, 33 }, { 1, 9 }, { 1, 3 }, { 0, 4 }, { 1, 2 }, { 0, 0 }, false },
 	/* Shapes that are computed in tiles of positions, with partial tiles at the edges. */
 	{ 2, 20, 24, 1, { 13, 12 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 150, 16, 1, { 13, 17 }, { 3, 3 }, { 1, 1 }, { 2, 0 }, { 1, 1 }, { 0, 0 }, false },
@@ -198,6 +203,35 @@ static void agrees_with_the_definition(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		check_case(&shapes[i], TENSOR_F64, 1e-12);
 		check_case(&shapes[i], TENSOR_F32, 1e-4);
+	}
+}
+
+static int64_t below(uint32_t *state, int64_t n)
+{
+	*state = *state * 1664525 + 1013904223;
+	return (*state >> 8) % n;
+}
+
+static void depthwise_of_any_shape(void **state)
+{
+	uint32_t seed = 11;
+
+	for (int i = 0; i < 60; i++) {
+		int64_t groups = 2 + below(&seed, 4);
+		struct shape s = { .batch = below(&seed, 3) + (i > 0),
+				   .in = groups * (1 + below(&seed, 2)),
+				   .out = groups * (1 + below(&seed, 2)),
+				   .groups = groups,
+				   .transposed = i % 3 == 2 };
+
+		for (int d = 0; d < 2; d++) {
+			s.taps[d] = 1 + below(&seed, 8);
+			s.dilation[d] = 1 + below(&seed, 2);
+			s.stride[d] = 1 + below(&seed, 3);
+			s.padding[d] = below(&seed, s.taps[d]);
+			s.size[d] = s.dilation[d] * (s.taps[d] - 1) + 1 + below(&seed, 40);
+		}
+		check_case(&s, i % 2 ? TENSOR_F64 : TENSOR_F32, i % 2 ? 1e-12 : 1e-4);
 	}
 }
 
@@ -446,6 +480,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_definition),
+		cmocka_unit_test(depthwise_of_any_shape),
 		cmocka_unit_test(non_finite_values_affect_only_their_windows),
 		cmocka_unit_test(integers_agree_with_the_definition),
 		cmocka_unit_test(complex_numbers_agree_with_the_definition),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Convolutions of bf16 and the gradients of their inputs, which pair channels, against f64. */
+/*
+ * Convolutions of bf16 and the gradients of their inputs, which pair channels, and of their weights, which pair
+ * positions, against f64.
+ */
 #include "bf16.h"
 
 struct shape {
@@ -42,17 +45,33 @@ static tensor *convolve(const struct shape *s, tensor *x, tensor *w, tensor *bia
 				     s->transposed, (tensor_ints){ p.none, n }, s->groups));
 }
 
-static tensor *gradient(const struct shape *s, tensor *grad, tensor *x, tensor *w)
+/* The gradients of x and w; the others are NULL. */
+struct gradients {
+	tensor *x, *w, *bias;
+};
+
+static struct gradients gradients_of(const struct shape *s, tensor *grad, tensor *x, tensor *w)
 {
 	struct parameters p = parameters_of(s);
-	tensor *dx, *dw, *db;
+	struct gradients g;
 	int n = s->spatial;
 
 	assert_done(tensor_convolution_backward(
 		grad, x, w, TENSOR_INTS(s->out), (tensor_ints){ p.stride, n },
 		(tensor_ints){ p.padding, n }, (tensor_ints){ p.dilation, n }, s->transposed,
-		(tensor_ints){ p.none, n }, s->groups, 1, &dx, &dw, &db));
-	return dx;
+		(tensor_ints){ p.none, n }, s->groups, 3, &g.x, &g.w, &g.bias));
+	return g;
+}
+
+static void check_gradients(const struct shape *s, tensor *grad, tensor *x, tensor *w)
+{
+	struct gradients g = gradients_of(s, grad, x, w),
+			 exact = gradients_of(s, in_f64(grad), in_f64(x), in_f64(w)),
+			 sizes = gradients_of(s, tensor_abs(in_f64(grad)), tensor_abs(in_f64(x)),
+					      tensor_abs(in_f64(w)));
+
+	check_close(g.x, exact.x, sizes.x, s);
+	check_close(g.w, exact.w, sizes.w, s);
 }
 
 static void check_shape(const struct shape *s)
@@ -75,9 +94,7 @@ static void check_shape(const struct shape *s)
 	sizes = convolve(s, tensor_abs(in_f64(x)), tensor_abs(in_f64(w)), tensor_abs(in_f64(bias)));
 	check_close(y, convolve(s, in_f64(x), in_f64(w), in_f64(bias)), sizes, s);
 	grad = bf16_values(tensor_shape(y));
-	sizes = gradient(s, tensor_abs(in_f64(grad)), in_f64(x), tensor_abs(in_f64(w)));
-	check_close(gradient(s, grad, x, w), gradient(s, in_f64(grad), in_f64(x), in_f64(w)), sizes,
-		    s);
+	check_gradients(s, grad, x, w);
 }
 
 static void shapes_of_models_and_odd_ones(void **state)
@@ -97,6 +114,9 @@ static void shapes_of_models_and_odd_ones(void **state)
 		{ 1, 1, 4, 1, { 8, 8 }, 3, 1, 1, 1, 2, false },
 		{ 2, 8, 8, 8, { 8, 8 }, 3, 1, 1, 1, 2, false },
 		{ 1, 512, 300, 1, { 1, 1 }, 3, 1, 1, 1, 2, false },
+		{ 3, 40, 210, 1, { 7, 7 }, 3, 1, 1, 1, 2, false },
+		{ 2, 17, 33, 1, { 41, 39 }, 3, 3, 2, 1, 2, false },
+		{ 1, 3, 16, 1, { 9, 30, 31 }, 3, 2, 1, 1, 3, false },
 	};
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
@@ -133,11 +153,38 @@ static void results_have_the_same_bits_on_one_thread(void **state)
 		tensor *x = bf16_values(TENSOR_SHAPE(4, 32, 30, 30)),
 		       *w = bf16_values(TENSOR_SHAPE(40, 32, 3, 3));
 		tensor *many = convolve(&s, x, w, tensor_none), *one;
+		struct gradients gs = gradients_of(&s, many, x, w), g;
 
 		assert_done(tensor_set_num_threads(1));
 		one = convolve(&s, x, w, tensor_none);
+		g = gradients_of(&s, many, x, w);
 		assert_done(tensor_set_num_threads(before));
+		assert_memory_equal(tensor_data(gs.x), tensor_data(g.x), tensor_numel(g.x) * 2);
+		assert_memory_equal(tensor_data(gs.w), tensor_data(g.w), tensor_numel(g.w) * 2);
 		assert_memory_equal(tensor_data(many), tensor_data(one), tensor_numel(one) * 2);
+	}
+}
+
+/* An odd number of positions of an image is paired with zero, not with an element that no tap reads. */
+static void pairs_do_not_read_other_elements(void **state)
+{
+	const struct shape s = { .stride = 1, .dilation = 1, .groups = 1, .out = 4, .spatial = 1 };
+
+	tensor_scope {
+		tensor *x = bf16_values(TENSOR_SHAPE(2, 3, 9)),
+		       *w = bf16_values(TENSOR_SHAPE(4, 3, 3));
+		tensor *grad = bf16_values(TENSOR_SHAPE(2, 4, 7));
+		struct gradients g, exact,
+			sizes = gradients_of(&s, tensor_abs(in_f64(grad)), tensor_abs(in_f64(x)),
+					     tensor_abs(in_f64(w)));
+
+		/* The last element of a row is read by the last tap only. */
+		ok(tensor_fill_(ok(tensor_select(x, 2, 8)), INFINITY));
+		g = gradients_of(&s, grad, x, w);
+		exact = gradients_of(&s, in_f64(grad), in_f64(x), in_f64(w));
+		check_close(ok(tensor_slice(g.w, 2, 0, 2, 1)),
+			    ok(tensor_slice(exact.w, 2, 0, 2, 1)),
+			    ok(tensor_slice(sizes.w, 2, 0, 2, 1)), &s);
 	}
 }
 
@@ -168,6 +215,7 @@ int main(void)
 		cmocka_unit_test(shapes_of_models_and_odd_ones),
 		cmocka_unit_test(strided_and_channels_last_inputs),
 		cmocka_unit_test(results_have_the_same_bits_on_one_thread),
+		cmocka_unit_test(pairs_do_not_read_other_elements),
 		cmocka_unit_test(empty_results_and_sums),
 	};
 

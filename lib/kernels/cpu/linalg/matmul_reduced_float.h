@@ -79,6 +79,60 @@ static void fetch_rows(const struct reduced_product *h, int64_t row, int64_t col
 
 /* ---- tiles ---- */
 
+/* A tile whose sums are all of k: they are rounded to c, whose last vector has `lanes` lanes. */
+struct rounded_tile {
+	struct tile t;
+	const struct reduced_product *h;
+	uint16_t *c;
+	int64_t lanes;
+};
+
+static inline __attribute__((always_inline)) void round_tile(const struct rounded_tile *r,
+							     const int rows, const int vecs)
+{
+	int64_t rsc = r->h->p->rsc, lanes = r->lanes;
+	VEC sum[ROWS][VECS];
+	uint16_t *c = r->c;
+
+	sum_tile(&r->t, sum, rows, vecs, true, false);
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++, c += rsc)
+#pragma GCC unroll 3
+		for (int j = 0; j < vecs; j++)
+			round_lanes(r->h, c + j * LANES, sum[i][j], j < vecs - 1 ? LANES : lanes);
+}
+
+#define ROUNDED_TILE(R, V)                                          \
+	static void rounded_##R##_##V(const struct rounded_tile *r) \
+	{                                                           \
+		round_tile(r, R, V);                                \
+	}
+TILES_1(ROUNDED_TILE)
+TILES_2(ROUNDED_TILE)
+TILES_3(ROUNDED_TILE)
+
+#define ROUNDED_ENTRY(R, V) [V][R] = rounded_##R##_##V,
+static void (*const rounded_tiles[VECS + 1][ROWS + 1])(const struct rounded_tile *) = {
+	TILES_1(ROUNDED_ENTRY) TILES_2(ROUNDED_ENTRY) TILES_3(ROUNDED_ENTRY)
+};
+
+/* m rows of n columns of a panel, in the groups of compute_tiles(). */
+static void round_tiles(struct rounded_tile *r, int64_t m, int64_t n)
+{
+	int64_t count = (m + tile_rows[VECS] - 1) / tile_rows[VECS];
+	int vecs = (int)((n + LANES - 1) / LANES);
+
+	r->lanes = n - (vecs - 1) * (int64_t)LANES;
+	for (int64_t i = 0, rows; i < count; i++, m -= rows) {
+		rows = m / (count - i);
+		if (r->t.grouped)
+			r->t.csa = rows;
+		rounded_tiles[vecs][rows](r);
+		r->t.a += rows * (r->t.grouped ? r->t.k : r->t.rsa);
+		r->c += rows * r->h->p->rsc;
+	}
+}
+
 /* m rows from `begin` of one panel. buffer has DEPTH * WIDE elements, for b if it is not packed;
  * model is that of matmul_amx.h. */
 static void compute_panel(const struct reduced_product *h, const T *a, T *buffer, T *sums, T *model,
@@ -91,6 +145,23 @@ static void compute_panel(const struct reduced_product *h, const T *a, T *buffer
 	};
 
 	fetch_rows(h, begin, h->j0 + j, m, n);
+	if (h->at_once) {
+		struct rounded_tile r = {
+			.t = t, .h = h, .c = (uint16_t *)h->p->c + begin * h->p->rsc + h->j0 + j
+		};
+
+		if (h->rsa) {
+			r.t.rsa = h->rsa;
+			r.t.csa = 1;
+			r.t.grouped = false;
+		}
+		r.t.k = h->depth;
+		r.t.b = h->panels ? h->panels + j * h->depth : buffer;
+		if (!h->panels)
+			pack_b(h, buffer, h->j0 + j, n, width, 0, h->depth);
+		round_tiles(&r, m, n);
+		return;
+	}
 	do {
 		t.k = least(h->depth - at, DEPTH);
 		t.b = h->panels ? h->panels + j * h->depth + at * width : buffer;
@@ -152,11 +223,12 @@ static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 		m = least(h->p->m - row, CHUNK);
 		if (row != packed && h->tiles)
 			pack_tile_rows(h, a, row, m);
-		else if (row != packed)
+		else if (row != packed && !h->rsa)
 			pack_a(h, a, row, m);
 		packed = row;
 		for (int64_t x = from; x < least(from + h->group, panels); x++)
-			compute_panel(h, a, buffer, sums, model, row, m, x);
+			compute_panel(h, h->rsa ? (const T *)h->p->a + row * h->rsa : a, buffer,
+				      sums, model, row, m, x);
 	}
 	if (h->tiles)
 		tiles_end(model);
@@ -318,6 +390,18 @@ static int few_rows(const struct reduced_product *h, bool across)
 
 /* ---- selection of the algorithm ---- */
 
+/*
+ * The distance of the rows of a in units if tiles read them in place, else 0. Rows a multiple of 4 KiB apart would use
+ * the same sets of the cache.
+ */
+static int64_t rows_in_place(const struct product *p)
+{
+	bool units = UNIT > 1 && p->csa == 1 && p->k % UNIT == 0 && p->rsa % UNIT == 0 &&
+		     (uintptr_t)p->a % sizeof(T) == 0;
+
+	return units && p->rsa > 0 && p->rsa % PAGE_ELEMENTS != 0 ? p->rsa / UNIT : 0;
+}
+
 static int reduced_float_product(const struct product *p, bool f16)
 {
 	struct reduced_product h = { .p = p, .f16 = f16, .depth = (p->k + UNIT - 1) / UNIT };
@@ -330,6 +414,9 @@ static int reduced_float_product(const struct product *p, bool f16)
 	h.tiles = tiles_for(p);
 	if (h.tiles)
 		h.depth = (h.depth + TILE_SIDE - 1) / TILE_SIDE * TILE_SIDE;
+	h.at_once = !h.tiles && p->csc == 1 && h.depth <= DEPTH;
+	if (h.at_once)
+		h.rsa = rows_in_place(p);
 	if (p->m > CHUNK) {
 		int64_t columns = least((p->n + LANES - 1) / LANES * LANES, COLUMNS);
 

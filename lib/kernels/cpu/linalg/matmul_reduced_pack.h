@@ -12,14 +12,15 @@
 #include "kernels/cpu/linalg/matmul_tile.h"
 #include "kernels/cpu/linalg/gemm_transpose.h"
 
-#define DEPTH	   256	       /* units of a block */
-#define COLUMNS	   (96 * WIDE) /* columns of b that are packed at a time */
-#define CHUNK	   64	       /* rows in a chunk of parallel work */
-#define CHUNKS	   8	       /* the least number of chunks if panels are grouped */
-#define DOT_ROWS   8	       /* rows of a up to which dot products are used */
-#define WORK	   (1 << 18)   /* the least number of multiplied units in a chunk */
-#define PACK_CHUNK 4	       /* panels packed by one chunk of parallel work */
-#define PACK_AHEAD 8 /* prefetch distance in units: rows are too far apart for the hardware's */
+#define DEPTH	      256	  /* units of a block */
+#define COLUMNS	      (96 * WIDE) /* columns of b that are packed at a time */
+#define CHUNK	      64	  /* rows in a chunk of parallel work */
+#define CHUNKS	      8		  /* the least number of chunks if panels are grouped */
+#define DOT_ROWS      8		  /* rows of a up to which dot products are used */
+#define WORK	      (1 << 18)	  /* the least number of multiplied units in a chunk */
+#define PACK_CHUNK    4		  /* panels packed by one chunk of parallel work */
+#define PAGE_ELEMENTS 2048	  /* elements in 4 KiB */
+#define PACK_AHEAD    8 /* prefetch distance in units: rows are too far apart for the hardware's */
 
 struct reduced_product {
 	const struct product *p;
@@ -29,7 +30,9 @@ struct reduced_product {
 	T *panels;     /* packed b, by panel and depth; NULL: chunks pack their own part */
 	int64_t row_chunks, group; /* chunks of rows; panels of a chunk */
 	int tiles;		   /* enum tile_mode */
-	_Atomic bool failed;	   /* out of memory */
+	bool at_once;		   /* tiles sum over all of k and round to c */
+	int64_t rsa;	     /* units between rows of a read in place, 0: packed; at_once only */
+	_Atomic bool failed; /* out of memory */
 };
 
 /* ---- units ---- */

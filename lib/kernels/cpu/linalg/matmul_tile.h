@@ -71,14 +71,15 @@ static inline __attribute__((always_inline)) void store_tile(const struct tile *
 	}
 }
 
-static inline __attribute__((always_inline)) void compute_tile(const struct tile *t, const int rows,
-							       const int vecs, const bool whole,
-							       const bool deep)
+/* Sets sum[][] to the sums of the products of a tile. */
+static inline __attribute__((always_inline)) void sum_tile(const struct tile *t,
+							   VEC sum[ROWS][VECS], const int rows,
+							   const int vecs, const bool whole,
+							   const bool deep)
 {
 	const T *a[ROWS], *b = t->b;
 	int64_t at = 0, csa = t->csa, rsb = t->rsb;
 	vec_part part = t->part;
-	VEC sum[ROWS][VECS];
 
 #pragma GCC unroll 8
 	for (int i = 0; i < rows; i++) {
@@ -87,12 +88,6 @@ static inline __attribute__((always_inline)) void compute_tile(const struct tile
 		for (int j = 0; j < vecs; j++)
 			sum[i][j] = (VEC){ 0 };
 	}
-	/* Prefetch c: it is not read before the loop ends. */
-	if (t->k >= FETCH_DEPTH)
-		for (int i = 0; i < rows; i++)
-#pragma GCC unroll 3
-			for (int j = 0; j < vecs; j++)
-				__builtin_prefetch(t->c + i * t->rsc + j * LANES, 1);
 	for (int64_t p = t->k; p > 0; p--, b += rsb, at += csa) {
 		VEC row[VECS];
 
@@ -112,6 +107,21 @@ static inline __attribute__((always_inline)) void compute_tile(const struct tile
 				sum[i][j] = MULADD(sum[i][j], x, row[j]);
 		}
 	}
+}
+
+static inline __attribute__((always_inline)) void compute_tile(const struct tile *t, const int rows,
+							       const int vecs, const bool whole,
+							       const bool deep)
+{
+	VEC sum[ROWS][VECS];
+
+	/* Prefetch c: it is not read before the loop ends. */
+	if (t->k >= FETCH_DEPTH)
+		for (int i = 0; i < rows; i++)
+#pragma GCC unroll 3
+			for (int j = 0; j < vecs; j++)
+				__builtin_prefetch(t->c + i * t->rsc + j * LANES, 1);
+	sum_tile(t, sum, rows, vecs, whole, deep);
 	store_tile(t, sum, rows, vecs, whole);
 }
 

@@ -220,8 +220,9 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 		c.out_row = s.in / s.groups * s.window;
 		for (int d = 0; d < AXES; d++)
 			c.grid[d] = s.axis[d].out;
-		err = s.dtype == TENSOR_F32 ? CPU_NAME(conv_wgrad_f32)(&c) :
-					      CPU_NAME(conv_wgrad_f64)(&c);
+		err = s.dtype == TENSOR_BF16 ? CPU_NAME(conv_wgrad_pairs)(&c) :
+		      s.dtype == TENSOR_F32  ? CPU_NAME(conv_wgrad_f32)(&c) :
+					       CPU_NAME(conv_wgrad_f64)(&c);
 		source_release(&h);
 	}
 	storage_put(s.scratch);
@@ -424,7 +425,7 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
 static bool cpu_convolution_takes_bf16(const tensor *a, const tensor *weight,
 				       const struct conv_params *p)
 {
-	int64_t channels = a->sizes[1] / p->groups;
+	int64_t channels = a->sizes[1] / p->groups; /* of the gradient, for that of the weight */
 
 	return CPU_NAME(conv_has_pairs)() && a->numel && weight->numel && channels > 1 &&
 	       (p->groups == 1 || channels >= GROUP_LEAST);

@@ -111,8 +111,10 @@ int CPU_NAME(conv_winograd_f32)(const struct conv_winograd *c);
 int CPU_NAME(conv_winograd_f64)(const struct conv_winograd *c);
 int CPU_NAME(conv_wgrad_f32)(const struct conv_wgrad *c);
 int CPU_NAME(conv_wgrad_f64)(const struct conv_wgrad *c);
+int CPU_NAME(conv_wgrad_pairs)(const struct conv_wgrad *c); /* of bf16, see conv_pairs.c */
 void CPU_NAME(conv_copy_f32)(const struct conv_copy *c);
 void CPU_NAME(conv_copy_f64)(const struct conv_copy *c);
+void CPU_NAME(conv_copy_bf16)(const struct conv_copy *c);
 
 /* Merges adjacent dimensions of the grid that are contiguous in both source and output. */
 static inline void conv_fold(int64_t *grid, int64_t *src, int64_t *out)

@@ -5,6 +5,8 @@
 
 #define COPY_GRAIN 32768 /* elements in a chunk of parallel work */
 
+/* With COPY_BY_ELEMENTS, there are no vectors of T. */
+
 /* A row along an axis: extent elements of phase f of the row `in`; zeros if `in` is NULL. */
 static void copy_row(T *to, const T *in, const struct conv_axis *a, int64_t f)
 {
@@ -38,6 +40,7 @@ static int64_t axis_at(const struct conv_axis *a, int64_t f, int64_t i)
 	return at >= 0 && at < a->size ? at : -1;
 }
 
+#ifndef COPY_BY_ELEMENTS
 #define EVEN_LANE(s, j) (2 * (j))
 #define ODD_LANE(s, j)	(2 * (j) + 1)
 
@@ -60,44 +63,77 @@ static inline __attribute__((always_inline)) void split_residues(VEC *x, const i
 	}
 }
 
-/* A row for each phase, `block` apart, if the phases are all residues of the stride in order. */
-static inline __attribute__((always_inline)) void
-copy_phases(T *to, int64_t block, const T *in, const struct conv_axis *a, const int stride)
+/*
+ * The lines of a plane for phase f of y, each as a row for each phase of x, `block` apart. The phases of x are all
+ * residues of the stride in order. The lanes of a vector are the same in all lines.
+ */
+static inline __attribute__((always_inline)) void copy_phases(T *to, int64_t block, const T *in,
+							      const struct conv_axis *y, int64_t f,
+							      const struct conv_axis *x,
+							      const int stride)
 {
-	for (int64_t i = 0; i < a->extent; i += LANES, to += LANES) {
-		int64_t at = a->first + i * stride, n = min64(a->extent - i, LANES);
-		VEC x[4];
+	for (int64_t i = 0; i < x->extent; i += LANES) {
+		int64_t first = x->first + i * stride;
+		vec_part part[4], lanes = PART(min64(x->extent - i, LANES));
+		bool inside[4];
+
+		for (int k = 0; k < stride; k++) {
+			int64_t at = first + k * LANES, from = at < 0 ? min64(-at, LANES) : 0;
+			int64_t until = at < x->size ? min64(x->size - at, LANES) : 0;
+
+			inside[k] = in && from < until;
+			part[k] = PART_OF((int)from, (int)(inside[k] ? until : from));
+		}
+		for (int64_t l = 0; l < y->extent; l++) {
+			int64_t line = axis_at(y, f, l);
+			T *at = to + l * x->extent + i;
+			VEC v[4];
 
 #pragma GCC unroll 4
-		for (int k = 0; k < stride; k++, at += LANES) {
-			int64_t from = at < 0 ? min64(-at, LANES) : 0;
-			int64_t until = at < a->size ? min64(a->size - at, LANES) : 0;
-
-			x[k] = in && from < until ? LOAD(in + at, PART_OF((int)from, (int)until)) :
-						    (VEC){ 0 };
+			for (int k = 0; k < stride; k++)
+				v[k] = line >= 0 && inside[k] ?
+					       LOAD(in + line * x->size + first + k * LANES,
+						    part[k]) :
+					       (VEC){ 0 };
+			split_residues(v, stride);
+#pragma GCC unroll 4
+			for (int k = 0; k < stride; k++)
+				STORE(at + k * block, lanes, v[k]);
 		}
-		split_residues(x, stride);
-		for (int k = 0; k < stride; k++)
-			STORE(to + k * block, PART(n), x[k]);
 	}
 }
 
-/* A row for each phase, `block` elements apart. */
-static void copy_rows(T *to, int64_t block, const T *in, const struct conv_axis *a)
-{
-	bool all = a->phases == a->stride;
+#endif
 
-	for (int64_t f = 0; f < a->phases && all; f++)
-		all = a->phase[f] == f;
-	if (all && a->stride == 1)
-		copy_phases(to, block, in, a, 1);
-	else if (all && a->stride == 2)
-		copy_phases(to, block, in, a, 2);
-	else if (all && a->stride == 4)
-		copy_phases(to, block, in, a, 4);
-	else
-		for (int64_t f = 0; f < a->phases; f++)
-			copy_row(to + f * block, in, a, f);
+/* The lines of a plane for phase f of y; in is NULL outside of the tensor. */
+static void copy_lines(T *to, int64_t block, const T *in, const struct conv_axis *y, int64_t f,
+		       const struct conv_axis *x)
+{
+#ifndef COPY_BY_ELEMENTS
+	bool all = x->phases == x->stride;
+
+	for (int64_t i = 0; i < x->phases && all; i++)
+		all = x->phase[i] == i;
+	if (all && x->stride == 1) {
+		copy_phases(to, block, in, y, f, x, 1);
+		return;
+	}
+	if (all && x->stride == 2) {
+		copy_phases(to, block, in, y, f, x, 2);
+		return;
+	}
+	if (all && x->stride == 4) {
+		copy_phases(to, block, in, y, f, x, 4);
+		return;
+	}
+#endif
+	for (int64_t l = 0; l < y->extent; l++, to += x->extent) {
+		int64_t line = axis_at(y, f, l);
+		const T *from = in && line >= 0 ? in + line * x->size : NULL;
+
+		for (int64_t i = 0; i < x->phases; i++)
+			copy_row(to + i * block, from, x, i);
+	}
 }
 
 static void copy_plane(T *to, const T *in, const struct conv_axis *axis)
@@ -109,13 +145,9 @@ static void copy_plane(T *to, const T *in, const struct conv_axis *axis)
 		for (int64_t i = 0; i < z->extent; i++) {
 			int64_t at = axis_at(z, f / y->phases, i);
 
-			for (int64_t k = 0; k < y->extent; k++) {
-				int64_t line = axis_at(y, f % y->phases, k);
-				bool inside = at >= 0 && line >= 0;
-
-				copy_rows(to + (i * y->extent + k) * x->extent, block,
-					  inside ? in + (at * y->size + line) * x->size : NULL, x);
-			}
+			copy_lines(to + i * y->extent * x->extent, block,
+				   at >= 0 ? in + at * y->size * x->size : NULL, y, f % y->phases,
+				   x);
 		}
 }
 

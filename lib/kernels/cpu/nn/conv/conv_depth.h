@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Convolutions with one or two channels in a group, too few for a matrix product. The sums of LINES
- * vectors of contiguous positions are computed together, tap by tap.
+ * Convolutions with one or two channels in a group, too few for a matrix product. Blocks of LINES
+ * lines of positions are computed together (conv_depth_block.h); where there are fewer lines, the
+ * sums of LINES vectors of contiguous positions, tap by tap.
  */
 #ifndef TENSOR_CONV_DEPTH_H
 #define TENSOR_CONV_DEPTH_H
@@ -15,6 +16,8 @@ static inline bool is_depthwise(int64_t rows, int64_t depth, int64_t groups)
 {
 	return groups > 1 && rows <= DEPTH_ROWS && depth <= DEPTH_TAPS && depth > 0;
 }
+
+#include "kernels/cpu/nn/conv/conv_depth_block.h"
 
 struct lines {
 	int n;
@@ -69,6 +72,7 @@ static inline void lines_flush(struct lines *l, const T *w, const int64_t *offse
 
 static void depth_plane(const struct conv_gemm *c, const T *src, T *out, const T *w, T bias)
 {
+	const int64_t *offset = c->src.offset;
 	struct lines l = { 0 };
 
 	for (int64_t z = 0; z < c->grid[0]; z++)
@@ -82,16 +86,22 @@ static void depth_plane(const struct conv_gemm *c, const T *src, T *out, const T
 				l.lanes[l.n] = n;
 				l.part[l.n++] = PART(n);
 				if (l.n == LINES)
-					lines_flush(&l, w, c->src.offset, c->depth, bias,
-						    c->out_step[2]);
+					lines_flush(&l, w, offset, c->depth, bias, c->out_step[2]);
 			}
 	if (l.n)
-		lines_flush(&l, w, c->src.offset, c->depth, bias, c->out_step[2]);
+		lines_flush(&l, w, offset, c->depth, bias, c->out_step[2]);
 }
+
+struct depth_plan {
+	const struct conv_gemm *c;
+	struct chains chains;
+	bool blocks; /* there are enough lines for blocks */
+};
 
 static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	const struct conv_gemm *c = ctx;
+	const struct depth_plan *plan = ctx;
+	const struct conv_gemm *c = plan->c;
 	T w[DEPTH_TAPS];
 
 	for (int64_t i = begin; i < end; i++) {
@@ -102,12 +112,19 @@ static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 			const T *from = (const T *)c->weight + group * c->weight_group +
 					row * c->weight_row;
 
-			for (int64_t d = 0; d < c->depth; d++)
-				w[d] = from[c->weight_offset ? c->weight_offset[d] : d];
-			depth_plane(c, src,
-				    (T *)c->out + image * c->out_image + group * c->out_group +
-					    row * c->out_row,
-				    w, c->bias ? ((const T *)c->bias)[group * c->rows + row] : 0);
+			T *out = (T *)c->out + image * c->out_image + group * c->out_group +
+				 row * c->out_row;
+			T bias = c->bias ? ((const T *)c->bias)[group * c->rows + row] : 0;
+
+			for (int64_t d = 0; d < c->depth; d++) {
+				int64_t tap = plan->blocks ? plan->chains.tap[d] : d;
+
+				w[d] = from[c->weight_offset ? c->weight_offset[tap] : tap];
+			}
+			if (plan->blocks)
+				depth_blocks(c, &plan->chains, src, out, w, bias);
+			else
+				depth_plane(c, src, out, w, bias);
 		}
 	}
 }
@@ -115,9 +132,12 @@ static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 static void depth_sum(struct conv_gemm *c)
 {
 	int64_t work = c->rows * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
+	struct depth_plan plan = { .c = c, .blocks = c->grid[1] >= LINES };
 
+	if (plan.blocks)
+		chains_set(&plan.chains, c->src.offset, c->depth, c->src.step[1]);
 	parallel_for(0, c->batch * c->groups, work < DEPTH_WORK ? DEPTH_WORK / work : 1,
-		     depth_chunk, c);
+		     depth_chunk, &plan);
 }
 
 /* ---- the gradient of the weights ---- */

@@ -18,5 +18,8 @@
 #include "kernels/cpu/nn/conv/conv_depth.h"
 #include "kernels/cpu/nn/conv/conv_tile.h"
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
+#define E		 float
+#define UNIT		 1
+#define LOAD_UNITS(p, n) LOAD(p, PART(n))
 #include "kernels/cpu/nn/conv/conv_wgrad.h"
 #include "kernels/cpu/nn/conv/conv_winograd.h"

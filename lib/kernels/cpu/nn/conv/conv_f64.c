@@ -27,5 +27,8 @@ typedef int64_t mask_f64 __attribute__((vector_size(VEC_BYTES)));
 #include "kernels/cpu/nn/conv/conv_depth.h"
 #include "kernels/cpu/nn/conv/conv_tile.h"
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
+#define E		 double
+#define UNIT		 1
+#define LOAD_UNITS(p, n) LOAD(p, PART(n))
 #include "kernels/cpu/nn/conv/conv_wgrad.h"
 #include "kernels/cpu/nn/conv/conv_winograd.h"

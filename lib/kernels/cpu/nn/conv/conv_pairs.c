@@ -22,6 +22,10 @@
 #include "kernels/cpu/nn/conv/conv_tile.h"
 #define NO_DEPTHWISE
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
+#define E		 uint16_t
+#define UNIT		 2
+#define LOAD_UNITS(p, n) vec_load_pairs(p, n)
+#include "kernels/cpu/nn/conv/conv_wgrad.h"
 
 #define UNITS_WORK (1 << 15) /* units made by a chunk */
 
@@ -122,6 +126,11 @@ int CPU_NAME(conv_as_units)(convolution_kernel compute, tensor *out, const tenso
 			    bool transposed)
 {
 	return tensor_fail(EOPNOTSUPP, "convolution: no products of pairs");
+}
+
+int CPU_NAME(conv_wgrad_pairs)(const struct conv_wgrad *c)
+{
+	return tensor_fail(EOPNOTSUPP, "convolution_backward: no products of pairs");
 }
 
 bool CPU_NAME(conv_has_pairs)(void)

@@ -242,7 +242,9 @@ static int source_make(struct source *h, const tensor *t, int64_t *step)
 			return -thread()->error.code;
 		h->data = copy.out = h->copy->data;
 		copy.pitch = h->channel;
-		if (t->dtype == TENSOR_F32)
+		if (t->dtype == TENSOR_BF16)
+			CPU_NAME(conv_copy_bf16)(&copy);
+		else if (t->dtype == TENSOR_F32)
 			CPU_NAME(conv_copy_f32)(&copy);
 		else
 			CPU_NAME(conv_copy_f64)(&copy);

@@ -2,54 +2,133 @@
 /*
  * The gradient of the weights of a convolution: for each tap the sum, over the positions of all
  * images, of the gradient of the output times the element that the tap reads. Rows of a tile are
- * taps, read in place; its columns are channels of the gradient, transposed in registers and used
- * by all rows of a block.
+ * taps, copied from the source to be contiguous along the positions; its columns are channels of the
+ * gradient, transposed in registers. A task copies the taps of a block once for several panels of
+ * channels.
  *
- * If there are few blocks, the positions are divided into slices, by the shape alone; their sums
- * are added in order at the end.
+ * Elements of the source and of the gradient have the type E. A unit, which has the type T, is UNIT
+ * elements at adjacent positions; an image whose positions are not a multiple ends with zeros.
+ *
+ * If there are few tasks, the positions are divided into slices, by the shape alone; their sums are
+ * added in order at the end.
  */
 #ifndef TENSOR_CONV_WGRAD_H
 #define TENSOR_CONV_WGRAD_H
 
-#define WEIGHT_ROWS 192				  /* rows of a block */
-#define SLICE	    1024			  /* the least number of positions in a slice */
-#define CHUNKS	    16				  /* blocks from which no slices are needed */
-#define SLICE_MAX   (CHUNKS * WEIGHT_ROWS * WIDE) /* elements of all slices together */
-#define ADD_GRAIN   16384
+#define WEIGHT_ROWS   192 /* the most rows of a block */
+#define WEIGHT_PANELS 4	  /* the most panels of a task */
+#define ROW_PITCH \
+	(DEPTH + 64 / sizeof(T)) /* units between rows: a copy writes up to a vector beyond */
+#define SLICE	  1024		 /* the least number of positions in a slice */
+#define CHUNKS	  16		 /* tasks from which no slices are needed */
+#define SLICE_MAX (CHUNKS * WEIGHT_ROWS * WIDE) /* elements of all slices together */
+#define ADD_GRAIN 16384
 
 struct wgrad_plan {
 	const struct conv_wgrad *c;
-	int64_t plane, positions; /* positions of an image, of all images */
-	int64_t panels, blocks, slices;
+	int64_t plane, image_units,
+		units; /* positions and units of an image, units of all images */
+	int64_t rows;  /* of a block */
+	int64_t panels, shares, blocks, slices; /* shares: tasks for the panels of a block */
 	T *more; /* [slices - 1, weights]: sums of the slices after the first, which is in c->out */
 	_Atomic bool failed;
 };
 
-/*
- * Sets position[] to the indices of k positions from p on, and `transposed` to the gradient there,
- * transposed to rows of `width` channels.
- */
-static void positions_set(const struct wgrad_plan *s, int64_t *position, T *transposed,
-			  const T *grad, int64_t n, int64_t width, int64_t p, int64_t k)
+/* Positions that are contiguous in the source: from an index in it to one in a row. */
+struct wgrad_run {
+	int64_t from, to, n;
+};
+
+/* The memory of a task. */
+struct wgrad_work {
+	struct wgrad_run run[DEPTH * UNIT];
+	T a[WEIGHT_ROWS * ROW_PITCH + LANES], b[DEPTH * WIDE];
+	T sums[WEIGHT_PANELS * WEIGHT_ROWS * WIDE]; /* by panel: rows of WIDE sums */
+};
+
+/* Sets run[] to the positions of units u to u + k. Returns their number. */
+static int64_t runs_of_units(const struct wgrad_plan *s, struct wgrad_run *run, int64_t u,
+			     int64_t k)
 {
 	const struct conv_wgrad *c = s->c;
-	struct conv_walk w = conv_walk_from(c->grid, p);
-	int64_t image = c->groups * c->columns * s->plane;
+	int64_t n = 0, at = u % s->image_units * UNIT, image = u / s->image_units;
 
-	for (int64_t i = 0, run; i < k; i += run) {
-		int64_t at = conv_walk_offset(&w, c->src.image, c->src.step);
+	for (int64_t to = 0; to < k * UNIT; at = 0, image++) {
+		struct conv_walk w = conv_walk_from(c->grid, image * s->plane + at);
+		int64_t count = min64(s->plane - at, k * UNIT - to), i = 0;
 
-		run = conv_walk_run(&w, k - i);
-		for (int64_t x = 0; x < run; x++)
-			position[i + x] = at + x;
-		conv_walk_on(&w, run);
+		for (; i < count; i += run[n++].n) {
+			run[n].from = conv_walk_offset(&w, c->src.image, c->src.step);
+			run[n].to = to + i;
+			run[n].n = conv_walk_run(&w, count - i);
+			conv_walk_on(&w, run[n].n);
+		}
+		to += (count + UNIT - 1) / UNIT * UNIT;
 	}
-	for (int64_t i = 0, run; i < k; i += run) {
-		int64_t at = (p + i) % s->plane;
+	return n;
+}
 
-		run = s->plane - at < k - i ? s->plane - at : k - i;
-		pack_panel(transposed + i * width, grad + (p + i) / s->plane * image + at, 1,
-			   s->plane, run, n, width);
+/*
+ * Copies the runs for each of m taps to a row. Writes up to a vector beyond each run: over the next
+ * run or row, which is copied later, and with zeros for the rest of the last unit of an image.
+ */
+static void copy_taps(T *to, const E *src, const int64_t *offset, int64_t m,
+		      const struct wgrad_run *run, int64_t runs)
+{
+	for (int64_t i = 0; i < m; i++, to += ROW_PITCH)
+		for (int64_t r = 0; r < runs; r++) {
+			const E *from = src + offset[i] + run[r].from;
+			E *at = (E *)to + run[r].to;
+
+			for (int64_t j = 0; j < run[r].n; j += LANES * UNIT) {
+				VEC v = LOAD_UNITS(from + j, min64(run[r].n - j, LANES * UNIT));
+
+				memcpy(at + j, &v, sizeof(v));
+			}
+		}
+}
+
+/* Transposes n channels of `count` positions, `plane` apart, to rows of `width` units. */
+static void transpose_gradient(T *to, const E *grad, int64_t plane, int64_t n, int64_t width,
+			       int64_t count)
+{
+	for (int64_t j = 0; j < width; j += LANES, n -= LANES, grad += LANES * plane)
+		for (int64_t p = 0; p < count; p += LANES * UNIT) {
+			int64_t left = min64(count - p, LANES * UNIT);
+			T *at = to + p / UNIT * width + j;
+			VEC row[LANES];
+
+			if (n >= LANES && left == LANES * UNIT) {
+#pragma GCC unroll 16
+				for (int i = 0; i < LANES; i++)
+					memcpy(&row[i], grad + i * plane + p, sizeof(*row));
+				transpose_lanes(row);
+#pragma GCC unroll 16
+				for (int i = 0; i < LANES; i++)
+					*(VEC *)(at + i * width) = row[i];
+				continue;
+			}
+			for (int i = 0; i < LANES; i++)
+				row[i] = i < n ? LOAD_UNITS(grad + i * plane + p, left) :
+						 (VEC){ 0 };
+			transpose_lanes(row);
+			for (int64_t i = 0; i * UNIT < left; i++)
+				*(VEC *)(at + i * width) = row[i];
+		}
+}
+
+/* The gradient of n channels for units u to u + k. */
+static void gradient_of_units(const struct wgrad_plan *s, T *to, const E *grad, int64_t n,
+			      int64_t width, int64_t u, int64_t k)
+{
+	int64_t image = s->c->groups * s->c->columns * s->plane;
+	int64_t at = u % s->image_units * UNIT;
+
+	grad += u / s->image_units * image;
+	for (int64_t done = 0, count; done < k; grad += image, at = 0) {
+		count = min64(s->plane - at, (k - done) * UNIT);
+		transpose_gradient(to + done * width, grad + at, s->plane, n, width, count);
+		done += (count + UNIT - 1) / UNIT;
 	}
 }
 
@@ -98,57 +177,79 @@ static void store_spread(const struct conv_wgrad *c, T *out, const T *block, int
 	}
 }
 
-static void wgrad_block(const struct wgrad_plan *s, T *block, T *transposed, int64_t slice,
-			int64_t group, int64_t panel, int64_t row)
+/* Columns of panel i, and its first column; see panel_start(). */
+static int64_t panel_columns_of(const struct wgrad_plan *s, int64_t i, int64_t *first)
+{
+	*first = panel_start(s->c->columns, i);
+	return min64(s->c->columns,
+		     i + 1 < s->panels ? panel_start(s->c->columns, i + 1) : INT64_MAX) -
+	       *first;
+}
+
+/* The sums of m rows from `row` on and of panels `from` to `until`, for a slice of the units. */
+static void wgrad_sums(const struct wgrad_plan *s, struct wgrad_work *w, int64_t slice,
+		       int64_t group, int64_t from, int64_t until, int64_t row, int64_t m)
 {
 	const struct conv_wgrad *c = s->c;
-	int64_t m = min64(c->depth - row, WEIGHT_ROWS), n = min64(c->columns - panel * WIDE, WIDE);
-	int64_t p = s->positions * slice / s->slices, end = s->positions * (slice + 1) / s->slices;
-	int vecs = (int)((n + LANES - 1) / LANES);
-	int64_t channel = group * c->columns + panel * WIDE, position[DEPTH];
-	struct offset_tile r = { .t = { .a = (const T *)c->src.data + group * c->src.group,
-					.b = transposed,
-					.c = block,
-					.rsb = vecs * (int64_t)LANES,
-					.rsc = WIDE,
-					.alpha = 1 },
-				 .offset = c->src.offset + row,
-				 .position = position };
-	T *out = slice ? s->more + (slice - 1) * c->groups * c->columns * c->out_row : c->out;
+	const E *src = (const E *)c->src.data + group * c->src.group;
+	int64_t u = s->units * slice / s->slices, end = s->units * (slice + 1) / s->slices;
+	struct tile t = {
+		.a = w->a, .rsa = ROW_PITCH, .csa = 1, .b = w->b, .rsc = WIDE, .alpha = 1
+	};
 
-	for (int64_t k; p < end; p += k) {
-		k = min64(end - p, DEPTH);
-		positions_set(s, position, transposed, (const T *)c->grad + channel * s->plane, n,
-			      r.t.rsb, p, k);
-		r.t.k = k;
-		compute_offset_tiles(&r, m, vecs);
-		r.t.beta = 1;
+	for (; u < end; u += t.k, t.beta = 1) {
+		t.k = min64(end - u, DEPTH);
+		copy_taps(w->a, src, c->src.offset + row, m, w->run,
+			  runs_of_units(s, w->run, u, t.k));
+		for (int64_t i = from; i < until; i++) {
+			int64_t first, n = panel_columns_of(s, i, &first);
+			int vecs = (int)((n + LANES - 1) / LANES);
+			const E *grad =
+				(const E *)c->grad + (group * c->columns + first) * s->plane;
+
+			t.rsb = vecs * (int64_t)LANES;
+			t.c = w->sums + (i - from) * WEIGHT_ROWS * WIDE;
+			gradient_of_units(s, w->b, grad, n, t.rsb, u, t.k);
+			compute_tiles(&t, m, t.rsb, vecs);
+		}
 	}
-	out += channel * c->out_row;
-	if (c->out_offset)
-		store_spread(c, out, block, row, m, n);
-	else
-		store_transposed(out + row, c->out_row, block, m, n);
+}
+
+static void wgrad_task(const struct wgrad_plan *s, struct wgrad_work *w, int64_t task)
+{
+	const struct conv_wgrad *c = s->c;
+	int64_t row = task % s->blocks * s->rows, m = min64(c->depth - row, s->rows);
+	int64_t share = task / s->blocks % s->shares, rest = task / s->blocks / s->shares;
+	int64_t slice = rest % s->slices, group = rest / s->slices;
+	int64_t from = s->panels * share / s->shares, until = s->panels * (share + 1) / s->shares;
+	T *out;
+
+	wgrad_sums(s, w, slice, group, from, until, row, m);
+	for (int64_t i = from; i < until; i++) {
+		const T *sums = w->sums + (i - from) * WEIGHT_ROWS * WIDE;
+		int64_t first, n = panel_columns_of(s, i, &first);
+
+		out = slice ? s->more + (slice - 1) * c->groups * c->columns * c->out_row : c->out;
+		out += (group * c->columns + first) * c->out_row;
+		if (c->out_offset)
+			store_spread(c, out, sums, row, m, n);
+		else
+			store_transposed(out + row, c->out_row, sums, m, n);
+	}
 }
 
 static void wgrad_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct wgrad_plan *s = ctx;
-	int64_t rows = min64(s->c->depth, WEIGHT_ROWS), depth = min64(s->positions, DEPTH);
 	struct tensor_storage *mem =
-		storage_alloc(TENSOR_DEVICE_CPU, (rows + depth) * WIDE * sizeof(T), false);
+		storage_alloc(TENSOR_DEVICE_CPU, sizeof(struct wgrad_work), false);
 
 	if (!mem) {
 		s->failed = true;
 		return;
 	}
-	for (int64_t i = begin; i < end; i++) {
-		int64_t row = i % s->blocks, rest = i / s->blocks;
-		int64_t panel = rest % s->panels, slice = rest / s->panels % s->slices;
-
-		wgrad_block(s, mem->data, (T *)mem->data + rows * WIDE, slice,
-			    rest / s->panels / s->slices, panel, row * WEIGHT_ROWS);
-	}
+	for (int64_t i = begin; i < end; i++)
+		wgrad_task(s, mem->data, i);
 	storage_put(mem);
 }
 
@@ -166,43 +267,58 @@ static void add_slices(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+/* Divides the work into tasks, by the shape alone. */
+static void divide_weights(struct wgrad_plan *s)
+{
+	const struct conv_wgrad *c = s->c;
+	int64_t n = c->groups * c->columns * c->out_row, tasks;
+
+	s->image_units = (s->plane + UNIT - 1) / UNIT;
+	s->units = c->batch * s->image_units;
+	s->panels = panel_count(c->columns);
+	s->shares = (s->panels + WEIGHT_PANELS - 1) / WEIGHT_PANELS;
+	s->blocks = (c->depth + WEIGHT_ROWS - 1) / WEIGHT_ROWS;
+	s->rows = ((c->depth + s->blocks - 1) / s->blocks + ROWS - 1) / ROWS * ROWS;
+	tasks = c->groups * s->shares * s->blocks;
+	s->slices = 1;
+	if (tasks < CHUNKS) {
+		s->slices = min64((CHUNKS + tasks - 1) / tasks, c->batch * s->plane / SLICE);
+		s->slices = min64(s->slices, SLICE_MAX / n);
+		if (s->slices < 1)
+			s->slices = 1;
+	}
+}
+
 int CONV(conv_wgrad)(const struct conv_wgrad *given)
 {
 	struct conv_wgrad c = *given;
-	struct wgrad_plan s = { .c = &c, .slices = 1 };
+	struct wgrad_plan s = { .c = &c };
 	struct tensor_storage *mem = NULL;
-	int64_t n = c.groups * c.columns * c.out_row, chunks, step[AXES];
+	int64_t n = c.groups * c.columns * c.out_row, step[AXES];
 
 	s.plane = c.grid[0] * c.grid[1] * c.grid[2];
-	s.positions = c.batch * s.plane;
 	if (!n)
 		return 0;
-	if (!s.positions || !c.depth) {
+	if (!c.batch || !s.plane || !c.depth) {
 		memset(c.out, 0, n * sizeof(T));
 		return 0;
 	}
+#ifndef NO_DEPTHWISE
 	if (is_depthwise(c.columns, c.depth, c.groups)) {
 		depth_weight(&c);
 		return 0;
 	}
+#endif
 	memcpy(step, c.src.step, sizeof(step));
 	conv_fold(c.grid, c.src.step, step);
-	s.panels = (c.columns + WIDE - 1) / WIDE;
-	s.blocks = (c.depth + WEIGHT_ROWS - 1) / WEIGHT_ROWS;
-	chunks = c.groups * s.panels * s.blocks;
-	if (chunks < CHUNKS) {
-		s.slices = min64((CHUNKS + chunks - 1) / chunks, s.positions / SLICE);
-		s.slices = min64(s.slices, SLICE_MAX / n);
-		if (s.slices < 1)
-			s.slices = 1;
-	}
+	divide_weights(&s);
 	if (s.slices > 1) {
 		mem = storage_alloc(TENSOR_DEVICE_CPU, (s.slices - 1) * n * sizeof(T), false);
 		if (!mem)
 			return -thread()->error.code;
 		s.more = mem->data;
 	}
-	parallel_for(0, chunks * s.slices, 1, wgrad_chunk, &s);
+	parallel_for(0, c.groups * s.shares * s.blocks * s.slices, 1, wgrad_chunk, &s);
 	if (mem) {
 		parallel_for(0, n, ADD_GRAIN, add_slices, &s);
 		storage_put(mem);
