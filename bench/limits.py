@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The least time of a row on this machine: its bytes over the rate of STREAM, or its operations over that of multiply-adds.
+"""The least time of a row on this machine: its bytes over STREAM's rate, or its operations over that of multiply-adds.
 
-The bytes are those of its inputs and results, each once, and the rate is that of the greatest of copy and triad on arrays
-of that size: in the first cache that holds them, or in memory. The operations are those of products and convolutions.
+The bytes are those of its inputs and results, each once. The rate is the greater of copy and triad on arrays of that
+size, in the first cache that holds them or in memory. The operations are those of products and convolutions.
 """
 import math
 import re

@@ -17,6 +17,8 @@
  *
  *   ours THREADS count ROW N      warms up, then runs it N times inside counted(), during
  *                                 which bench/instructions lets callgrind collect
+ *
+ *   ours THREADS profile ROW        prints where the time of the row goes, by operator
  */
 #include "row.h"
 
@@ -29,7 +31,7 @@
 
 int row_threads = 1;
 
-static const struct row *const tables[] = { tiny_rows,	train_rows,   step_rows, large_rows,
+static const struct row *const tables[] = { tiny_rows,	train_rows,   large_rows,
 					    share_rows, blocked_rows, limit_rows };
 
 /* ---- helpers of rows ---- */
@@ -174,6 +176,8 @@ static const struct row *find(const char *name)
 		for (const struct row *row = tables[t]; row->name; row++)
 			if (!strcmp(row->name, name))
 				return row;
+	if (step_row(name))
+		return step_row(name);
 	return call_row(name);
 }
 
@@ -266,6 +270,27 @@ static void serve(const char *line)
 	row_drop();
 }
 
+#define PROFILED 5 /* runs */
+
+static int print_profile(const char *name)
+{
+	const struct row *row = find(name);
+	tensor_profiler *p;
+
+	if (!row)
+		return 77;
+	row->setup();
+	row->run(2);
+	p = tensor_profiler_start(0);
+	row_check(p ? 0 : -1);
+	row->run(PROFILED);
+	row_check(tensor_profiler_stop(p));
+	printf("%s, %d threads, %d runs\n", name, row_threads, PROFILED);
+	tensor_profiler_print(p, stdout, 25);
+	tensor_profiler_free(p);
+	return tensor_last_error()->code != 0;
+}
+
 int main(int argc, char **argv)
 {
 	char line[320];
@@ -283,6 +308,8 @@ int main(int argc, char **argv)
 		counted(row->run, atoll(argv[4]));
 		return tensor_last_error()->code != 0;
 	}
+	if (argc == 4 && !strcmp(argv[2], "profile"))
+		return print_profile(argv[3]);
 	while (fgets(line, sizeof(line), stdin))
 		serve(line);
 	return 0;

@@ -19,9 +19,11 @@ struct row {
 };
 
 /* The last element has no name. */
-extern const struct row tiny_rows[], train_rows[], step_rows[], large_rows[], share_rows[],
-	blocked_rows[], limit_rows[];
+extern const struct row tiny_rows[], train_rows[], large_rows[], share_rows[], blocked_rows[],
+	limit_rows[];
 
+/* A row of steps.c: a step of a model; NULL: no such model. */
+const struct row *step_row(const char *name);
 /* A row from a line of text, `add.Tensor f32[4,4] f32[4,4]`; NULL: no such operator. Only
  * one exists at a time. */
 const struct row *call_row(const char *spec);
