@@ -6,6 +6,7 @@
  */
 #include "kernels/cpu/reduce/lines.h"
 #include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/simd/vec_elements.h"
 #include "kernels/cpu/simd/vecmath.h"
 
 #include "iter/reduce_iter.h"
@@ -199,13 +200,31 @@ static void long_reduced_lines(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+/* gradient_f32() of log_softmax on adjacent elements of bf16. */
+static void log_gradient_bf16(uint16_t *out, const uint16_t *g, const uint16_t *y, int64_t n,
+			      float sum)
+{
+	int64_t i = 0;
+
+	for (; i + VEC_F32 <= n; i += VEC_F32)
+		vec_put_bf16(out + i, vec_get_bf16(g + i) - exp_f32v(vec_get_bf16(y + i)) * sum);
+	if (i < n)
+		vec_put_part_bf16(out + i,
+				  vec_get_part_bf16(g + i, n - i) -
+					  exp_f32v(vec_get_part_bf16(y + i, n - i)) * sum,
+				  n - i);
+}
+
 static void long_reduced_backward(int64_t begin, int64_t end, void *ctx)
 {
 	const struct reduced_job *j = ctx;
 	_Alignas(64) float y[LONG_BLOCK], g[LONG_BLOCK];
 	int64_t n = j->t->along.size[0];
 	char *data[REDUCE_ITER_OPERANDS];
+	bool adjacent = true;
 
+	for (int k = 0; k < j->t->nops; k++)
+		adjacent &= j->t->along.stride[k][0] == sizeof(uint16_t);
 	for (int64_t l = begin; l < end; l++) {
 		double sum = 0;
 
@@ -215,6 +234,12 @@ static void long_reduced_backward(int64_t begin, int64_t end, void *ctx)
 			if (!j->log)
 				load_f32(y, j, data, 1, m);
 			sum += gradient_sum_f32(g, j->log ? g : y, m, j->log);
+		}
+		if (j->log && adjacent && j->dtype == TENSOR_BF16) {
+			next_block(j, l, 0, data);
+			log_gradient_bf16((uint16_t *)data[0], (const uint16_t *)data[2],
+					  (const uint16_t *)data[1], n, (float)sum);
+			continue;
 		}
 		for (int64_t i = 0, m; i < n; i += m) {
 			m = next_block(j, l, i, data);
