@@ -53,7 +53,12 @@ bench-per-sample: $(B)/bench/per_sample
 # Steps of training beside PyTorch: times, and bytes at the peak. VERIFY=1 only compares the losses.
 .PHONY: bench-training
 bench-training: $(BENCH_BIN) $(BENCH_HEAP)
-	$(Q)$(PYTHON) bench/run --build $(B) --group steps $(if $(VERIFY),--verify) $(BENCH)
+	$(Q)$(PYTHON) bench/run --build $(B) --group steps $(if $(VERIFY),--verify) $(if $(PROFILE),--profile) $(BENCH)
+
+# Whole models in training and inference, f32 and bf16, beside PyTorch eager and compiled: compiling takes most of the time.
+.PHONY: bench-networks
+bench-networks: $(BENCH_BIN)
+	$(Q)$(PYTHON) bench/run --build $(B) --group networks $(if $(VERIFY),--verify) $(if $(PROFILE),--profile) $(BENCH)
 
 # 200 rows drawn at random: SEED=N draws others.
 .PHONY: bench-random

@@ -49,7 +49,10 @@ def vision():
             yield f"convolution_backward {y} {x} {w} - {rest} (0,1,0)"
         x = f"{d}[8,64,56,56]"
         yield f"native_batch_norm {x} {d}[64] {d}[64] {d}[64] {d}[64]:p false 0.1 0.00001"
+        yield f"native_batch_norm {x} {d}[64] {d}[64] - - true 0.1 0.00001"
+        yield f"native_batch_norm_backward {x} {x} {d}[64] - - {d}[64] {d}[64]:p true 0.00001 (1,1,1)"
         yield f"native_group_norm {x} {d}[64] {d}[64] 8 64 3136 8 0.00001"
+        yield f"native_group_norm_backward {x} {x} {d}[8,8] {d}[8,8]:p {d}[64] 8 64 3136 8 (1,1,1)"
         yield f"relu {x}"
         yield f"hardswish {x}"
         yield f"max_pool2d_with_indices {x} (3,3) (2,2) (1,1)"
@@ -60,7 +63,6 @@ def vision():
         yield f"pixel_shuffle {d}[4,64,40,40] 2"
         yield f"convolution {d}[2,16,8,28,28] {d}[32,16,3,3,3] {d}[32] (1,1,1) (1,1,1) (1,1,1) false (0,0,0) 1"
     yield "grid_sampler_2d f32[4,32,32,32] f32[4,32,32,2] 0 0 false"
-    yield "native_group_norm_backward f32[8,64,28,28] f32[8,64,28,28] f32[8,8] f32[8,8]:p f32[64] 8 64 784 8 (1,1,1)"
 
 
 def video():

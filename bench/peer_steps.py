@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""The steps of training of bench/ours/steps.c in PyTorch: the same models, sizes, weights and batches."""
+"""The models of bench/ours/steps.c in PyTorch, training and inference: the same sizes, weights and batches."""
 import contextlib
 import ctypes
 import math
@@ -107,6 +107,45 @@ class ResNet18(nn.Module):
         return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
+class Bottleneck(nn.Module):
+    def __init__(self, before, expand, channels, stride):
+        super().__init__()
+        wide = before * expand
+        if expand > 1:
+            self.expand, self.bn1 = nn.Conv2d(before, wide, 1, bias=False), nn.BatchNorm2d(wide)
+        self.depth = nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False)
+        self.bn2 = nn.BatchNorm2d(wide)
+        self.project, self.bn3 = nn.Conv2d(wide, channels, 1, bias=False), nn.BatchNorm2d(channels)
+        self.wider, self.same = expand > 1, stride == 1 and before == channels
+
+    def forward(self, x):
+        y = F.relu6(self.bn1(self.expand(x)), inplace=True) if self.wider else x
+        y = self.bn3(self.project(F.relu6(self.bn2(self.depth(y)), inplace=True)))
+        return y + x if self.same else y
+
+
+class MobileNet(nn.Module):
+    """MobileNetV2."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32)
+        blocks, before = [], 32
+        for expand, channels, count, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
+                                                (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)):
+            for i in range(count):
+                blocks.append(Bottleneck(before, expand, channels, 1 if i else stride))
+                before = channels
+        self.blocks = nn.Sequential(*blocks)
+        self.conv2, self.bn2 = nn.Conv2d(before, 1280, 1, bias=False), nn.BatchNorm2d(1280)
+        self.fc = nn.Linear(1280, 10)
+
+    def forward(self, x):
+        x = self.blocks(F.relu6(self.bn1(self.conv1(x)), inplace=True))
+        x = F.relu6(self.bn2(self.conv2(x)), inplace=True)
+        return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
 class Attention(nn.Module):
     """The parameters and the order of nn.MultiheadAttention, on the fused operator without a mask in memory."""
 
@@ -176,21 +215,30 @@ MODELS = {
     "resnet": (ResNet18, lambda: numbers((8, 3, 32, 32), 100), lambda: classes((8,), 10, 101), F.cross_entropy, sgd),
     "resnet_224": (ResNet18, lambda: numbers((8, 3, 224, 224), 100), lambda: classes((8,), 10, 101),
                    F.cross_entropy, sgd),
+    "mobilenet": (MobileNet, lambda: numbers((8, 3, 224, 224), 100), lambda: classes((8,), 10, 101),
+                  F.cross_entropy, sgd),
     "gpt": (Gpt, lambda: classes((4, 128), 128, 100), lambda: classes((512,), 128, 101), F.cross_entropy,
             lambda p, **how: torch.optim.AdamW(p, lr=3e-4, weight_decay=0.01, **how)),
 }
 
 
-def stepper(name, **how):
+def under(dtype):
+    """The context of a forward and its loss."""
+    return torch.autocast("cpu", dtype) if dtype else contextlib.nullcontext()
+
+
+def stepper(name, dtype=None, compiled=False, **how):
     """A function that makes one step and returns the loss."""
     make, x, y, loss_of, make_optim = MODELS[name]
     model, x, y = make(), x(), y()
     set_parameters(model)
     optim = make_optim(model.parameters(), **how)
+    called = torch.compile(model) if compiled else model
 
     def step():
         optim.zero_grad()
-        loss = loss_of(model(x), y) if loss_of else model(x, y)
+        with under(dtype):
+            loss = loss_of(called(x), y) if loss_of else called(x, y)
         loss.backward()
         optim.step()
         return loss
@@ -213,8 +261,30 @@ def step_row(name, **how):
     return setup
 
 
-ROWS = {f"step_{name}{suffix}": step_row(name, **how)
-        for name in MODELS for suffix, how in (("", {}), ("_fused", {"fused": True}))}
+def inference_row(name, dtype=None, compiled=False):
+    def setup():
+        make, x, *_ = MODELS[name]
+        model, x = make(), x()
+        set_parameters(model)
+        model.eval()
+        called = torch.compile(model) if compiled else model
+
+        def run(n):
+            with torch.inference_mode(), under(dtype):
+                for _ in range(n):
+                    y = called(x)
+            return y
+
+        return run, lambda: run(1).double().square().mean().log().item()
+    return setup
+
+
+HOW = {"": {}, "_fused": {"fused": True}, "_compiled": {"fused": True, "compiled": True}}
+DTYPES = {"": None, "_bf16": torch.bfloat16}
+ROWS = {f"step_{name}{d}{suffix}": step_row(name, dtype=dtype, **how)
+        for name in MODELS for d, dtype in DTYPES.items() for suffix, how in HOW.items()}
+ROWS.update({f"infer_{name}{d}{suffix}": inference_row(name, dtype, bool(suffix))
+             for name in MODELS for d, dtype in DTYPES.items() for suffix in ("", "_compiled")})
 
 
 def heap(row):

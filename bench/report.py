@@ -60,12 +60,24 @@ def cells(l):
     mark = "-" if l["mark"] is None else f">= {l['mark']:g}"
     met = {True: "yes", False: "**short**", None: "-"}[l["met"]]
     least = "-" if l["ratio"] is None else f"{l['ratio_least']:.3g}"
-    return [l["work"], str(l["threads"]), side("ours"), l["peer"], side("peer"), ratio, least, mark,
-            met]
+    return [l["work"], str(l["threads"]), side("ours"), l["peer"], side("peer"), ratio, least, of_limit(l), mark, met]
 
 
 HEAD = ["work", "threads", "ours", "peer", "peer's time", "ratio (range of rounds)", "of the fastest",
-        "mark", "met"]
+        "of the limit", "mark", "met"]
+
+
+def of_limit(l):
+    """The part of the machine's rate that our fastest sample reaches, and which rate."""
+    if not l.get("limit_ns") or "ours_rounds_ns" not in l:
+        return "-"
+    return f"{100 * l['limit_ns'] / min(map(min, l['ours_rounds_ns'])):.0f} % {l['limit']}"
+
+
+def rates(lines):
+    """The rates of the machine, for each number of threads."""
+    found = {l["threads"]: l["rates"] for l in lines if "rates" in l}
+    return "".join(f"- limits, {t} thread{'s' * (t > 1)}: {text}\n" for t, text in sorted(found.items()))
 
 
 def markdown(head, rows):

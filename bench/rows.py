@@ -60,6 +60,14 @@ def step(row, title, mark):
             for threads in (1, 2)]
 
 
+def network(name, title):
+    """A model in training and inference, in f32 and under autocast to bf16, beside PyTorch eager and compiled."""
+    return [Row("networks", row := f"{kind}_{name}{dtype}", f"{title}, {words}{dtype.replace('_', ', ')}", threads,
+                [Peer("torch", row + eager, PYTHON, 1), Peer("torch", row + "_compiled", "torch.compile", 1)])
+            for kind, words, eager in (("step", "training", "_fused"), ("infer", "inference", ""))
+            for dtype in ("", "_bf16") for threads in (1, 2)]
+
+
 ROWS = [
     tiny("empty", "empty 4 x 4"),
     tiny("add", "add 4 x 4"),
@@ -90,6 +98,10 @@ ROWS = [
     *step("resnet", "ResNet-18 on 32 x 32, batch 8, SGD with momentum", 1.3),
     *step("resnet_224", "ResNet-18 on 224 x 224, batch 8, SGD with momentum", 1.3),
     *step("gpt", "GPT 6 x 256, 4 x 128 symbols, AdamW", 1.3),
+    *network("resnet_224", "ResNet-18 on 224 x 224, batch 8"),
+    *network("mobilenet", "MobileNetV2 on 224 x 224, batch 8"),
+    *network("gpt", "GPT 6 x 256, 4 x 128 symbols"),
+    *network("lstm", "LSTM 2 x 256, 32 steps, batch 16"),
     *add_64m(1), *add_64m(2),
     *chain(1), *chain(2),
     *handoff("1m", "1 MiB"), *handoff("1g", "1 GiB"),

@@ -276,6 +276,33 @@ static void run_calls(int64_t n)
 	}
 }
 
+static int64_t bytes_of(const tensor_value *v)
+{
+	int64_t sum = 0;
+
+	if (v->kind == TENSOR_VALUE_TENSOR && v->t)
+		return tensor_numel(v->t) * (int64_t)tensor_itemsize(tensor_dtype(v->t));
+	for (int64_t i = 0; v->kind == TENSOR_VALUE_TENSOR_LIST && i < v->list.len; i++)
+		sum += tensor_numel(v->list.data[i]) *
+		       (int64_t)tensor_itemsize(tensor_dtype(v->list.data[i]));
+	return sum;
+}
+
+int64_t call_bytes(void)
+{
+	int64_t sum = 0;
+
+	if (!op)
+		return 0;
+	row_check(tensor_op_call(op, args, nargs, rets, nrets));
+	for (int i = 0; i < nargs; i++)
+		sum += bytes_of(&args[i]);
+	for (int i = 0; i < nrets; i++)
+		sum += bytes_of(&rets[i]);
+	drop();
+	return sum;
+}
+
 /* The mean magnitude of the finite elements of the first result. */
 static double value(void)
 {

@@ -6,15 +6,19 @@
  *                                 value ROW              ->  ok NUMBER, or ok none
  *                                 peak ROW               ->  ok BYTES
  *                                 heap ROW               ->  ok BYTES
+ *                                 work ROW               ->  ok BYTES FLOPS
  *   ROW is the rest of the line: the name of a row, or an operator and its arguments (call.c).
  *   Each NS is the average over a sample of about MS ms; where one run lasts longer, at least
  *   three samples are taken and no more than fit in ten times SAMPLES * MS.
  *   BYTES is the maximum in the third run, with TENSOR_DEBUG=1 in the environment: in storages, or in blocks of the heap
  *   that were allocated since the row was set up, with bench/heap.c preloaded.
+ *   work: bytes of inputs and results, or of a row of limit.c, and multiplications and additions.
  *   The reply to an unknown row is "none", to a failure "error TEXT".
  *
  *   ours THREADS count ROW N      warms up, then runs it N times inside counted(), during
  *                                 which bench/instructions lets callgrind collect
+ *
+ *   ours THREADS profile ROW        prints where the time of the row goes, by operator
  */
 #include "row.h"
 
@@ -27,8 +31,8 @@
 
 int row_threads = 1;
 
-static const struct row *const tables[] = { tiny_rows,	train_rows, step_rows,
-					    large_rows, share_rows, blocked_rows };
+static const struct row *const tables[] = { tiny_rows,	train_rows,   large_rows,
+					    share_rows, blocked_rows, limit_rows };
 
 /* ---- helpers of rows ---- */
 
@@ -172,10 +176,12 @@ static const struct row *find(const char *name)
 		for (const struct row *row = tables[t]; row->name; row++)
 			if (!strcmp(row->name, name))
 				return row;
+	if (step_row(name))
+		return step_row(name);
 	return call_row(name);
 }
 
-enum request { REQUEST_TIME, REQUEST_PEAK, REQUEST_HEAP, REQUEST_VALUE };
+enum request { REQUEST_TIME, REQUEST_PEAK, REQUEST_HEAP, REQUEST_WORK, REQUEST_VALUE };
 
 struct asked {
 	enum request request;
@@ -192,11 +198,23 @@ static bool parse(const char *line, struct asked *a)
 		a->request = REQUEST_PEAK;
 	else if (sscanf(line, "heap %255[^\n]", a->name) == 1)
 		a->request = REQUEST_HEAP;
+	else if (sscanf(line, "work %255[^\n]", a->name) == 1)
+		a->request = REQUEST_WORK;
 	else if (sscanf(line, "value %255[^\n]", a->name) == 1)
 		a->request = REQUEST_VALUE;
 	else
 		return false;
 	return true;
+}
+
+static void print_work(const char *name)
+{
+	int64_t bytes = 0, flops = 0;
+
+	if (limit_work(name, &bytes, &flops) || (bytes = call_bytes()) > 0)
+		printf("ok %lld %lld\n", (long long)bytes, (long long)flops);
+	else
+		printf("none\n");
 }
 
 static void answer(const struct row *row, const struct asked *a)
@@ -218,6 +236,8 @@ static void answer(const struct row *row, const struct asked *a)
 		print_peak(row, tensor_live_bytes, 0);
 	else if (a->request == REQUEST_HEAP)
 		print_peak(row, heap_bytes, before);
+	else if (a->request == REQUEST_WORK)
+		print_work(a->name);
 	else if (row->value)
 		printf("ok %.9g\n", row->value());
 	else
@@ -250,6 +270,27 @@ static void serve(const char *line)
 	row_drop();
 }
 
+#define PROFILED 5 /* runs */
+
+static int print_profile(const char *name)
+{
+	const struct row *row = find(name);
+	tensor_profiler *p;
+
+	if (!row)
+		return 77;
+	row->setup();
+	row->run(2);
+	p = tensor_profiler_start(0);
+	row_check(p ? 0 : -1);
+	row->run(PROFILED);
+	row_check(tensor_profiler_stop(p));
+	printf("%s, %d threads, %d runs\n", name, row_threads, PROFILED);
+	tensor_profiler_print(p, stdout, 25);
+	tensor_profiler_free(p);
+	return tensor_last_error()->code != 0;
+}
+
 int main(int argc, char **argv)
 {
 	char line[320];
@@ -267,6 +308,8 @@ int main(int argc, char **argv)
 		counted(row->run, atoll(argv[4]));
 		return tensor_last_error()->code != 0;
 	}
+	if (argc == 4 && !strcmp(argv[2], "profile"))
+		return print_profile(argv[3]);
 	while (fgets(line, sizeof(line), stdin))
 		serve(line);
 	return 0;

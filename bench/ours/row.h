@@ -19,12 +19,19 @@ struct row {
 };
 
 /* The last element has no name. */
-extern const struct row tiny_rows[], train_rows[], step_rows[], large_rows[], share_rows[],
-	blocked_rows[];
+extern const struct row tiny_rows[], train_rows[], large_rows[], share_rows[], blocked_rows[],
+	limit_rows[];
 
+/* A row of steps.c: a step of a model; NULL: no such model. */
+const struct row *step_row(const char *name);
 /* A row from a line of text, `add.Tensor f32[4,4] f32[4,4]`; NULL: no such operator. Only
  * one exists at a time. */
 const struct row *call_row(const char *spec);
+
+/* The bytes that one run reads and writes, and its multiplications and additions; false: not known. */
+bool limit_work(const char *name, int64_t *bytes, int64_t *flops);
+/* The bytes of the tensors that the row of call_row() reads and writes, each once. */
+int64_t call_bytes(void);
 
 /* Set from the command line before the set-up of rows. */
 extern int row_threads;

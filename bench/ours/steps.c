@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Steps of training: zero_grad, forward, loss, backward, optimizer, with modules and optimizers as programs
- * use them. bench/peer_steps.py has the same models, sizes, weights and batches.
+ * Models: steps of training (zero_grad, forward, loss, backward, optimizer) and of inference, with modules and
+ * optimizers as programs use them. bench/peer_steps.py has the same models, sizes, weights and batches.
+ *
+ *   step_NAME, infer_NAME           in f32
+ *   step_NAME_bf16, infer_NAME_bf16 under autocast
  */
 #include "row.h"
 
@@ -17,6 +20,13 @@ static tensor_module *module;
 static tensor_optim *optim;
 static struct model model;
 static tensor *input, *target;
+static bool inference, reduced; /* reduced: under autocast to bf16 */
+
+/* The loss; the logits in inference. */
+static tensor *classified(tensor *logits)
+{
+	return inference ? logits : tensor_loss_cross_entropy(logits, target);
+}
 
 /* ---- models ---- */
 
@@ -33,7 +43,7 @@ static tensor *rnn_cell(tensor_module *m, tensor *x)
 static tensor *mlp(tensor_module *m, tensor *x)
 {
 	x = tensor_relu_(tensor_module_linear(m, "0", x, 128));
-	return tensor_loss_cross_entropy(tensor_module_linear(m, "2", x, 10), target);
+	return classified(tensor_module_linear(m, "2", x, 10));
 }
 
 static tensor *pool(tensor *x)
@@ -49,21 +59,28 @@ static tensor *lenet(tensor_module *m, tensor *x)
 	x = tensor_flatten(x, 1, -1);
 	x = tensor_relu_(tensor_module_linear(m, "fc1", x, 120));
 	x = tensor_relu_(tensor_module_linear(m, "fc2", x, 84));
-	return tensor_loss_cross_entropy(tensor_module_linear(m, "fc3", x, 10), target);
+	return classified(tensor_module_linear(m, "fc3", x, 10));
 }
 
 static tensor *lstm(tensor_module *m, tensor *x)
 {
 	x = tensor_module_lstm(m, "lstm", x, 256, .layers = 2);
-	return tensor_loss_mse(tensor_module_linear(m, "out", tensor_select(x, 0, -1), 1), target);
+	x = tensor_module_linear(m, "out", tensor_select(x, 0, -1), 1);
+	return inference ? x : tensor_loss_mse(x, target);
+}
+
+static tensor *conv_norm_groups(tensor_module *m, const char *conv, const char *norm, tensor *x,
+				int64_t channels, int64_t kernel, int64_t stride, int64_t groups)
+{
+	x = tensor_module_conv2d(m, conv, x, channels, kernel, .stride = stride,
+				 .padding = kernel / 2, .groups = groups, .no_bias = true);
+	return tensor_module_batch_norm(m, norm, x);
 }
 
 static tensor *conv_norm(tensor_module *m, const char *conv, const char *norm, tensor *x,
 			 int64_t channels, int64_t kernel, int64_t stride)
 {
-	x = tensor_module_conv2d(m, conv, x, channels, kernel, .stride = stride,
-				 .padding = kernel / 2, .no_bias = true);
-	return tensor_module_batch_norm(m, norm, x);
+	return conv_norm_groups(m, conv, norm, x, channels, kernel, stride, 1);
 }
 
 static tensor *block(tensor_module *m, tensor *x, int64_t channels, int64_t stride)
@@ -89,7 +106,43 @@ static tensor *resnet18(tensor_module *m, tensor *x)
 			  i >= 2 && i % 2 == 0 ? 2 : 1);
 	}
 	x = tensor_flatten(tensor_adaptive_avg_pool2d(x, TENSOR_INTS(1, 1)), 1, -1);
-	return tensor_loss_cross_entropy(tensor_module_linear(m, "fc", x, 10), target);
+	return classified(tensor_module_linear(m, "fc", x, 10));
+}
+
+/* MobileNetV2, "MobileNetV2: Inverted Residuals and Linear Bottlenecks" (Sandler et al., 2018), table 2. */
+static const struct {
+	int expand, channels, count, stride;
+} bottlenecks[] = { { 1, 16, 1, 1 }, { 6, 24, 2, 2 },  { 6, 32, 3, 2 }, { 6, 64, 4, 2 },
+		    { 6, 96, 3, 1 }, { 6, 160, 3, 2 }, { 6, 320, 1, 1 } };
+
+static tensor *bottleneck(tensor_module *m, tensor *x, int64_t expand, int64_t channels,
+			  int64_t stride)
+{
+	int64_t before = tensor_size(x, 1), wide = before * expand;
+	tensor *y = x;
+
+	if (expand > 1)
+		y = tensor_relu6_(conv_norm(m, "expand", "bn1", y, wide, 1, 1));
+	y = tensor_relu6_(conv_norm_groups(m, "depth", "bn2", y, wide, 3, stride, wide));
+	y = conv_norm(m, "project", "bn3", y, channels, 1, 1);
+	return stride == 1 && before == channels ? tensor_add(y, x) : y;
+}
+
+static tensor *mobilenet(tensor_module *m, tensor *x)
+{
+	char name[24];
+	int n = 0;
+
+	x = tensor_relu6_(conv_norm(m, "conv1", "bn1", x, 32, 3, 2));
+	for (size_t b = 0; b < sizeof(bottlenecks) / sizeof(*bottlenecks); b++)
+		for (int i = 0; i < bottlenecks[b].count; i++) {
+			snprintf(name, sizeof(name), "blocks.%d", n++);
+			x = bottleneck(tensor_module_child(m, name), x, bottlenecks[b].expand,
+				       bottlenecks[b].channels, i ? 1 : bottlenecks[b].stride);
+		}
+	x = tensor_relu6_(conv_norm(m, "conv2", "bn2", x, 1280, 1, 1));
+	x = tensor_flatten(tensor_adaptive_avg_pool2d(x, TENSOR_INTS(1, 1)), 1, -1);
+	return classified(tensor_module_linear(m, "fc", x, 10));
 }
 
 enum { LAYERS = 6, EMBED = 256, HEADS = 8, LENGTH = 128, SYMBOLS = 128 };
@@ -109,7 +162,7 @@ static tensor *gpt(tensor_module *m, tensor *symbols)
 						    .batch_first = true);
 	}
 	x = tensor_module_linear(m, "head", tensor_module_layer_norm(m, "norm", x), SYMBOLS);
-	return tensor_loss_cross_entropy(tensor_flatten(x, 0, 1), target);
+	return classified(tensor_flatten(x, 0, 1));
 }
 
 /* ---- numbers that both programs make ---- */
@@ -170,6 +223,16 @@ static void set_parameters(void)
 
 /* ---- a step ---- */
 
+static tensor *run_model(void)
+{
+	tensor *y = NULL;
+
+	if (!reduced)
+		return model.forward(module, input);
+	tensor_autocast(TENSOR_BF16) y = model.forward(module, input);
+	return y;
+}
+
 static double step(bool wanted)
 {
 	tensor *loss = NULL;
@@ -178,7 +241,7 @@ static double step(bool wanted)
 	row_check(tensor_optim_zero_grad(optim));
 	/* The graph alone keeps what backward reads, and backward frees it node by node. */
 	tensor_scope
-		loss = tensor_keep(model.forward(module, input));
+		loss = tensor_keep(run_model());
 	row_check(tensor_backward(loss));
 	row_check(tensor_optim_step(optim));
 	if (wanted)
@@ -254,6 +317,13 @@ static void set_up_resnet_224(void)
 	       TENSOR_SGD(.lr = 0.001, .momentum = 0.9, .weight_decay = 1e-4));
 }
 
+static void set_up_mobilenet(void)
+{
+	set_up(mobilenet, numbers(TENSOR_SHAPE(8, 3, 224, 224), 100),
+	       classes(TENSOR_SHAPE(8), 10, 101),
+	       TENSOR_SGD(.lr = 0.001, .momentum = 0.9, .weight_decay = 1e-4));
+}
+
 static void set_up_gpt(void)
 {
 	set_up(gpt, classes(TENSOR_SHAPE(4, LENGTH), SYMBOLS, 100),
@@ -278,14 +348,73 @@ static double fourth_loss(void)
 	return step(true);
 }
 
-const struct row step_rows[] = {
-	{ "step_rnn", set_up_rnn, run_steps, fourth_loss, tear_down },
-	{ "step_mlp", set_up_mlp, run_steps, fourth_loss, tear_down },
-	{ "step_lenet", set_up_lenet, run_steps, fourth_loss, tear_down },
-	{ "step_lenet_64", set_up_lenet_64, run_steps, fourth_loss, tear_down },
-	{ "step_lstm", set_up_lstm, run_steps, fourth_loss, tear_down },
-	{ "step_resnet", set_up_resnet, run_steps, fourth_loss, tear_down },
-	{ "step_resnet_224", set_up_resnet_224, run_steps, fourth_loss, tear_down },
-	{ "step_gpt", set_up_gpt, run_steps, fourth_loss, tear_down },
-	{ NULL, NULL, NULL, NULL, NULL },
+/* A run in which a thread of the program computes logits, and no graph is recorded. */
+static void run_inference(int64_t n)
+{
+	tensor_inference_mode while (n--) tensor_scope row_check(run_model() ? 0 : -1);
+}
+
+/* The logarithm of the mean square of the logits: untrained models of many layers have small ones. */
+static double logits_size(void)
+{
+	double size = 0;
+
+	tensor_inference_mode tensor_scope
+	{
+		tensor *y = tensor_to(run_model(), TENSOR_OPTIONS(.dtype = TENSOR_F64));
+
+		row_check(tensor_item(tensor_mean(tensor_mul(y, y)), &size));
+	}
+	return log(size);
+}
+
+static const struct {
+	const char *name;
+	void (*set_up)(void);
+} models[] = {
+	{ "rnn", set_up_rnn },
+	{ "mlp", set_up_mlp },
+	{ "lenet", set_up_lenet },
+	{ "lenet_64", set_up_lenet_64 },
+	{ "lstm", set_up_lstm },
+	{ "resnet", set_up_resnet },
+	{ "resnet_224", set_up_resnet_224 },
+	{ "gpt", set_up_gpt },
+	{ "mobilenet", set_up_mobilenet },
 };
+
+static void (*chosen)(void); /* the set-up of the row */
+
+static void set_up_inference(void)
+{
+	inference = true;
+	chosen();
+	row_check(tensor_module_train(module, false));
+}
+
+static void set_up_step(void)
+{
+	inference = false;
+	chosen();
+}
+
+const struct row *step_row(const char *name)
+{
+	static const struct row step_of = { "step", set_up_step, run_steps, fourth_loss,
+					    tear_down };
+	static const struct row inference_of = { "infer", set_up_inference, run_inference,
+						 logits_size, tear_down };
+	const struct row *row = strncmp(name, "infer_", 6) ? &step_of : &inference_of;
+	size_t skip = strlen(row->name) + 1, len = strlen(name);
+
+	if (strncmp(name, row->name, skip - 1) || len < skip)
+		return NULL;
+	reduced = len > 5 && !strcmp(name + len - 5, "_bf16");
+	len -= skip + (reduced ? 5 : 0);
+	for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
+		if (strlen(models[i].name) == len && !strncmp(name + skip, models[i].name, len)) {
+			chosen = models[i].set_up;
+			return row;
+		}
+	return NULL;
+}

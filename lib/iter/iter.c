@@ -48,7 +48,6 @@ bool iter_broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops)
 {
 	int64_t numel = it->numel;
-	bool repeats = nops == 3 || numel <= FEW; /* see is_direct() */
 
 	if (!op[0]->contiguous)
 		return false;
@@ -57,7 +56,7 @@ static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops
 
 		it->strides[i][0] = 0;
 		if (!t) {
-			it->direct &= repeats;
+			it->direct &= iter_may_repeat(it, i) || numel <= FEW; /* see is_direct() */
 			continue;
 		}
 		it->data[i] = t->data;
@@ -69,7 +68,7 @@ static bool build_flat(struct tensor_iter *it, const tensor *const *op, int nops
 		else if (t->numel != 1)
 			return false;
 		else
-			it->direct &= repeats;
+			it->direct &= iter_may_repeat(it, i) || numel <= FEW;
 	}
 	it->ndim = 1;
 	it->shape[0] = numel;
@@ -204,7 +203,7 @@ int64_t iter_cache_line_rows(const struct tensor_iter *it)
 
 /*
  * True if a kernel reads a row of operand i fast enough without packing: its elements are adjacent;
- * or the kernel is binary and the row is one repeated element; or the kernel is binary and the
+ * or the row is one repeated element that the kernel accepts; or the kernel is binary and the
  * stride is so large that packing would also load one element at a time.
  */
 static bool reads_in_place(const struct tensor_iter *it, int i)
@@ -213,10 +212,10 @@ static bool reads_in_place(const struct tensor_iter *it, int i)
 
 	if (s == size)
 		return true;
+	if (!s)
+		return iter_may_repeat(it, i);
 	if (it->nops != 3)
 		return false;
-	if (!s)
-		return i > 0;
 	s = s < 0 ? -s : s;
 	return (size >= 8 && s > 2 * size) || (size >= 4 && s > 4 * size);
 }

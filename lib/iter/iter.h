@@ -48,8 +48,17 @@ static inline unsigned iter_dtype(const struct tensor_iter *it, int i)
 }
 
 /*
- * Run a kernel whose operands must have the dtypes `want`, with adjacent elements or, in binary
- * kernels, one element repeated along the row. Operands that differ are packed into blocks on the
+ * Whether kernels have a fast form for rows of one repeated element in operand i: binary kernels for
+ * each input, ternary ones for the last.
+ */
+static inline bool iter_may_repeat(const struct tensor_iter *it, int i)
+{
+	return (it->nops == 3 && i > 0) || (it->nops == 4 && i == 3);
+}
+
+/*
+ * Run a kernel whose operands must have the dtypes `want`, with adjacent elements or, where
+ * iter_may_repeat() allows it, one element repeated along the row. Operands that differ are packed into blocks on the
  * stack (iter_pack.c). move(to, from) returns the kernel that copies or converts operand 1 to
  * operand 0 with any strides.
  */

@@ -95,10 +95,10 @@ static void unpack(const struct pack *b, struct pack_buffers *buf, const struct 
 			 t->w, t->h);
 }
 
-/* True if input i is one element per row. Only binary kernels accept a stride of 0. */
+/* True if input i is one element per row, and the kernel accepts a stride of 0 there. */
 static bool repeats(const struct pack *b, const struct tile *t, int i)
 {
-	return i && !t->s0[i] && b->it->nops == 3 && (!t->joined || !t->s1[i] || t->h == 1);
+	return !t->s0[i] && iter_may_repeat(b->it, i) && (!t->joined || !t->s1[i] || t->h == 1);
 }
 
 static bool direct(const struct pack *b, const struct tile *t, int i)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * Kernels of batch normalization. x, out and their gradients are contiguous [n, channels, inner];
- * all other tensors have an element for each channel. All have one dtype, f32 or f64.
+ * all other tensors have an element for each channel. All have one dtype, f32 or f64; on a CPU x, out
+ * and their gradients may be f16 or bf16, and the others f32.
  */
 #ifndef TENSOR_BATCH_NORM_H
 #define TENSOR_BATCH_NORM_H

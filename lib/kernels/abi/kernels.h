@@ -140,8 +140,8 @@ typedef int (*layer_norm_backward_kernel)(tensor *dx, tensor *dweight, tensor *d
 					  const tensor *rstd, const tensor *weight);
 extern layer_norm_backward_kernel type_of_layer_norm_backward;
 /*
- * Groups of channels: x and out are [n, groups, channels, inner], weight? and bias?
- * [groups, channels], mean and rstd [n, groups].
+ * Groups of channels: x and out are [n, groups, channels, inner], weight? and bias? [groups, channels],
+ * mean and rstd [n, groups]. On a CPU x, out, grad and dx may be f16 or bf16, and the others f32.
  */
 typedef int (*group_norm_kernel)(tensor *out, tensor *mean, tensor *rstd, const tensor *x,
 				 const tensor *weight, const tensor *bias, double eps);

@@ -94,7 +94,7 @@ static int normalize(const struct tensor_op *op, tensor *out, tensor *input, ten
 	int64_t sizes[3];
 
 	shape = shape_of(input, sizes);
-	x = tensor_scope_add(norm_operand(input, wide));
+	x = tensor_scope_add(norm_operand(input, out->dtype));
 	w = tensor_scope_add(norm_operand(weight, wide));
 	b = tensor_scope_add(norm_operand(bias, wide));
 	if (training) {
@@ -133,7 +133,7 @@ static int batch_norm(const struct tensor_op *op, tensor **output, tensor **save
 	    (check_writable(op, running_mean) < 0 || check_writable(op, running_var) < 0))
 		return error_code();
 	guard = tensor_scope_enter();
-	results[0] = tensor_new(input->device, dtype_wide(input->dtype), input->sizes, input->ndim);
+	results[0] = tensor_new(input->device, norm_kernel_dtype(input), input->sizes, input->ndim);
 	err = results[0] ? normalize(op, results[0], input, weight, bias, running_mean, running_var,
 				     training, momentum, eps, &mean, &invstd) :
 			   error_code();
@@ -204,7 +204,7 @@ int op_batch_norm_backward(const struct tensor_op *op, tensor **grad_input, tens
 	if (!err) {
 		shape = shape_of(input, sizes);
 		norm_backward_begin(&b, grad_out, input, mean, invstd, weight,
-				    TENSOR_INTS(sizes[1]), output_mask);
+				    norm_kernel_dtype(input), TENSOR_INTS(sizes[1]), output_mask);
 		err = b.complete ? fn(norm_shape(&header[0], b.dx, shape), b.dweight, b.dbias,
 				      norm_shape(&header[1], b.grad, shape),
 				      norm_shape(&header[2], b.x, shape), b.mean, b.rstd, b.weight,

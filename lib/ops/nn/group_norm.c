@@ -36,10 +36,10 @@ int op_group_norm(const struct tensor_op *op, tensor **output, tensor **mean, te
 	    norm_check(op, input, weight, bias, C) < 0)
 		return error_code();
 	stat = norm_stat_dtype(input, weight, bias);
-	x = norm_operand(input, wide);
+	x = norm_operand(input, norm_kernel_dtype(input));
 	w = norm_operand(weight, wide);
 	b = norm_operand(bias, wide);
-	results[0] = tensor_new(input->device, wide, input->sizes, input->ndim);
+	results[0] = tensor_new(input->device, norm_kernel_dtype(input), input->sizes, input->ndim);
 	results[1] = tensor_new(input->device, wide, sizes, 2);
 	results[2] = tensor_new(input->device, wide, sizes, 2);
 	err = x && results[0] && results[1] && results[2] && !w == !weight && !b == !bias ?
@@ -73,7 +73,8 @@ int op_group_norm_backward(const struct tensor_op *op, tensor **grad_input, tens
 	    norm_check(op, input, weight, NULL, C) < 0 ||
 	    norm_check_backward(op, grad_out, input, mean, rstd, N * group) < 0)
 		return error_code();
-	norm_backward_begin(&b, grad_out, input, mean, rstd, weight, TENSOR_INTS(C), output_mask);
+	norm_backward_begin(&b, grad_out, input, mean, rstd, weight, norm_kernel_dtype(input),
+			    TENSOR_INTS(C), output_mask);
 	err = b.complete ? fn(norm_shape(&header[0], b.dx, shape), b.dweight, b.dbias,
 			      norm_shape(&header[1], b.grad, shape),
 			      norm_shape(&header[2], b.x, shape), b.mean, b.rstd, b.weight) :

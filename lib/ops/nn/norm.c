@@ -101,7 +101,8 @@ int op_layer_norm_backward(const struct tensor_op *op, tensor **grad_input, tens
 	    norm_check_backward(op, grad_out, input, mean, rstd, rows) < 0)
 		return error_code();
 	stat = norm_stat_dtype(input, weight, bias);
-	norm_backward_begin(&b, grad_out, input, mean, rstd, weight, normalized_shape, output_mask);
+	norm_backward_begin(&b, grad_out, input, mean, rstd, weight, dtype_wide(input->dtype),
+			    normalized_shape, output_mask);
 	err = b.complete ? fn(norm_shape(&shape[0], b.dx, TENSOR_INTS(rows, n)), b.dweight, b.dbias,
 			      norm_shape(&shape[1], b.grad, TENSOR_INTS(rows, n)),
 			      norm_shape(&shape[2], b.x, TENSOR_INTS(rows, n)), b.mean, b.rstd,

@@ -8,6 +8,9 @@
 
 /* t contiguous and in `dtype`. Owned. NULL if t is NULL. */
 tensor *norm_operand(tensor *t, enum tensor_dtype dtype);
+/* The dtype in which the kernels of batch_norm and group_norm get input: the CPU's convert f16 and
+ * bf16 themselves. */
+enum tensor_dtype norm_kernel_dtype(const tensor *input);
 /* Convert a result to its final dtype; consumes t, which may be NULL. */
 tensor *norm_result(tensor *t, enum tensor_dtype dtype);
 /* Fill `header` with t's memory under another contiguous shape, for a kernel. NULL if t is NULL. */
@@ -33,9 +36,11 @@ struct norm_backward {
 /* Check the arguments of a backward operator. mean and rstd have `rows` elements. */
 int norm_check_backward(const struct tensor_op *op, const tensor *grad_out, const tensor *input,
 			const tensor *mean, const tensor *rstd, int64_t rows);
-/* Allocate operands and results. dweight and dbias get the shape `affine`. */
+/* Allocate operands and results: grad, x and dx in `dtype`, the others in f32 or f64. dweight and dbias
+ * get the shape `affine`. */
 void norm_backward_begin(struct norm_backward *b, tensor *grad_out, tensor *input, tensor *mean,
-			 tensor *rstd, tensor *weight, tensor_ints affine, uint64_t mask);
+			 tensor *rstd, tensor *weight, enum tensor_dtype dtype, tensor_ints affine,
+			 uint64_t mask);
 /* Set out[0..2] to dx, dweight and dbias, the latter two in `dtype`. Sets all or none. */
 int norm_backward_end(struct norm_backward *b, const tensor *input, enum tensor_dtype dtype,
 		      uint64_t mask, tensor **out, int err);

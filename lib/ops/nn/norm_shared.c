@@ -14,6 +14,13 @@ tensor *norm_operand(tensor *t, enum tensor_dtype dtype)
 	return result;
 }
 
+enum tensor_dtype norm_kernel_dtype(const tensor *input)
+{
+	return input->device.type == TENSOR_CPU && dtype_is_reduced_float(input->dtype) ?
+		       (enum tensor_dtype)input->dtype :
+		       dtype_wide(input->dtype);
+}
+
 tensor *norm_result(tensor *t, enum tensor_dtype dtype)
 {
 	tensor *result;
@@ -93,17 +100,18 @@ int norm_check_backward(const struct tensor_op *op, const tensor *grad_out, cons
 }
 
 void norm_backward_begin(struct norm_backward *b, tensor *grad_out, tensor *input, tensor *mean,
-			 tensor *rstd, tensor *weight, tensor_ints affine, uint64_t mask)
+			 tensor *rstd, tensor *weight, enum tensor_dtype dtype, tensor_ints affine,
+			 uint64_t mask)
 {
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 
-	*b = (struct norm_backward){ .grad = norm_operand(grad_out, wide),
-				     .x = norm_operand(input, wide),
+	*b = (struct norm_backward){ .grad = norm_operand(grad_out, dtype),
+				     .x = norm_operand(input, dtype),
 				     .mean = norm_operand(mean, wide),
 				     .rstd = norm_operand(rstd, wide),
 				     .weight = norm_operand(weight, wide) };
 	if (mask & 1)
-		b->dx = tensor_new(input->device, wide, input->sizes, input->ndim);
+		b->dx = tensor_new(input->device, dtype, input->sizes, input->ndim);
 	if (mask & 2)
 		b->dweight = tensor_new(input->device, wide, affine.data, (int)affine.len);
 	if (mask & 4)

@@ -2,8 +2,6 @@
 /* Operator functions of softmax and log_softmax along one dimension, and of their gradients. */
 #include "ops/op.h"
 
-#include "kernels/abi/softmax.h"
-
 #include "family/loss.h"
 #include "family/softmax.h"
 
@@ -24,8 +22,7 @@ static bool reduced_float_in_lines(const tensor *self, enum tensor_dtype dtype, 
 	if (self->dtype != dtype || !dtype_is_reduced_float(dtype) || !self->ndim)
 		return false;
 	return self->device.type == TENSOR_CUDA ||
-	       (self->device.type == TENSOR_CPU && self->strides[d] == 1 &&
-		self->sizes[d] <= SOFTMAX_REDUCED_LINE);
+	       (self->device.type == TENSOR_CPU && self->strides[d] == 1);
 }
 
 /* Reduced floats are widened to f32 for the kernel, except where it converts them itself. */

@@ -233,6 +233,95 @@ static void threads_do_not_change_the_bits(void **state)
 	tensor_set_num_threads(before);
 }
 
+/* The bits of `got` are those of the f32 tensor `want`, rounded to the dtype of `got`. */
+static void assert_rounded(tensor *got, tensor *want)
+{
+	want = ok(tensor_to(want, TENSOR_OPTIONS(.dtype = tensor_dtype(got))));
+	assert_memory_equal(tensor_data(got), tensor_data(want), tensor_numel(got) * 2);
+}
+
+struct results {
+	tensor *t[3];
+};
+
+static tensor *to_f32(tensor *t)
+{
+	return ok(tensor_to(t, F32));
+}
+
+/* Compares three results for f16 or bf16 with those for the same numbers in f32. */
+static void assert_all_rounded(struct results got, struct results want)
+{
+	for (int i = 0; i < 3; i++)
+		if (tensor_numel(want.t[i]))
+			assert_rounded(got.t[i], want.t[i]);
+}
+
+static struct results batch(tensor *x, tensor *w, tensor *mean, tensor *var, bool training)
+{
+	struct results r;
+
+	assert_done(tensor_native_batch_norm(x, w, w, mean, var, training, 0.1, EPS, &r.t[0],
+					     &r.t[1], &r.t[2]));
+	return r;
+}
+
+static struct results batch_back(tensor *x, tensor *w, tensor *mean, tensor *var, bool training)
+{
+	struct results r;
+
+	assert_done(tensor_native_batch_norm_backward(ok(tensor_neg(x)), x, w, mean, var, mean, var,
+						      training, EPS, 7, &r.t[0], &r.t[1], &r.t[2]));
+	return r;
+}
+
+static struct results group(tensor *x, tensor *w)
+{
+	struct results r;
+
+	assert_done(tensor_native_group_norm(x, w, w, 3, 4, tensor_numel(x) / 12, 2, EPS, &r.t[0],
+					     &r.t[1], &r.t[2]));
+	return r;
+}
+
+static struct results group_back(tensor *x, tensor *w, tensor *mean)
+{
+	struct results r;
+
+	assert_done(tensor_native_group_norm_backward(ok(tensor_neg(x)), x, mean, mean, w, 3, 4,
+						      tensor_numel(x) / 12, 2, 7, &r.t[0], &r.t[1],
+						      &r.t[2]));
+	return r;
+}
+
+/* The kernels convert f16 and bf16 themselves: whole vectors, and the rest of a row. */
+static void f16_and_bf16_are_the_rounded_f32_result(void **state)
+{
+	static const int64_t inner[] = { 1, 5, 16, 40, 2100 };
+
+	for (size_t k = 0; k < 2 * ARRAY_SIZE(inner); k++)
+		tensor_scope {
+			enum tensor_dtype dtype = k & 1 ? TENSOR_BF16 : TENSOR_F16;
+			tensor *x = input(dtype, TENSOR_INTS(3, 4, inner[k / 2])), *x32 = to_f32(x);
+			tensor *w = input(dtype, TENSOR_INTS(4)), *w32 = to_f32(w);
+			tensor *v = input(dtype, TENSOR_INTS(4)), *v32 = to_f32(v);
+			tensor *m = input(dtype, TENSOR_INTS(3, 2)), *m32 = to_f32(m);
+
+			v = ok(tensor_abs(v));
+			v32 = ok(tensor_abs(v32));
+			for (int training = 0; training < 2; training++) {
+				assert_all_rounded(batch_back(x, w, v, v, training),
+						   batch_back(x32, w32, v32, v32, training));
+				assert_all_rounded(batch(x, w, tensor_clone(v), tensor_clone(v),
+							 training),
+						   batch(x32, w32, tensor_clone(v32),
+							 tensor_clone(v32), training));
+			}
+			assert_all_rounded(group(x, w), group(x32, w32));
+			assert_all_rounded(group_back(x, w, m), group_back(x32, w32, m32));
+		}
+}
+
 static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
@@ -268,6 +357,7 @@ int main(void)
 		cmocka_unit_test(only_requested_gradients_are_computed),
 		cmocka_unit_test(empty_channels_read_nothing),
 		cmocka_unit_test(threads_do_not_change_the_bits),
+		cmocka_unit_test(f16_and_bf16_are_the_rounded_f32_result),
 		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 

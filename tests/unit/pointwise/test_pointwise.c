@@ -455,6 +455,25 @@ static void three_operands_of_bf16_round_once(void **state)
 		}
 }
 
+/* A number as the last of three operands is not expanded: the bits are those of a full tensor. */
+static void a_number_as_third_operand_equals_a_full_tensor(void **state)
+{
+	const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_BF16, TENSOR_F16 };
+
+	for (int i = 0; i < 8; i++)
+		tensor_scope {
+			tensor_options o = OF(dtypes[i / 2]);
+			tensor *x = ok(tensor_randn(TENSOR_SHAPE(i % 2 ? 37 : 1, 53), o));
+			tensor *y = ok(tensor_randn(TENSOR_SHAPE(37, 53), o)), *z, *more, *full;
+
+			full = ok(tensor_full(TENSOR_SHAPE(37, 53), S(0.375), o));
+			more = ok(tensor_gt(x, y));
+			assert_same(tensor_lerp_scalar(x, y, S(0.375)), tensor_lerp(x, y, full));
+			z = ok(tensor_narrow(tensor_narrow(full, 0, 0, 1), 1, 0, 1));
+			assert_same(tensor_where(more, y, z), tensor_where(more, y, full));
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,6 +486,7 @@ int main(void)
 		cmocka_unit_test(dtypes_without_a_kernel_are_refused),
 		cmocka_unit_test(large_results_are_the_same_on_any_number_of_threads),
 		cmocka_unit_test(complex_products_have_the_bits_of_four_products),
+		cmocka_unit_test(a_number_as_third_operand_equals_a_full_tensor),
 		cmocka_unit_test(gelu_equals_x_times_the_normal_cdf),
 		cmocka_unit_test(imaginary_part_of_a_real_argument_is_refused),
 		cmocka_unit_test(pow_of_bool_is_bool),

@@ -5,6 +5,7 @@
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec.h"
+#include "kernels/cpu/nn/norm_dtype.h"
 
 #include "kernels/abi/batch_norm.h"
 #include "iter/parallel.h"
@@ -18,19 +19,8 @@ struct batch {
 	bool train;
 };
 
-#define T     float
-#define V     vec_f32
-#define LANES VEC_F32
-#define F(x)  batch_##x##_f32
-#include "kernels/cpu/nn/batch_norm_loops.h"
-
-#define T     double
-#define V     vec_f64
-#define LANES VEC_F64
-#define F(x)  batch_##x##_f64
-#include "kernels/cpu/nn/batch_norm_loops.h"
-
-#define BY_DTYPE(t, fn) ((t)->dtype == TENSOR_F32 ? fn##_f32 : fn##_f64)
+#define LOOPS_FILE "kernels/cpu/nn/batch_norm_loops.h"
+#include "kernels/cpu/nn/norm_each.h"
 
 static int set_input(const char *name, struct batch *t, const tensor *x)
 {
@@ -38,9 +28,7 @@ static int set_input(const char *name, struct batch *t, const tensor *x)
 	t->n = x->sizes[0];
 	t->channels = x->sizes[1];
 	t->inner = x->sizes[2];
-	return x->dtype == TENSOR_F32 || x->dtype == TENSOR_F64 ?
-		       0 :
-		       tensor_kernel_no_dtype(name, x->dtype, "cpu");
+	return norm_has_dtype(x) ? 0 : tensor_kernel_no_dtype(name, x->dtype, "cpu");
 }
 
 /* Channels in a chunk of parallel sums. */
@@ -68,7 +56,7 @@ static int cpu_batch_stats(tensor *mean, tensor *var, const tensor *x)
 	if (!s)
 		return -thread()->error.code;
 	t.sums = s->data;
-	parallel_for(0, t.channels, channel_grain(&t), BY_DTYPE(x, batch_stats), &t);
+	parallel_for(0, t.channels, channel_grain(&t), NORM_BY_DTYPE(x, batch_stats), &t);
 	storage_put(s);
 	return 0;
 }
@@ -87,7 +75,7 @@ static int cpu_batch_apply(tensor *out, const tensor *x, const tensor *mean, con
 		return -thread()->error.code;
 	rows = t.inner == 1 ? t.n : t.n * t.channels;
 	length = t.inner == 1 ? t.channels : t.inner;
-	parallel_for(0, rows, row_grain(length), BY_DTYPE(x, batch_apply), &t);
+	parallel_for(0, rows, row_grain(length), NORM_BY_DTYPE(x, batch_apply), &t);
 	return 0;
 }
 
@@ -106,7 +94,7 @@ static int cpu_batch_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 
 	if (set_input("batch_norm_backward", &t, x) < 0)
 		return -thread()->error.code;
-	line = t.channels * (int64_t)itemsize(x);
+	line = t.channels * (int64_t)itemsize(mean);
 	s = storage_alloc(TENSOR_DEVICE_CPU, 2 * t.channels * sizeof(double) + 2 * line, false);
 	if (!s)
 		return -thread()->error.code;
@@ -114,9 +102,11 @@ static int cpu_batch_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	t.sum_grad = t.sums + 2 * t.channels;
 	t.sum_product = (char *)t.sum_grad + line;
 	if (dweight || dbias || train)
-		parallel_for(0, t.channels, channel_grain(&t), BY_DTYPE(x, batch_grad_sums), &t);
+		parallel_for(0, t.channels, channel_grain(&t), NORM_BY_DTYPE(x, batch_grad_sums),
+			     &t);
 	if (dx)
-		parallel_for(0, t.n * t.channels, row_grain(t.inner), BY_DTYPE(x, batch_dx), &t);
+		parallel_for(0, t.n * t.channels, row_grain(t.inner), NORM_BY_DTYPE(x, batch_dx),
+			     &t);
 	if (dweight)
 		memcpy(dweight->data, t.sum_product, line);
 	if (dbias)

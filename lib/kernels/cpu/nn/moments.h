@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Sums over a contiguous line, for normalization: F(sum), F(sum_squares) and F(sum_centred). A
- * block is summed in vectors of T, the sums of blocks in f64. Included once for each element type
- * T, with vectors V of LANES elements and the names F(x).
+ * Functions of a contiguous line, for normalization: the sums F(sum), F(sum_squares) and
+ * F(sum_centred), of which a block is summed in vectors of T and the sums of blocks in f64, the
+ * normalized line F(affine) and its gradient F(gradient). Included by norm_each.h for each type.
  */
 #ifndef TENSOR_MOMENTS_H
 #define TENSOR_MOMENTS_H
+
+#include "kernels/cpu/simd/vec_elements.h"
 
 #define MOMENT_BLOCK 2048 /* elements summed in T */
 
@@ -26,15 +28,15 @@ static inline double F(lanes)(V a, V b, V c, V d)
 }
 
 /* The terms of LANES elements; x itself for MOMENT_SUM. */
-static inline __attribute__((always_inline)) V F(vector_terms)(const T *x, const T *y, T centre,
+static inline __attribute__((always_inline)) V F(vector_terms)(const X *x, const X *y, T centre,
 							       enum moment moment)
 {
-	V v = *(const V *)x;
+	V v = F(vec_get)(x);
 
 	if (moment == MOMENT_SUM)
 		return v;
 	if (moment == MOMENT_CENTRED)
-		return v * (*(const V *)y - centre);
+		return v * (F(vec_get)(y) - centre);
 	v -= centre;
 	return v * v;
 }
@@ -48,7 +50,7 @@ static inline __attribute__((always_inline)) T F(scalar_term)(T x, T y, T centre
 }
 
 /* The sum of n terms. Inlined with a constant moment. */
-static inline __attribute__((always_inline)) double F(moment)(const T *x, const T *y, T centre,
+static inline __attribute__((always_inline)) double F(moment)(const X *x, const X *y, T centre,
 							      int64_t n, enum moment moment)
 {
 	double total = 0;
@@ -69,25 +71,58 @@ static inline __attribute__((always_inline)) double F(moment)(const T *x, const 
 		for (; i + LANES <= end; i += LANES)
 			s0 += F(vector_terms)(x + i, y + i, centre, moment);
 		for (; i < end; i++)
-			rest += F(scalar_term)(x[i], y[i], centre, moment);
+			rest += F(scalar_term)(ONE(x[i]), ONE(y[i]), centre, moment);
 		total += F(lanes)(s0, s1, s2, s3) + rest;
 	}
 	return total;
 }
 
-static double F(sum)(const T *x, int64_t n)
+static double F(sum)(const X *x, int64_t n)
 {
 	return F(moment)(x, x, 0, n, MOMENT_SUM);
 }
 
 /* The sum of (x - centre)^2. */
-static double F(sum_squares)(const T *x, T centre, int64_t n)
+static double F(sum_squares)(const X *x, T centre, int64_t n)
 {
 	return F(moment)(x, x, centre, n, MOMENT_SQUARES);
 }
 
 /* The sum of x (y - centre). */
-static double F(sum_centred)(const T *x, const T *y, T centre, int64_t n)
+static double F(sum_centred)(const X *x, const X *y, T centre, int64_t n)
 {
 	return F(moment)(x, y, centre, n, MOMENT_CENTRED);
+}
+
+/* out = (x - m) a + b */
+static void F(affine)(X *out, const X *x, int64_t n, T m, T a, T b)
+{
+	int64_t i = 0;
+
+	for (; i + LANES <= n; i += LANES)
+		F(vec_put)(out + i, (F(vec_get)(x + i) - m) * a + b);
+	if (i < n)
+		F(vec_put_part)(out + i, (F(vec_get_part)(x + i, n - i) - m) * a + b, n - i);
+}
+
+struct F(gradient_factors) {
+	T weight, mean, plain, centred, scale;
+};
+
+static inline V F(gradient_of)(V g, V x, const struct F(gradient_factors) * f)
+{
+	return (g * f->weight - f->plain - (x - f->mean) * f->centred) * f->scale;
+}
+
+/* dx = (g weight - plain - (x - mean) centred) scale */
+static void F(gradient)(X *dx, const X *g, const X *x, int64_t n, struct F(gradient_factors) f)
+{
+	int64_t i = 0;
+
+	for (; i + LANES <= n; i += LANES)
+		F(vec_put)(dx + i, F(gradient_of)(F(vec_get)(g + i), F(vec_get)(x + i), &f));
+	if (i < n)
+		F(vec_put_part)
+	(dx + i, F(gradient_of)(F(vec_get_part)(g + i, n - i), F(vec_get_part)(x + i, n - i), &f),
+	 n - i);
 }

@@ -6,6 +6,7 @@
  */
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec.h"
+#include "kernels/cpu/nn/norm_dtype.h"
 
 #include "iter/parallel.h"
 
@@ -28,16 +29,15 @@ struct groups {
 	double eps;
 };
 
-#define T     float
-#define V     vec_f32
-#define LANES VEC_F32
-#define F(x)  x##_f32
+#define LOOPS_FILE "kernels/cpu/nn/group_norm_loops.h"
+#include "kernels/cpu/nn/norm_each.h"
+
+#define T    float
+#define F(x) x##_f32
 #include "kernels/cpu/nn/norm_loops.h"
 
-#define T     double
-#define V     vec_f64
-#define LANES VEC_F64
-#define F(x)  x##_f64
+#define T    double
+#define F(x) x##_f64
 #include "kernels/cpu/nn/norm_loops.h"
 
 #define BY_DTYPE(t, fn) ((t)->dtype == TENSOR_F32 ? fn##_f32 : fn##_f64)
@@ -139,14 +139,14 @@ static int cpu_group_norm(tensor *out, tensor *mean, tensor *rstd, const tensor 
 {
 	struct groups g = groups_of(x, weight, bias);
 
-	if (check_dtype("group_norm", x) < 0)
-		return -thread()->error.code;
+	if (!norm_has_dtype(x))
+		return tensor_kernel_no_dtype("group_norm", x->dtype, "cpu");
 	g.out = out->data;
 	g.mean = mean->data;
 	g.rstd = rstd->data;
 	g.eps = eps;
-	parallel_for(0, x->sizes[0] * g.groups, rows_of(g.channels * g.inner), BY_DTYPE(x, groups),
-		     &g);
+	parallel_for(0, x->sizes[0] * g.groups, rows_of(g.channels * g.inner),
+		     NORM_BY_DTYPE(x, groups), &g);
 	return 0;
 }
 
@@ -159,9 +159,9 @@ static int cpu_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	struct tensor_storage *s;
 	tensor *totals[] = { dbias, dweight };
 
-	if (check_dtype("group_norm_backward", x) < 0)
-		return -thread()->error.code;
-	s = storage_alloc(TENSOR_DEVICE_CPU, 2 * count * g.channels * itemsize(x), false);
+	if (!norm_has_dtype(x))
+		return tensor_kernel_no_dtype("group_norm_backward", x->dtype, "cpu");
+	s = storage_alloc(TENSOR_DEVICE_CPU, 2 * count * g.channels * itemsize(mean), false);
 	if (!s)
 		return -thread()->error.code;
 	g.grad = grad->data;
@@ -171,9 +171,9 @@ static int cpu_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	g.sums = s->data;
 	if (!x->numel) /* no task writes the sums */
 		memset(s->data, 0, s->nbytes);
-	parallel_for(0, count, rows_of(g.channels * g.inner), BY_DTYPE(x, groups_dx), &g);
+	parallel_for(0, count, rows_of(g.channels * g.inner), NORM_BY_DTYPE(x, groups_dx), &g);
 	for (int i = 0; i < 2; i++) {
-		if (totals[i] && x->dtype == TENSOR_F32)
+		if (totals[i] && mean->dtype == TENSOR_F32)
 			groups_total_f32(&g, totals[i]->data, x->sizes[0], i);
 		else if (totals[i])
 			groups_total_f64(&g, totals[i]->data, x->sizes[0], i);

@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The loops of norm.c for elements of type T (no include guard; the includer defines T, V, LANES,
- * F).
+ * The loops of layer_norm, and the sums of group_norm, for elements of type T (no include guard; the
+ * includer defines T and F).
  */
-#include "kernels/cpu/nn/moments.h"
-
-/* Sets *mean to that of n elements; returns 1 / sqrt(variance + eps). */
-static inline T F(rstd_of)(const T *x, int64_t n, double eps, T *mean)
-{
-	double centre = F(sum)(x, n) / (double)n;
-	double variance = F(sum_squares)(x, (T)centre, n) / (double)n;
-
-	*mean = (T)centre;
-	return (T)(1 / sqrt(variance + eps));
-}
-
 /* ---- layer_norm ---- */
 
 static void F(layer_rows)(int64_t begin, int64_t end, void *ctx)
@@ -101,88 +89,6 @@ static void F(add_lines)(T *out, const T *lines, int64_t chunks, int64_t n)
 
 /* ---- group_norm ---- */
 
-static void F(groups)(int64_t begin, int64_t end, void *ctx)
-{
-	const struct groups *g = ctx;
-	int64_t n = g->channels * g->inner;
-
-	for (int64_t k = begin; k < end; k++) {
-		const T *x = (const T *)g->x + k * n;
-		T *out = (T *)g->out + k * n;
-		T mean, rstd = F(rstd_of)(x, n, g->eps, &mean);
-		int64_t first = k % g->groups * g->channels;
-
-		((T *)g->mean)[k] = mean;
-		((T *)g->rstd)[k] = rstd;
-		if (g->inner == 1) {
-			const T *weight = g->weight ? (const T *)g->weight + first : NULL;
-			const T *bias = g->bias ? (const T *)g->bias + first : NULL;
-
-			IVDEP for (int64_t c = 0; c < n; c++)
-				out[c] = (x[c] - mean) * (rstd * (weight ? weight[c] : 1)) +
-					 (bias ? bias[c] : 0);
-			continue;
-		}
-		for (int64_t c = 0; c < g->channels; c++, x += g->inner, out += g->inner) {
-			T a = rstd * (g->weight ? ((const T *)g->weight)[first + c] : 1);
-			T b = g->bias ? ((const T *)g->bias)[first + c] : 0;
-
-			IVDEP for (int64_t i = 0; i < g->inner; i++) out[i] = (x[i] - mean) * a + b;
-		}
-	}
-}
-
-/*
- * For each group: dx, and for each of its channels the sums of grad and of grad x^, from which
- * groups_total() computes dbias and dweight.
- */
-static void F(groups_dx)(int64_t begin, int64_t end, void *ctx)
-{
-	const struct groups *g = ctx;
-	int64_t n = g->channels * g->inner;
-
-	for (int64_t k = begin; k < end; k++) {
-		const T *x = (const T *)g->x + k * n, *grad = (const T *)g->grad + k * n;
-		const T *weight = g->weight ? (const T *)g->weight + k % g->groups * g->channels :
-					      NULL;
-		T mean = ((const T *)g->mean)[k], rstd = ((const T *)g->rstd)[k];
-		T *sums = (T *)g->sums + 2 * k * g->channels;
-		double plain = 0, centred = 0;
-		T a, b;
-
-		for (int64_t c = 0; c < g->channels; c++) {
-			int64_t at = c * g->inner;
-			double s = g->inner ? grad[at] : 0,
-			       t = g->inner ? s * (x[at] - mean) * rstd : 0;
-
-			if (g->inner > 1) {
-				s = F(sum)(grad + at, g->inner);
-				t = F(sum_centred)(grad + at, x + at, mean, g->inner) * rstd;
-			}
-
-			sums[2 * c] = (T)s;
-			sums[2 * c + 1] = (T)t;
-			plain += s * (weight ? weight[c] : 1);
-			centred += t * (weight ? weight[c] : 1);
-		}
-		if (!g->out)
-			continue;
-		a = (T)(plain / (double)n);
-		b = (T)(centred / (double)n) * rstd;
-		for (int64_t c = 0; c < g->channels; c++) {
-			int64_t at = c * g->inner;
-			T *dx = (T *)g->out + k * n + at, w = weight ? weight[c] : 1;
-
-			if (g->inner == 1) {
-				*dx = (grad[at] * w - a - (x[at] - mean) * b) * rstd;
-				continue;
-			}
-			IVDEP for (int64_t i = 0; i < g->inner; i++)
-				dx[i] = (grad[at + i] * w - a - (x[at + i] - mean) * b) * rstd;
-		}
-	}
-}
-
 /* The sums of one channel over the batch; which: 0 for dbias, 1 for dweight. */
 static void F(groups_total)(const struct groups *g, T *out, int64_t batch, int which)
 {
@@ -198,6 +104,4 @@ static void F(groups_total)(const struct groups *g, T *out, int64_t batch, int w
 }
 
 #undef T
-#undef V
-#undef LANES
 #undef F

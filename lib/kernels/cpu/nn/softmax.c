@@ -6,16 +6,17 @@
  */
 #include "kernels/cpu/reduce/lines.h"
 #include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/simd/vec_elements.h"
 #include "kernels/cpu/simd/vecmath.h"
 
 #include "iter/reduce_iter.h"
 #include "iter/parallel.h"
-#include "kernels/abi/softmax.h"
 
 #include <math.h>
 
 #define BLOCK	     512  /* elements of a line that are gathered at a time */
 #define LONG_BLOCK   4096 /* elements processed at a time if none have to be gathered */
+#define WHOLE_LINE   8192 /* elements of the longest line of f16 or bf16 that is converted as one */
 #define CONVERTED    1024 /* elements of short lines converted together: they stay in the L1 cache */
 #define FEW	     64	  /* elements up to which short lines are not transposed */
 #define SHORT_LINE   32	  /* elements of a short line */
@@ -109,7 +110,7 @@ static void reduced_float_lines(int64_t begin, int64_t end, void *ctx)
 {
 	const struct reduced_job *j = ctx;
 	const struct reduce_iter_dims *along = &j->t->along;
-	_Alignas(64) float x[SOFTMAX_REDUCED_LINE + VEC_F32];
+	_Alignas(64) float x[WHOLE_LINE + VEC_F32];
 	int64_t n = along->size[0];
 	char *data[REDUCE_ITER_OPERANDS];
 
@@ -129,7 +130,7 @@ static void reduced_float_backward(int64_t begin, int64_t end, void *ctx)
 {
 	const struct reduced_job *j = ctx;
 	const struct reduce_iter_dims *along = &j->t->along;
-	_Alignas(64) float y[SOFTMAX_REDUCED_LINE], g[SOFTMAX_REDUCED_LINE];
+	_Alignas(64) float y[WHOLE_LINE], g[WHOLE_LINE];
 	int64_t n = along->size[0];
 	char *data[REDUCE_ITER_OPERANDS];
 
@@ -145,6 +146,108 @@ static void reduced_float_backward(int64_t begin, int64_t end, void *ctx)
 				     j->log);
 		}
 		store_f32(j, data, g, m * n);
+	}
+}
+
+/* Sets data to element i of line l; returns the number of elements of the block that begins there. */
+static int64_t next_block(const struct reduced_job *j, int64_t l, int64_t i, char **data)
+{
+	int64_t left = j->t->along.size[0] - i;
+
+	reduce_iter_seek(j->t, l, data);
+	for (int k = 0; k < j->t->nops; k++)
+		data[k] += i * j->t->along.stride[k][0];
+	return left < LONG_BLOCK ? left : LONG_BLOCK;
+}
+
+/*
+ * Longer lines are converted in blocks, in each of the passes. The sums are those of line_f32() and
+ * backward_line_f32() on blocks.
+ */
+static void long_reduced_lines(int64_t begin, int64_t end, void *ctx)
+{
+	const struct reduced_job *j = ctx;
+	_Alignas(64) float x[LONG_BLOCK];
+	int64_t n = j->t->along.size[0];
+	char *data[REDUCE_ITER_OPERANDS];
+
+	for (int64_t l = begin; l < end; l++) {
+		float max = -INFINITY, shift;
+		double sum = 0;
+
+		for (int64_t i = 0, m; i < n; i += m) {
+			m = next_block(j, l, i, data);
+			load_f32(x, j, data, 1, m);
+			max = maximum_f32(x, m, max);
+		}
+		for (int64_t i = 0, m; i < n; i += m) {
+			m = next_block(j, l, i, data);
+			load_f32(x, j, data, 1, m);
+			sum += exp_sum_f32(NULL, x, m, max);
+		}
+		shift = j->log ? __builtin_logf((float)sum) : (float)(1 / sum);
+		for (int64_t i = 0, m; i < n; i += m) {
+			m = next_block(j, l, i, data);
+			load_f32(x, j, data, 1, m);
+			if (!j->log)
+				exp_sum_f32(x, x, m, max);
+			if (j->log)
+				IVDEP for (int64_t k = 0; k < m; k++) x[k] = (x[k] - max) - shift;
+			else
+				IVDEP for (int64_t k = 0; k < m; k++) x[k] *= shift;
+			store_f32(j, data, x, m);
+		}
+	}
+}
+
+/* gradient_f32() of log_softmax on adjacent elements of bf16. */
+static void log_gradient_bf16(uint16_t *out, const uint16_t *g, const uint16_t *y, int64_t n,
+			      float sum)
+{
+	int64_t i = 0;
+
+	for (; i + VEC_F32 <= n; i += VEC_F32)
+		vec_put_bf16(out + i, vec_get_bf16(g + i) - exp_f32v(vec_get_bf16(y + i)) * sum);
+	if (i < n)
+		vec_put_part_bf16(out + i,
+				  vec_get_part_bf16(g + i, n - i) -
+					  exp_f32v(vec_get_part_bf16(y + i, n - i)) * sum,
+				  n - i);
+}
+
+static void long_reduced_backward(int64_t begin, int64_t end, void *ctx)
+{
+	const struct reduced_job *j = ctx;
+	_Alignas(64) float y[LONG_BLOCK], g[LONG_BLOCK];
+	int64_t n = j->t->along.size[0];
+	char *data[REDUCE_ITER_OPERANDS];
+	bool adjacent = true;
+
+	for (int k = 0; k < j->t->nops; k++)
+		adjacent &= j->t->along.stride[k][0] == sizeof(uint16_t);
+	for (int64_t l = begin; l < end; l++) {
+		double sum = 0;
+
+		for (int64_t i = 0, m; i < n; i += m) {
+			m = next_block(j, l, i, data);
+			load_f32(g, j, data, 2, m);
+			if (!j->log)
+				load_f32(y, j, data, 1, m);
+			sum += gradient_sum_f32(g, j->log ? g : y, m, j->log);
+		}
+		if (j->log && adjacent && j->dtype == TENSOR_BF16) {
+			next_block(j, l, 0, data);
+			log_gradient_bf16((uint16_t *)data[0], (const uint16_t *)data[2],
+					  (const uint16_t *)data[1], n, (float)sum);
+			continue;
+		}
+		for (int64_t i = 0, m; i < n; i += m) {
+			m = next_block(j, l, i, data);
+			load_f32(y, j, data, 1, m);
+			load_f32(g, j, data, 2, m);
+			gradient_f32(g, g, y, m, (float)sum, j->log);
+			store_f32(j, data, g, m);
+		}
 	}
 }
 
@@ -226,8 +329,10 @@ static int forward(const char *name, tensor *out, const tensor *self, int dim, b
 	const struct softmax_fns *fns = &all[self->dtype];
 	const tensor *op[] = { out, self };
 
-	if (dtype_is_reduced_float(self->dtype) && self->sizes[dim] <= SOFTMAX_REDUCED_LINE)
-		return for_reduced_lines(reduced_float_lines, op, 2, dim, log);
+	if (dtype_is_reduced_float(self->dtype))
+		return for_reduced_lines(self->sizes[dim] <= WHOLE_LINE ? reduced_float_lines :
+									  long_reduced_lines,
+					 op, 2, dim, log);
 	if (unlikely(!fns->rows))
 		return tensor_kernel_no_dtype(name, self->dtype, "cpu");
 	if (likely(small_softmax(fns, out, self, dim, log)))
@@ -247,8 +352,10 @@ static int backward(const char *name, tensor *out, const tensor *grad, const ten
 	 */
 	const tensor *op[] = { out, output, grad };
 
-	if (dtype_is_reduced_float(grad->dtype) && grad->sizes[dim] <= SOFTMAX_REDUCED_LINE)
-		return for_reduced_lines(reduced_float_backward, op, 3, dim, log);
+	if (dtype_is_reduced_float(grad->dtype))
+		return for_reduced_lines(grad->sizes[dim] <= WHOLE_LINE ? reduced_float_backward :
+									  long_reduced_backward,
+					 op, 3, dim, log);
 	if (unlikely(!all[grad->dtype].rows))
 		return tensor_kernel_no_dtype(name, grad->dtype, "cpu");
 	return for_lines(&all[grad->dtype], op, 3, dim, log);

@@ -203,11 +203,12 @@ static bool reduced_float_wants(const struct tensor_iter *it, uint8_t *want)
 	for (int i = it->nops - 1; i > 0; i--) {
 		bool one = !it->strides[i][0];
 
+		if (one && !iter_may_repeat(it, i))
+			return false;
 		want[i] = one ? TENSOR_F32 : it->dtype;
 		repeated += one;
 	}
-	return !repeated ||
-	       (repeated == 1 && it->nops == 3 && (it->ndim == 1 || it->shape[0] > ITER_NARROW));
+	return !repeated || (repeated == 1 && (it->ndim == 1 || it->shape[0] > ITER_NARROW));
 }
 
 int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter_loop *loops,

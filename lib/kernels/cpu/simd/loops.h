@@ -30,26 +30,31 @@
 /* The DECL of loops without parameters. */
 #define NO_PARAMS(T) (void)params
 
-/* ---- three inputs: x of type A, y and z of type T ---- */
+/* ---- three inputs: x of type A, y and z of type T, with a form for a stride of 0 in z ---- */
 
-#define TERNARY_LOOP_WITH(NAME, A, T, R, DECL, EXPR)                                               \
-	ITER_LOOP(NAME)                                                                            \
-	{                                                                                          \
-		int64_t so = s0[0], sa = s0[1], sb = s0[2], sc = s0[3];                            \
-		char *o = data[0], *a = data[1], *b = data[2], *c = data[3];                       \
-		bool dense = so == sizeof(R) && sa == sizeof(A) && sb == sizeof(T) &&              \
-			     sc == sizeof(T);                                                      \
-		DECL;                                                                              \
-		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1], b += s1[2], c += s1[3]) { \
-			const A *pa = (const A *)a;                                                \
-			const T *pb = (const T *)b, *pc = (const T *)c;                            \
-			if (dense)                                                                 \
-				ROW_DENSE(i, n0, , A x = pa[i]; T y = pb[i];                       \
-					  T z = pc[i], ((R *)o)[i], EXPR)                          \
-			else                                                                       \
-				ROW_STRIDED(i, n0, INPUT(A, x, a, i *sa); INPUT(T, y, b, i * sb);  \
-					    INPUT(T, z, c, i * sc), R, o, so, EXPR)                \
-		}                                                                                  \
+/* A row of three inputs. */
+#define TERNARY_ROW(A, T, R, o, so, a, sa, b, sb, c, sc, n, EXPR)                             \
+	{                                                                                     \
+		bool two = (so) == sizeof(R) && (sa) == sizeof(A) && (sb) == sizeof(T);       \
+		const A *pa = (const A *)(a);                                                 \
+		const T *pb = (const T *)(b), *pc = (const T *)(c);                           \
+		R *po = (R *)(o);                                                             \
+		if (two && (sc) == sizeof(T))                                                 \
+			ROW_DENSE(i, n, , A x = pa[i]; T y = pb[i]; T z = pc[i], po[i], EXPR) \
+		else if (two && !(sc))                                                        \
+			ROW_DENSE(i, n, T z = *pc, A x = pa[i]; T y = pb[i], po[i], EXPR)     \
+		else                                                                          \
+			ROW_STRIDED(i, n, INPUT(A, x, a, i *(sa)); INPUT(T, y, b, i * (sb));  \
+				    INPUT(T, z, c, i * (sc)), R, o, so, EXPR)                 \
+	}
+#define TERNARY_LOOP_WITH(NAME, A, T, R, DECL, EXPR)                                             \
+	ITER_LOOP(NAME)                                                                          \
+	{                                                                                        \
+		int64_t so = s0[0], sa = s0[1], sb = s0[2], sc = s0[3];                          \
+		char *o = data[0], *a = data[1], *b = data[2], *c = data[3];                     \
+		DECL;                                                                            \
+		for (int64_t j = 0; j < n1; j++, o += s1[0], a += s1[1], b += s1[2], c += s1[3]) \
+			TERNARY_ROW(A, T, R, o, so, a, sa, b, sb, c, sc, n0, EXPR)               \
 	}
 
 /* A pointwise kernel whose result is real for complex inputs. */
@@ -130,17 +135,21 @@ static inline float bf16_or_f32(const char *p, int64_t stride, int64_t i)
 #define BINARY_BF16(NAME, EXPR)	  BINARY_BF16_TO(NAME, uint16_t, f32_to_bf16(EXPR))
 #define RELATION_BF16(NAME, EXPR) BINARY_BF16_TO(NAME, uint8_t, EXPR)
 
-/* The row of three inputs: a call with an input of stride 0 does not come here. */
+/* The row of three inputs: only z may have stride 0. */
 #define TERNARY_BF16_ROW(o, so, a, sa, b, sb, c, sc, n, VALUE)                               \
 	{                                                                                    \
-		bool dense = (so) == 2 && (sa) == 2 && (sb) == 2 && (sc) == 2;               \
+		bool two = (so) == 2 && (sa) == 2 && (sb) == 2;                              \
 		const uint16_t *pa = (const uint16_t *)(a), *pb = (const uint16_t *)(b);     \
 		const uint16_t *pc = (const uint16_t *)(c);                                  \
 		uint16_t *po = (uint16_t *)(o);                                              \
-		if (dense)                                                                   \
+		if (two && (sc) == 2)                                                        \
 			ROW_DENSE(i, n, , float x = bf16_to_f32(pa[i]);                      \
 				  float y = bf16_to_f32(pb[i]);                              \
 				  float z = bf16_to_f32(pc[i]), po[i], VALUE)                \
+		else if (two && !(sc))                                                       \
+			ROW_DENSE(i, n, float z = *(const float *)(c),                       \
+				  float x = bf16_to_f32(pa[i]);                              \
+				  float y = bf16_to_f32(pb[i]), po[i], VALUE)                \
 		else                                                                         \
 			ROW_STRIDED(i, n, float x = bf16_or_f32(a, sa, i);                   \
 				    float y = bf16_or_f32(b, sb, i);                         \
