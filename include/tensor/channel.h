@@ -19,7 +19,11 @@ extern "C" {
 struct tensor_channel_options {
 	bool ring; /* use rings if the peer does, too; otherwise all messages use the socket */
 	int32_t records; /* of the ring from which this end receives; 0: 64. Rounded up to a power of two, at most 4096 */
-	int64_t spin_ns; /* a wait spins for this time before it blocks; -1: never; 0: 50 us, never with one processor */
+	/*
+	 * A wait spins for this time before it blocks; -1: never. 0: 50 us, never with one processor, and seldom while it
+	 * is in vain.
+	 */
+	int64_t spin_ns;
 };
 
 #define TENSOR_CHANNEL_OPTIONS(...) (&(const struct tensor_channel_options){ __VA_ARGS__ })

@@ -40,6 +40,7 @@ struct link_in {
 	bool have;	   /* copy is a record that was not delivered yet */
 	struct ring_copy copy;
 	struct wire_in message; /* of that record */
+	unsigned failed, skip;	/* waits that spun in vain, and waits that are not to spin */
 };
 
 /* The sending side. */
@@ -71,6 +72,7 @@ struct tensor_channel {
 	bool ring_wanted;	  /* the socket belongs to the channel, and rings may be used */
 	uint32_t ring_records;	  /* of the ring that this end makes */
 	int64_t spin_ns;	  /* a wait spins for this time before it blocks */
+	bool adaptive;		  /* the program has set no time */
 	_Atomic bool
 		eof; /* the peer has closed its end, and all that it sent on the socket was read */
 	_Atomic int offer_fd; /* the ring that the peer offered and that is not mapped yet, or -1 */

@@ -19,8 +19,9 @@
 
 #define NAP_MIN_NS  20000 /* between looks at a full ring */
 #define NAP_MAX_NS  1000000
-#define PUMP_MAX    64 /* messages on the socket that are read without a look at the deadline */
-#define LIVES_EVERY 16 /* records between looks whether the peer lives */
+#define PUMP_MAX    64	/* messages on the socket that are read without a look at the deadline */
+#define SKIP_MAX    127 /* waits without spinning after one that spun in vain */
+#define LIVES_EVERY 16	/* records between looks whether the peer lives */
 
 static const uint64_t mark[WIRE_SLOTS / 64] = WIRE_MARK;
 
@@ -117,16 +118,18 @@ static bool is_control(const struct wire_message *m)
 }
 
 /*
- * Reads messages from the socket until one is of a tensor. 1 if any came, else -EAGAIN; -EPIPE; another error ends the
- * channel.
+ * Reads messages from the socket until one is of a tensor; how: MSG_DONTWAIT, or 0 to read one and wait for it if the
+ * socket blocks. 1 if any came, else -EAGAIN; -EPIPE; another error ends the channel.
  */
-static int pump(tensor_channel *ch)
+static int pump(tensor_channel *ch, int how)
 {
 	struct link_in *in = &ch->ring_in;
 	int err = 0, n = 0;
 
-	while (!in->full && n < PUMP_MAX && !err) {
-		err = wire_recv(ch->socket, ch->packets, &ch->in, MSG_DONTWAIT);
+	if (in->ring.page)
+		ring_look(&in->ring);
+	while (!in->full && n < (how ? PUMP_MAX : 1) && !err) {
+		err = wire_recv(ch->socket, ch->packets, &ch->in, how);
 		if (err < 0)
 			break;
 		n++;
@@ -162,7 +165,7 @@ bool link_has_ring(tensor_channel *ch)
 	/* A program that only sends looks for the offer here. */
 	if (atomic_load(&ch->offer_fd) < 0 && !pthread_mutex_trylock(&ch->receiving)) {
 		if (!ch->dead && !ch->eof)
-			pump(ch);
+			pump(ch, MSG_DONTWAIT);
 		pthread_mutex_unlock(&ch->receiving);
 	}
 	fd = atomic_exchange(&ch->offer_fd, -1);
@@ -194,6 +197,8 @@ int link_send_socket(tensor_channel *ch, const struct wire_message *m, int fd, i
 	if (!err) {
 		ch->ring_out.marked = true;
 		ch->ring_out.sent++;
+		if (ch->ring_out.ring.page)
+			ring_mail(&ch->ring_out.ring);
 	}
 	return err;
 }
@@ -304,29 +309,42 @@ static int take(tensor_channel *ch, struct wire_in **in)
 		return 0;
 	}
 	/* The message was sent before the record, so it is here. */
-	err = l->full ? 0 : pump(ch);
+	err = l->full ? 0 : pump(ch, MSG_DONTWAIT);
 	if (err < 0 && err != -EAGAIN && err != -EPIPE)
 		return err;
 	return l->full && l->position == (uint16_t)(l->ring.at - 1) ? deliver_socket(ch, in) :
 								      -EBADMSG;
 }
 
-static bool spin(const tensor_channel *ch, int64_t until)
+/* Spins until a record comes. False if none came, or if a message came by the socket. */
+static bool spin(tensor_channel *ch, int64_t until)
 {
-	const struct link_in *in = &ch->ring_in;
+	struct link_in *in = &ch->ring_in;
 	int64_t end;
 
-	if (!ch->spin_ns || !in->offered || !in->ring.page)
+	/* Before the first record the peer may not have the ring. */
+	if (!ch->spin_ns || !in->ring.at || (in->skip && in->skip--))
 		return false;
 	end = link_now() + ch->spin_ns;
-	end = end < until ? end : until;
+	if (until != LINK_BY_SOCKET && end > until)
+		end = until;
 	do {
 		for (int i = 0; i < 16; i++) {
-			if (ring_ready(&in->ring))
+			if (ring_ready(&in->ring)) {
+				in->failed = 0;
 				return true;
+			}
 			ring_pause();
 		}
+		if (ring_has_mail(&in->ring))
+			return false;
 	} while (link_now() < end);
+	/*
+	 * In vain: messages are rare, or the scheduler has put the peer on this processor. Skips 1, 3, 7, ... waits if
+	 * the program has set no time.
+	 */
+	in->failed = in->failed < SKIP_MAX ? 2 * in->failed + 1 : SKIP_MAX;
+	in->skip = ch->adaptive ? in->failed : 0;
 	return false;
 }
 
@@ -344,14 +362,25 @@ static bool arm(tensor_channel *ch)
 	return false;
 }
 
+/* Nothing has come: waits as long as the mode of the socket says, with one system call. */
+static int wait_by_socket(tensor_channel *ch)
+{
+	int err;
+
+	if (!arm(ch))
+		return 0;
+	err = pump(ch, 0);
+	return err == 1 || err == -EPIPE ? 0 : err;
+}
+
 /*
- * Nothing has come: waits until something does. 0: look again; -EAGAIN, -ETIMEDOUT: the ring is armed, so that the next
+ * The same until a time, which may be over. 0: look again; -EAGAIN, -ETIMEDOUT: the ring is armed, so that the next
  * message makes the socket readable.
  */
-static int wait_for_more(tensor_channel *ch, int64_t until, bool nonblock)
+static int wait_until(tensor_channel *ch, int64_t until)
 {
-	int err = pump(ch);
-	bool over = nonblock || (until != LINK_FOREVER && link_now() >= until);
+	int err = pump(ch, MSG_DONTWAIT);
+	bool over = until != LINK_FOREVER && link_now() >= until;
 
 	if (err == -EPIPE)
 		return 0;
@@ -360,14 +389,14 @@ static int wait_for_more(tensor_channel *ch, int64_t until, bool nonblock)
 	if ((err != -EAGAIN && !over) || !arm(ch) || ch->ring_in.full)
 		return 0;
 	if (over)
-		return nonblock ? -EAGAIN : -ETIMEDOUT;
+		return -ETIMEDOUT;
 	err = link_wait_socket(ch->socket, POLLIN, until);
 	return err < 0 && err != -ETIMEDOUT ? err : 0;
 }
 
 static int next_by_ring(tensor_channel *ch, int64_t until, struct wire_in **in)
 {
-	bool nonblock = false;
+	bool spins = ch->spin_ns;
 	int err;
 
 	do {
@@ -378,9 +407,14 @@ static int next_by_ring(tensor_channel *ch, int64_t until, struct wire_in **in)
 			return err;
 		if (ch->eof)
 			return -EPIPE;
-		nonblock |= resolve(ch, &until) < 0;
-	} while ((!nonblock && spin(ch, until)) || !(err = wait_for_more(ch, until, nonblock)));
-	return err;
+		if (spins && until == LINK_BY_SOCKET)
+			spins = !(fcntl(ch->socket, F_GETFL) & O_NONBLOCK);
+		if (spins && spin(ch, until))
+			continue;
+		err = until == LINK_BY_SOCKET ? wait_by_socket(ch) : wait_until(ch, until);
+		if (err < 0)
+			return err;
+	} while (true);
 }
 
 int link_next(tensor_channel *ch, int64_t until, struct wire_in **in)
@@ -418,7 +452,7 @@ bool link_ready(tensor_channel *ch)
 		    (in->offered && in->ring.page && ring_ready(&in->ring)))
 			return true;
 		if (i == 0)
-			while (pump(ch) > 0 && !in->full)
+			while (pump(ch, MSG_DONTWAIT) > 0 && !in->full)
 				;
 	}
 	return !arm(ch);

@@ -167,3 +167,18 @@ void ring_disarm(struct ring *r)
 {
 	atomic_store_explicit(&r->page->armed, 0, memory_order_relaxed);
 }
+
+void ring_mail(struct ring *r)
+{
+	atomic_fetch_add_explicit(&r->page->mail, 1, memory_order_release);
+}
+
+bool ring_has_mail(const struct ring *r)
+{
+	return atomic_load_explicit(&r->page->mail, memory_order_acquire) != r->mail;
+}
+
+void ring_look(struct ring *r)
+{
+	r->mail = atomic_load_explicit(&r->page->mail, memory_order_acquire);
+}

@@ -29,12 +29,15 @@ struct ring_copy {
 	unsigned char body[RING_BODY];
 };
 
-/* The first page, written by the receiver; the sender only clears armed. */
+/* The first page: tail and armed are the receiver's, mail is the sender's, who also clears armed. */
 struct ring_page {
 	_Atomic uint64_t tail; /* records taken */
 	char pad0[56];
 	_Atomic uint32_t armed; /* 1: the sender of the next record wakes the receiver */
-	char pad1[4028];
+	char pad1[60];
+	_Atomic uint32_t
+		mail; /* messages that came by another way, to end the spinning of the receiver */
+	char pad2[3964];
 };
 
 _Static_assert(sizeof(struct ring_record) == RING_RECORD, "the record is an ABI between processes");
@@ -48,6 +51,7 @@ struct ring {
 	uint32_t n;    /* records, a power of two */
 	uint64_t at;   /* position of this side: the next record to write or to take */
 	uint64_t tail; /* sender: the last tail that was read */
+	uint32_t mail; /* receiver: the last mail that was read */
 };
 
 /* Receiver: makes a ring of n records, a power of two. *fd: the memfd for the sender. 0 or -errno. */
@@ -65,6 +69,10 @@ bool ring_push(struct ring *r, uint32_t kind, const void *body, uint32_t bytes);
 int ring_pop(struct ring *r, struct ring_copy *to);
 /* Receiver: whether ring_pop() would not return 0. */
 bool ring_ready(const struct ring *r);
+/* Sender: a message went another way. Receiver: whether one did since the last look. */
+void ring_mail(struct ring *r);
+bool ring_has_mail(const struct ring *r);
+void ring_look(struct ring *r);
 /* Receiver: asks to be woken by the next record; call ring_ready() afterwards. */
 void ring_arm(struct ring *r);
 void ring_disarm(struct ring *r);

@@ -81,6 +81,7 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 	link_open(ch);
 	if (o) {
 		ch->ring_wanted = o->ring;
+		ch->adaptive = !o->spin_ns;
 		ch->ring_records = ring_records(o->records);
 		ch->spin_ns = o->spin_ns ? (o->spin_ns < 0 ? 0 : o->spin_ns) : link_default_spin();
 	}
