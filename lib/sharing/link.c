@@ -19,7 +19,8 @@
 
 #define NAP_MIN_NS  20000 /* between looks at a full ring */
 #define NAP_MAX_NS  1000000
-#define PUMP_MAX    64	/* messages on the socket that are read without a look at the deadline */
+#define PUMP_MAX    64 /* messages on the socket that are read without a look at the deadline */
+#define PUMP_ROUNDS 256
 #define SKIP_MAX    127 /* waits without spinning after one that spun in vain */
 #define LIVES_EVERY 16	/* records between looks whether the peer lives */
 
@@ -152,6 +153,19 @@ static int pump(tensor_channel *ch, int how)
 	else if (err < 0 && err != -EAGAIN)
 		ch->dead = err;
 	return n && err == -EAGAIN ? 1 : err ? err : n ? 1 : -EAGAIN;
+}
+
+/*
+ * Reads what is in the socket, up to the message of a tensor; 1 if that is complete, else as pump(). Bells may be before
+ * it, as many as the socket takes; a peer that sends more of them meanwhile does not keep this process.
+ */
+static int pump_all(tensor_channel *ch)
+{
+	int err = 1;
+
+	for (int i = 0; i < PUMP_ROUNDS && err > 0 && !ch->ring_in.full; i++)
+		err = pump(ch, MSG_DONTWAIT);
+	return ch->ring_in.full ? 1 : err;
 }
 
 /* ---- sending ---- */
@@ -309,7 +323,7 @@ static int take(tensor_channel *ch, struct wire_in **in)
 		return 0;
 	}
 	/* The message was sent before the record, so it is here. */
-	err = l->full ? 0 : pump(ch, MSG_DONTWAIT);
+	err = pump_all(ch);
 	if (err < 0 && err != -EAGAIN && err != -EPIPE)
 		return err;
 	return l->full && l->position == (uint16_t)(l->ring.at - 1) ? deliver_socket(ch, in) :
@@ -452,8 +466,7 @@ bool link_ready(tensor_channel *ch)
 		    (in->offered && in->ring.page && ring_ready(&in->ring)))
 			return true;
 		if (i == 0)
-			while (pump(ch, MSG_DONTWAIT) > 0 && !in->full)
-				;
+			pump_all(ch);
 	}
 	return !arm(ch);
 }

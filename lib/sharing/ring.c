@@ -6,6 +6,7 @@
 #include "sharing/ring.h"
 
 #include "base/compiler.h"
+#include "base/file_limit.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -37,6 +38,16 @@ static int map(struct ring *r, int fd, uint32_t n)
 	return 0;
 }
 
+/* The pages are reserved now: a record is never written to memory that is missing. */
+static int reserve(int fd, size_t bytes)
+{
+	struct file_limit before = file_limit_begin();
+	int err = fallocate(fd, 0, 0, (off_t)bytes);
+
+	file_limit_end(&before, err < 0);
+	return err;
+}
+
 int ring_make(struct ring *r, uint32_t n, int *fd)
 {
 	int err = -EINVAL;
@@ -46,8 +57,7 @@ int ring_make(struct ring *r, uint32_t n, int *fd)
 	*fd = memfd_create("channel-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (*fd < 0)
 		return -errno;
-	/* The pages are reserved now: a record is never written to memory that is missing. */
-	if (fallocate(*fd, 0, 0, (off_t)bytes_of(n)) < 0 || fcntl(*fd, F_ADD_SEALS, SEALS) < 0)
+	if (reserve(*fd, bytes_of(n)) < 0 || fcntl(*fd, F_ADD_SEALS, SEALS) < 0)
 		err = errno == ENOSPC ? -ENOMEM : -errno;
 	else
 		err = map(r, *fd, n);
@@ -55,7 +65,7 @@ int ring_make(struct ring *r, uint32_t n, int *fd)
 		close(*fd);
 	else
 		atomic_init(&r->page->armed,
-			    1); /* until the first wait the receiver may be in poll() */
+			    1); /* until its first wait the receiver may be in poll() */
 	return err;
 }
 

@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
 
@@ -146,6 +147,54 @@ static void messages_by_both_ways_keep_their_order(void **state)
 		}
 		pair_close(&p);
 	}
+}
+
+/* Bells that the receiver has not read are before the message in the socket. */
+static void message_behind_many_bells_arrives(void **state)
+{
+	struct pair p = ring_pair_open(SOCK_STREAM, RINGS);
+	struct wire_message bell = { .magic = WIRE_MAGIC,
+				     .version = WIRE_VERSION,
+				     .size = sizeof(bell),
+				     .flags = WIRE_CONTROL,
+				     .dtype = WIRE_BELL };
+
+	tensor_scope {
+		tensor *t = F32_SHARED(4);
+
+		ring_pair_agree(&p, t);
+		for (int i = 0; i < 150; i++)
+			assert_int_equal(send(p.ends[0], &bell, sizeof(bell), 0), sizeof(bell));
+		assert_done(tensor_send(p.out, F32_SHARED(9), 0));
+		assert_done(tensor_send(p.out, t, 0));
+		assert_int_equal(tensor_numel(ok(tensor_recv(p.in))), 9);
+		assert_int_equal(tensor_numel(ok(tensor_recv(p.in))), 4);
+	}
+	pair_close(&p);
+}
+
+static void without_memory_for_a_ring_the_channel_keeps_the_socket(void **state)
+{
+	struct pair p = ring_pair_open(SOCK_STREAM, RINGS);
+	struct rlimit before, small;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = before;
+	small.rlim_cur = 8192;
+	tensor_scope {
+		tensor *t = F32_SHARED(4);
+
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+		for (int i = 0; i < 10; i++) {
+			pass(&p, t);
+			assert_done(tensor_send(p.in, t, 0));
+			ok(tensor_recv(p.out));
+		}
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+		assert_false(tensor_channel_has_ring(p.out));
+		assert_int_equal(ring_mappings(NULL, NULL), 0);
+	}
+	pair_close(&p);
 }
 
 /* ---- waiting ---- */
@@ -352,6 +401,8 @@ int main(void)
 		cmocka_unit_test(peer_without_rings_keeps_the_socket),
 		cmocka_unit_test(invalid_offer_keeps_the_socket),
 		cmocka_unit_test(messages_by_both_ways_keep_their_order),
+		cmocka_unit_test(message_behind_many_bells_arrives),
+		cmocka_unit_test(without_memory_for_a_ring_the_channel_keeps_the_socket),
 		cmocka_unit_test(receive_and_send_time_out),
 		cmocka_unit_test(half_a_message_blocks_no_receive),
 		cmocka_unit_test(poll_sees_every_message),
