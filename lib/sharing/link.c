@@ -21,6 +21,7 @@
 #define NAP_MAX_NS  1000000
 #define PUMP_MAX    64 /* messages on the socket that are read without a look at the deadline */
 #define PUMP_ROUNDS 256
+#define BELL_TRIES  100 /* while the kernel has no memory */
 #define SKIP_MAX    127 /* waits without spinning after one that spun in vain */
 #define LIVES_EVERY 16	/* records between looks whether the peer lives */
 
@@ -263,6 +264,24 @@ static int wait_room(tensor_channel *ch, int64_t until)
 	return n < 0 ? n : 0;
 }
 
+/* Wakes the receiver of a record. A full socket is readable at the other end, so that it wakes anyway. */
+static int ring_bell(tensor_channel *ch)
+{
+	int err = -ENOBUFS;
+
+	for (int i = 0; i < BELL_TRIES && (err == -ENOBUFS || err == -ENOMEM); i++) {
+		if (i)
+			link_wait_socket(ch->socket, 0, link_now() + NAP_MAX_NS);
+		err = send_control(ch, WIRE_BELL, -1);
+	}
+	if (err == -EPIPE)
+		return err;
+	/* The record is sent. Without memory for the bell the next record gets one. */
+	if (err < 0 && err != -EAGAIN)
+		ring_arm(&ch->ring_out.ring);
+	return 0;
+}
+
 int link_send_ring(tensor_channel *ch, const struct wire_message *m, int64_t until)
 {
 	struct ring *ring = &ch->ring_out.ring;
@@ -276,9 +295,7 @@ int link_send_ring(tensor_channel *ch, const struct wire_message *m, int64_t unt
 		return -EPIPE;
 	if (!ring_push(ring, RECORD_TENSOR, &body, record_pack(&body, m, ch->ring_out.sent)))
 		return 0;
-	err = send_control(ch, WIRE_BELL, -1);
-	/* A full socket is readable at the other end anyway. */
-	return err == -EAGAIN ? 0 : err;
+	return ring_bell(ch);
 }
 
 /* ---- receiving ---- */
