@@ -41,6 +41,17 @@ $(B)/bench/per_sample: bench/per_sample.c $(LIB_SO) $(B)/libtensor.so
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
 
+# Latency of channels beside a socket, a pipe and, if PyTorch is there, its queues.
+$(B)/bench/channels: bench/channels.c $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
+
+.PHONY: bench-channels
+bench-channels: $(B)/bench/channels
+	$(Q)$<
+	$(Q)peer=$$(bench/peers python) && $$peer bench/channels.py || true
+
 # Calls from Python beside NumPy and PyTorch, in one process.
 .PHONY: bench-python
 bench-python: python

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* A channel: share.c sends, receive.c receives. */
-#ifndef TENSOR_CHANNEL_H
-#define TENSOR_CHANNEL_H
+/* A channel: share.c sends, receive.c receives, link.c has the socket and the rings. */
+#ifndef TENSOR_LIB_CHANNEL_H
+#define TENSOR_LIB_CHANNEL_H
 
 #include "sharing/sharing.h"
 
+#include "sharing/ring.h"
 #include "sharing/wire.h"
 
 #include <pthread.h>
+#include <tensor/channel.h>
 
 /* A set-associative table: a buffer is in one of WAYS neighbouring slots. */
 #define WAYS 4
@@ -26,6 +28,28 @@ struct held {
 	bool readonly; /* as the sender sent it; the storage may also be read-only */
 };
 
+/* The receiving side of a channel with rings; protected by receiving. */
+struct link_in {
+	struct ring ring;
+	bool peer_rings;   /* the peer's mark came */
+	bool offered;	   /* the peer has the ring */
+	int fd;		   /* of the ring, until it is offered */
+	bool full;	   /* channel.in is complete, the message of a tensor */
+	uint16_t position; /* of that message */
+	uint32_t taken;	   /* messages of tensors that were taken from the socket */
+	bool have;	   /* copy is a record that was not delivered yet */
+	struct ring_copy copy;
+	struct wire_in message; /* of that record */
+	unsigned failed, skip;	/* waits that spun in vain, and waits that are not to spin */
+};
+
+/* The sending side. */
+struct link_out {
+	struct ring ring;
+	bool marked;   /* the mark was sent */
+	uint32_t sent; /* messages of tensors on the socket */
+};
+
 struct tensor_channel {
 	int socket;
 	bool packets;
@@ -42,6 +66,17 @@ struct tensor_channel {
 	struct held held[WIRE_SLOTS];
 	struct wire_in in;
 	int dead; /* error that ended the channel, -errno */
+	struct link_in ring_in;
+
+	struct link_out ring_out; /* protected by sending */
+	bool ring_wanted;	  /* the socket belongs to the channel, and rings may be used */
+	uint32_t ring_records;	  /* of the ring that this end makes */
+	int64_t spin_ns;	  /* a wait spins for this time before it blocks */
+	bool adaptive;		  /* the program has set no time */
+	_Atomic bool
+		eof; /* the peer has closed its end, and all that it sent on the socket was read */
+	_Atomic int offer_fd; /* the ring that the peer offered and that is not mapped yet, or -1 */
+	uint64_t chosen;      /* when tensor_channel_wait() returned it last */
 };
 
 #endif

@@ -3,7 +3,7 @@
  * The receiving side of a channel: checks a message, imports its buffer or finds it among the
  * earlier ones, and makes a tensor on it. The sender may be hostile.
  */
-#include "sharing/channel.h"
+#include "sharing/link.h"
 
 #include "core/trace.h"
 
@@ -46,9 +46,8 @@ static struct tensor_storage *lost_storage(void)
 }
 
 /* The storage of the message; the caller owns a reference. */
-static struct tensor_storage *imported_storage(tensor_channel *ch)
+static struct tensor_storage *imported_storage(struct wire_in *in)
 {
-	struct wire_in *in = &ch->in;
 	bool readonly = in->m.flags & WIRE_READONLY;
 	struct tensor_storage *s;
 
@@ -69,9 +68,8 @@ static struct tensor_storage *imported_storage(tensor_channel *ch)
 	return s;
 }
 
-static struct tensor_storage *held_storage(tensor_channel *ch)
+static struct tensor_storage *held_storage(tensor_channel *ch, const struct wire_message *m)
 {
-	const struct wire_message *m = &ch->in.m;
 	const struct held *h = &ch->held[m->slot];
 
 	if (!h->storage || h->id.dev != m->dev || h->id.ino != m->ino ||
@@ -81,9 +79,8 @@ static struct tensor_storage *held_storage(tensor_channel *ch)
 	return h->storage;
 }
 
-static void hold(tensor_channel *ch, struct tensor_storage *s)
+static void hold(tensor_channel *ch, const struct wire_message *m, struct tensor_storage *s)
 {
-	const struct wire_message *m = &ch->in.m;
 	struct held *h;
 
 	if (!(m->flags & WIRE_FD) || m->slot == WIRE_NO_SLOT)
@@ -95,9 +92,9 @@ static void hold(tensor_channel *ch, struct tensor_storage *s)
 }
 
 /* Processes a complete message. */
-static tensor *receive(tensor_channel *ch)
+static tensor *receive(tensor_channel *ch, struct wire_in *in)
 {
-	const struct wire_message *m = &ch->in.m;
+	const struct wire_message *m = &in->m;
 	struct tensor_storage *s;
 	const char *why;
 	unsigned item;
@@ -110,9 +107,9 @@ static tensor *receive(tensor_channel *ch)
 		forget_held(ch, m);
 	if (err < 0)
 		return tensor_fail_null(-err, "recv: %s", why);
-	if (ch->in.extra || (ch->in.fd >= 0 && !(m->flags & WIRE_FD)))
+	if (in->extra || (in->fd >= 0 && !(m->flags & WIRE_FD)))
 		return tensor_fail_null(EBADMSG, "recv: more fds than announced");
-	s = m->flags & WIRE_FD ? imported_storage(ch) : held_storage(ch);
+	s = m->flags & WIRE_FD ? imported_storage(in) : held_storage(ch, m);
 	if (!s)
 		return NULL;
 	item = dtype_sizes[m->dtype];
@@ -124,7 +121,7 @@ static tensor *receive(tensor_channel *ch)
 					format_sizes(m->sizes, (int)m->ndim, text, sizeof(text)),
 					tensor_dtype_name(m->dtype));
 	}
-	hold(ch, s);
+	hold(ch, m, s);
 	return tensor_new_on_storage(s, m->dtype, m->sizes, m->strides, (int)m->ndim,
 				     m->offset / (int64_t)item);
 }
@@ -133,9 +130,14 @@ static tensor *recv_error(tensor_channel *ch, int err)
 {
 	if (err == -EPIPE)
 		return tensor_fail_null(EPIPE, "recv: the peer is gone");
+	if (err == -ETIMEDOUT)
+		return tensor_fail_null(ETIMEDOUT, "recv: no message came in time");
 	/* The rest of it would be read as the begin of the next message. */
 	if (!ch->packets && ch->in.have && err != -EAGAIN)
 		ch->dead = err;
+	if (err == -EBADMSG && ch->ring_wanted)
+		return tensor_fail_null(
+			EBADMSG, "recv: the peer wrote nonsense to the ring or to the socket");
 	if (err == -EBADMSG)
 		return tensor_fail_null(EBADMSG, "recv: the message is cut short or too long");
 	return tensor_fail_null(-err, "recv: %s", strerror(-err));
@@ -152,26 +154,47 @@ static tensor *dead_error(const tensor_channel *ch)
 				"recv: an earlier message was not a tensor: the channel has ended");
 }
 
-TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
+/* The caller holds receiving. */
+static tensor *next_tensor(tensor_channel *ch, int64_t until)
 {
+	struct wire_in *in;
 	tensor *t;
 	int err;
+
+	if (!ch->dead && wire_overrun(&ch->in))
+		ch->dead = -ETOOMANYREFS;
+	if (ch->dead)
+		return dead_error(ch);
+	err = link_next(ch, until, &in);
+	t = err < 0 ? recv_error(ch, err) : receive(ch, in);
+	if (!err)
+		link_done(ch, in);
+	else if (!ch->ring_wanted && err != -EAGAIN && err != -ETIMEDOUT)
+		wire_reset(&ch->in);
+	return t;
+}
+
+static tensor *recv_until(tensor_channel *ch, int64_t until)
+{
+	tensor *t;
 
 	TRACE_SPAN("sharing", "tensor_recv");
 	if (!ch)
 		return tensor_fail_null(EINVAL, "recv: the channel is NULL");
-	pthread_mutex_lock(&ch->receiving);
-	if (!ch->dead && wire_overrun(&ch->in))
-		ch->dead = -ETOOMANYREFS;
-	if (ch->dead) {
-		t = dead_error(ch);
-	} else {
-		err = wire_recv(ch->socket, ch->packets, &ch->in);
-		t = err < 0 ? recv_error(ch, err) : receive(ch);
-		if (err != -EAGAIN)
-			wire_reset(&ch->in);
-	}
+	if (link_lock(&ch->receiving, until) < 0)
+		return recv_error(ch, -ETIMEDOUT);
+	t = next_tensor(ch, until);
 	pthread_mutex_unlock(&ch->receiving);
 	trace_tensor(&trace_span, t);
 	return scope_own(thread(), t);
+}
+
+TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)
+{
+	return recv_until(ch, LINK_BY_SOCKET);
+}
+
+TENSOR_EXPORT tensor *tensor_recv_timeout(tensor_channel *ch, int64_t timeout_ns)
+{
+	return recv_until(ch, link_deadline(timeout_ns));
 }

@@ -8,7 +8,7 @@
  * or the slot is needed, and announces it in its next message. The receiver relies on its own table
  * only.
  */
-#include "sharing/channel.h"
+#include "sharing/link.h"
 
 #include "base/init.h"
 #include "core/trace.h"
@@ -42,7 +42,18 @@ static int socket_option(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -errno : value;
 }
 
-TENSOR_EXPORT tensor_channel *tensor_channel_open(int socket)
+/* A power of two. */
+static uint32_t ring_records(int32_t asked)
+{
+	uint32_t n = RING_MIN;
+
+	while (n < RING_MAX && n < (uint32_t)(asked ? asked : RING_DEFAULT))
+		n *= 2;
+	return n;
+}
+
+TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
+						       const struct tensor_channel_options *o)
 {
 	int domain = socket_option(socket, SO_DOMAIN), type = socket_option(socket, SO_TYPE);
 	tensor_channel *ch;
@@ -50,6 +61,13 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open(int socket)
 	if (domain != AF_UNIX || (type != SOCK_STREAM && type != SOCK_SEQPACKET)) {
 		tensor_fail(domain < 0 ? -domain : EINVAL,
 			    "channel_open: fd %d is no unix stream or seqpacket socket", socket);
+		return NULL;
+	}
+	if (o && (o->records < 0 || o->records > (int32_t)RING_MAX || o->spin_ns < -1)) {
+		tensor_fail(
+			EINVAL,
+			"channel_open: %d records, a spin of %lld ns: 0 to %u and -1 to any are possible",
+			o->records, (long long)o->spin_ns, RING_MAX);
 		return NULL;
 	}
 	ch = calloc(1, sizeof(*ch));
@@ -60,6 +78,13 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open(int socket)
 	ch->socket = socket;
 	ch->packets = type == SOCK_SEQPACKET;
 	ch->in.fd = -1;
+	link_open(ch);
+	if (o) {
+		ch->ring_wanted = o->ring;
+		ch->adaptive = !o->spin_ns;
+		ch->ring_records = ring_records(o->records);
+		ch->spin_ns = o->spin_ns ? (o->spin_ns < 0 ? 0 : o->spin_ns) : link_default_spin();
+	}
 	pthread_mutex_init(&ch->sending, NULL);
 	pthread_mutex_init(&ch->receiving, NULL);
 	lock_tables();
@@ -70,6 +95,28 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open(int socket)
 	channels = ch;
 	unlock_tables();
 	return ch;
+}
+
+TENSOR_EXPORT tensor_channel *tensor_channel_open(int socket)
+{
+	return tensor_channel_open_with(socket, NULL);
+}
+
+TENSOR_EXPORT int tensor_channel_fd(tensor_channel *ch)
+{
+	return ch ? ch->socket : tensor_fail(EINVAL, "channel_fd: the channel is NULL");
+}
+
+TENSOR_EXPORT bool tensor_channel_has_ring(tensor_channel *ch)
+{
+	bool has = false;
+
+	if (ch) {
+		pthread_mutex_lock(&ch->sending);
+		has = link_has_ring(ch);
+		pthread_mutex_unlock(&ch->sending);
+	}
+	return has;
 }
 
 TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
@@ -84,6 +131,7 @@ TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
 	for (int i = 0; i < WIRE_SLOTS; i++)
 		if (ch->held[i].storage)
 			storage_put(ch->held[i].storage);
+	link_close(ch);
 	wire_end(&ch->in);
 	pthread_mutex_destroy(&ch->sending);
 	pthread_mutex_destroy(&ch->receiving);
@@ -204,6 +252,10 @@ static void set_geometry(struct wire_message *m, const tensor *t, const struct t
 
 static int send_error(int err)
 {
+	if (err == -ETIMEDOUT)
+		return tensor_fail(ETIMEDOUT, "send: the peer took no message in time");
+	if (err == -EBADMSG)
+		return tensor_fail(EBADMSG, "send: the peer wrote nonsense to the ring");
 	if (err == -EPIPE)
 		return tensor_fail(EPIPE, "send: the peer is gone");
 	if (err == -EACCES)
@@ -221,10 +273,11 @@ static int send_error(int err)
  * of its content.
  */
 static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, bool once,
-		       unsigned flags)
+		       unsigned flags, int64_t until)
 {
 	bool readonly = flags & TENSOR_SEND_READONLY || b->readonly;
 	struct wire_message m = { 0 };
+	bool ring = link_has_ring(ch);
 	int fd = -1, err;
 
 	set_geometry(&m, t, b);
@@ -237,7 +290,7 @@ static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, b
 			return fd == -ESTALE ? fd : send_error(fd);
 		}
 	}
-	err = wire_send(ch->socket, &m, fd);
+	err = ring && fd < 0 ? link_send_ring(ch, &m, until) : link_send_socket(ch, &m, fd, until);
 	if (fd >= 0)
 		close(fd);
 	if (err < 0) {
@@ -280,14 +333,14 @@ static tensor *packed(const tensor *t)
 	return tensor_new_on_storage(s, t->dtype, t->sizes, strides, t->ndim, 0);
 }
 
-static int send_copy(tensor_channel *ch, const tensor *t, unsigned flags)
+static int send_copy(tensor_channel *ch, const tensor *t, unsigned flags, int64_t until)
 {
 	tensor *copy = packed(t);
 	int err;
 
 	if (!copy)
 		return -thread()->error.code;
-	err = send_buffer(ch, copy, tensor_storage_buffer(copy->storage), true, flags);
+	err = send_buffer(ch, copy, tensor_storage_buffer(copy->storage), true, flags, until);
 	tensor_put(copy);
 	return err;
 }
@@ -298,14 +351,14 @@ int channel_send_once(tensor_channel *ch, tensor *t)
 	int err;
 
 	pthread_mutex_lock(&ch->sending);
-	err = send_buffer(ch, t, b, true, 0);
+	err = send_buffer(ch, t, b, true, 0, LINK_BY_SOCKET);
 	pthread_mutex_unlock(&ch->sending);
 	return err == -ESTALE ?
 		       tensor_fail(ESTALE, "send: the buffer was the parent's before fork()") :
 		       err;
 }
 
-TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
+static int send_until(tensor_channel *ch, tensor *t, unsigned flags, int64_t until)
 {
 	struct tensor_buffer *b;
 	int err = -ESTALE;
@@ -327,13 +380,25 @@ TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
 		return err;
 	b = tensor_storage_buffer(t->storage);
 	err = -ESTALE;
-	pthread_mutex_lock(&ch->sending);
+	if (link_lock(&ch->sending, until) < 0)
+		return send_error(-ETIMEDOUT);
 	if (b)
-		err = send_buffer(ch, t, b, false, flags);
+		err = send_buffer(ch, t, b, false, flags, until);
 	if (err == -ESTALE)
-		err = send_copy(ch, t, flags);
+		err = send_copy(ch, t, flags, until);
 	pthread_mutex_unlock(&ch->sending);
 	return err;
+}
+
+TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
+{
+	return send_until(ch, t, flags, LINK_BY_SOCKET);
+}
+
+TENSOR_EXPORT int tensor_send_timeout(tensor_channel *ch, tensor *t, unsigned flags,
+				      int64_t timeout_ns)
+{
+	return send_until(ch, t, flags, link_deadline(timeout_ns));
 }
 
 INIT(INIT_SHARE) static void share_init(void)

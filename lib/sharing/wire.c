@@ -30,7 +30,7 @@ static int out_error(void)
 	return errno == ECONNRESET || errno == ENOTCONN ? -EPIPE : -errno;
 }
 
-static ssize_t send_part(int socket, const char *data, size_t len, int fd)
+static ssize_t send_part(int socket, const char *data, size_t len, int fd, int flags)
 {
 	union {
 		struct cmsghdr align;
@@ -52,18 +52,18 @@ static ssize_t send_part(int socket, const char *data, size_t len, int fd)
 		msg.msg_controllen = sizeof(control);
 	}
 	do {
-		n = sendmsg(socket, &msg, MSG_NOSIGNAL);
+		n = sendmsg(socket, &msg, MSG_NOSIGNAL | flags);
 	} while (n < 0 && errno == EINTR);
 	return n;
 }
 
-int wire_send(int socket, const struct wire_message *m, int fd)
+int wire_send(int socket, const struct wire_message *m, int fd, int flags)
 {
 	size_t done = 0;
 
 	while (done < sizeof(*m)) {
 		ssize_t n = send_part(socket, (const char *)m + done, sizeof(*m) - done,
-				      done ? -1 : fd);
+				      done ? -1 : fd, flags);
 
 		if (n >= 0) {
 			done += n;
@@ -264,7 +264,7 @@ static void drop_fd(struct cmsghdr *c)
 		close(fd);
 }
 
-static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
+static ssize_t recv_part(int socket, struct wire_in *in, int how, int *flags)
 {
 	union {
 		struct cmsghdr align;
@@ -283,7 +283,7 @@ static ssize_t recv_part(int socket, struct wire_in *in, int *flags)
 	ssize_t n;
 
 	do {
-		n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+		n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC | how);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return n;
@@ -316,11 +316,11 @@ static int nothing_came(int socket, bool packets, const struct wire_in *in)
 	return -EPIPE;
 }
 
-int wire_recv(int socket, bool packets, struct wire_in *in)
+int wire_recv(int socket, bool packets, struct wire_in *in, int how)
 {
 	while (in->have < sizeof(in->m)) {
 		int flags;
-		ssize_t n = recv_part(socket, in, &flags);
+		ssize_t n = recv_part(socket, in, how, &flags);
 
 		if (n < 0)
 			return errno == ECONNRESET ? -EPIPE : -errno;

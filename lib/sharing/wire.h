@@ -21,6 +21,24 @@
 #define WIRE_READONLY 2u /* the tensor is read-only */
 #define WIRE_FLAGS    (WIRE_FD | WIRE_READONLY)
 
+/*
+ * Messages between two channels with rings (link.c). A message of a channel, not of a tensor; dtype is its kind: a bell
+ * wakes the receiver of a record, an offer brings the memfd of the ring that its sender will receive from.
+ */
+#define WIRE_CONTROL 4u
+#define WIRE_BELL    1u
+#define WIRE_OFFER   2u
+/* The message of a tensor has the number of records that were sent before it in the upper half of its flags. */
+#define WIRE_POSITION_SHIFT 16
+/*
+ * The first message of a channel that can use rings has this in forget. Another receiver has nothing to forget then, so
+ * the mark has no effect there.
+ */
+#define WIRE_MARK                                                                              \
+	{                                                                                      \
+		0x7465676e69727431, 0x9d3f6a8be1c24705, 0x5b0e7d96c83fa21e, 0xe4a1930bd57c682f \
+	}
+
 struct wire_message {
 	uint32_t magic;
 	uint16_t version;
@@ -57,15 +75,16 @@ struct wire_in {
 
 /*
  * Sends one message, with fd unless it is -1. 0 or -errno; -EPIPE: the peer closed the socket;
- * -EAGAIN: a non-blocking socket is full. Sends all bytes or none, unless the peer closes.
+ * -EAGAIN: a non-blocking socket is full, or any with flags MSG_DONTWAIT. Sends all bytes or none, unless the peer
+ * closes.
  */
-int wire_send(int socket, const struct wire_message *m, int fd);
+int wire_send(int socket, const struct wire_message *m, int fd, int flags);
 
 /*
- * Receives one complete message; packets: a packet is a message. After -EAGAIN the next call
+ * Receives one complete message; packets: a packet is a message; how: 0 or MSG_DONTWAIT. After -EAGAIN the next call
  * continues; after other results the caller calls wire_reset(). -EPIPE at the end of the stream.
  */
-int wire_recv(int socket, bool packets, struct wire_in *in);
+int wire_recv(int socket, bool packets, struct wire_in *in, int how);
 /* Resets the message and closes its fd, in another thread if close() could block. */
 void wire_reset(struct wire_in *in);
 /* Whether WIRE_REFUSED_MAX descriptors stay unclosed for a second. */

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""Latency of a tensor of 256 KiB through queues of torch.multiprocessing, as bench/channels.c measures channels."""
+
+import os
+import time
+
+import torch
+import torch.multiprocessing as mp
+
+ROUNDS, WARM_UP = 2000, 200
+
+
+def answer(there, back):
+    while (t := there.get()) is not None:
+        back.put(t)
+
+
+def measure(name, context, processors):
+    there, back = context.SimpleQueue(), context.SimpleQueue()
+    peer = context.Process(target=answer, args=(there, back))
+    peer.start()
+    t = torch.ones(64, 1024).share_memory_()
+    times = []
+    for i in range(-WARM_UP, ROUNDS):
+        start = time.perf_counter_ns()
+        there.put(t)
+        back.get()
+        if i >= 0:
+            times.append((time.perf_counter_ns() - start) / 2000)
+    there.put(None)
+    peer.join()
+    times.sort()
+    quantiles = ' '.join(f'{times[int(len(times) * q)]:9.2f}' for q in (0.5, 0.99, 0.999))
+    print(f'{name:18} {len(processors):10} {quantiles}', flush=True)
+
+
+def main():
+    torch.set_num_threads(1)
+    context = mp.get_context('fork')
+    everything = sorted(os.sched_getaffinity(0))
+    for n in (2, 1):
+        if len(everything) < n:
+            continue
+        os.sched_setaffinity(0, everything[:n])
+        for strategy in ('file_descriptor', 'file_system'):
+            mp.set_sharing_strategy(strategy)
+            measure(f'torch, {strategy[5:]}', context, everything[:n])
+
+
+if __name__ == '__main__':
+    main()

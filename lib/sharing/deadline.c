@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Waiting with deadlines: for a socket, for a lock. */
+#include "sharing/link.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <time.h>
+
+#define SPIN_NS 50000 /* about as long as it takes to wake an idle processor */
+
+int64_t link_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+int64_t link_deadline(int64_t timeout_ns)
+{
+	int64_t until;
+
+	return timeout_ns < 0 || __builtin_add_overflow(link_now(), timeout_ns, &until) ?
+		       LINK_FOREVER :
+		       until;
+}
+
+int64_t link_left(int64_t until)
+{
+	int64_t left = until - link_now();
+
+	return left > 0 ? left : 0;
+}
+
+static struct timespec timespec_of(int64_t ns)
+{
+	return (struct timespec){ ns / 1000000000, ns % 1000000000 };
+}
+
+int link_lock(pthread_mutex_t *lock, int64_t until)
+{
+	struct timespec t = timespec_of(until);
+
+	if (until == LINK_BY_SOCKET || until == LINK_FOREVER)
+		return -pthread_mutex_lock(lock);
+	return pthread_mutex_trylock(lock) ? -pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &t) :
+					     0;
+}
+
+int64_t link_default_spin(void)
+{
+	cpu_set_t set;
+
+	/* With one processor the peer cannot run while this process spins. */
+	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1 ? 0 : SPIN_NS;
+}
+
+int link_wait_socket(int socket, short events, int64_t until)
+{
+	struct pollfd p = { .fd = socket, .events = events };
+	struct timespec t;
+	int n;
+
+	do {
+		t = timespec_of(link_left(until));
+		n = ppoll(&p, 1, until == LINK_FOREVER ? NULL : &t, NULL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n ? p.revents : -ETIMEDOUT;
+}
