@@ -322,6 +322,29 @@ static void f16_and_bf16_are_the_rounded_f32_result(void **state)
 		}
 }
 
+/* In evaluation the gradient is grad weight / sqrt(var), whatever input and mean are: infinity - infinity is not in it. */
+static void evaluation_passes_special_gradients_on(void **state)
+{
+	static const double mean[] = { 0, INFINITY, NAN },
+			    want[] = { INFINITY, -0.0, 2, -INFINITY };
+	static const double grad[] = { INFINITY, -0.0, 1, -INFINITY };
+
+	(void)state;
+	tensor_scope {
+		tensor *g = ok(tensor_from_data(grad, TENSOR_INTS(1, 1, 4), F64)), *dx, *none;
+		tensor *x = ok(tensor_full(TENSOR_INTS(1, 3, 4), TENSOR_SCALAR(INFINITY), F64));
+		tensor *m = ok(tensor_from_data(mean, TENSOR_INTS(3), F64));
+		tensor *one = ok(tensor_ones(TENSOR_INTS(3), F64)), *w = ok(tensor_add(one, one));
+
+		g = ok(tensor_contiguous(ok(tensor_expand(g, TENSOR_INTS(1, 3, 4)))));
+		assert_done(tensor_native_batch_norm_backward(
+			g, x, w, m, one, tensor_none, tensor_none, false, 0, 1, &dx, &none, &none));
+		for (int i = 0; i < 12; i++)
+			assert_memory_equal((const double *)tensor_data(dx) + i, &want[i % 4],
+					    sizeof(double));
+	}
+}
+
 static void invalid_arguments_are_refused(void **state)
 {
 	tensor_scope {
@@ -358,6 +381,7 @@ int main(void)
 		cmocka_unit_test(empty_channels_read_nothing),
 		cmocka_unit_test(threads_do_not_change_the_bits),
 		cmocka_unit_test(f16_and_bf16_are_the_rounded_f32_result),
+		cmocka_unit_test(evaluation_passes_special_gradients_on),
 		cmocka_unit_test(invalid_arguments_are_refused),
 	};
 

@@ -103,15 +103,17 @@ static void F(batch_dx)(int64_t begin, int64_t end, void *ctx)
 
 	for (int64_t r = begin; r < end; r++) {
 		int64_t k = r % c;
+		const X *x = (const X *)t->x + r * s, *g = (const X *)t->grad + r * s;
+		X *dx = (X *)t->out + r * s;
 		struct F(gradient_factors) f = { .weight = 1, .mean = mean[k] };
 
 		f.scale = invstd[k] * (weight ? weight[k] : 1);
-		if (t->train) {
-			f.plain = ((const T *)t->sum_grad)[k] / n;
-			f.centred = ((const T *)t->sum_product)[k] / n * invstd[k];
+		if (!t->train) {
+			F(affine)(dx, g, s, 0, f.scale, (T)-0.0); /* g scale, to the sign of zero */
+			continue;
 		}
-		F(gradient)
-		((X *)t->out + r * s, (const X *)t->grad + r * s,
-		 (const X *)(t->train ? t->x : t->grad) + r * s, s, f);
+		f.plain = ((const T *)t->sum_grad)[k] / n;
+		f.centred = ((const T *)t->sum_product)[k] / n * invstd[k];
+		F(gradient)(dx, g, x, s, f);
 	}
 }
