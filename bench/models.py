@@ -35,6 +35,14 @@ def transformers():
     yield "embedding_dense_backward f32[1024,768] i64[1024]<50257 50257 -1 false"
 
 
+def convolution(d, co, x, taps, y, rest):
+    """Forward, gradient of the input, gradient of the weights: co channels; the sizes of input, taps and result."""
+    x, w, y = f"{d}[{x}]", f"{d}[{co},{taps}]", f"{d}[{y}]"
+    yield f"convolution {x} {w} {d}[{co}] {rest}"
+    yield f"convolution_backward {y} {x} {w} - {rest} (1,0,0)"
+    yield f"convolution_backward {y} {x} {w} - {rest} (0,1,0)"
+
+
 def vision():
     for d in BOTH:
         for b, ci, co, h, k, s, g in ((8, 3, 64, 112, 7, 2, 1), (8, 64, 64, 28, 3, 1, 1), (8, 128, 256, 14, 3, 2, 1),
@@ -43,10 +51,7 @@ def vision():
                                       (1, 3, 32, 224, 3, 2, 1)):
             rest = f"({s},{s}) ({k // 2},{k // 2}) (1,1) false (0,0) {g}"
             out = (h + 2 * (k // 2) - k) // s + 1
-            x, w, y = f"{d}[{b},{ci},{h},{h}]", f"{d}[{co},{ci // g},{k},{k}]", f"{d}[{b},{co},{out},{out}]"
-            yield f"convolution {x} {w} {d}[{co}] {rest}"
-            yield f"convolution_backward {y} {x} {w} - {rest} (1,0,0)"
-            yield f"convolution_backward {y} {x} {w} - {rest} (0,1,0)"
+            yield from convolution(d, co, f"{b},{ci},{h},{h}", f"{ci // g},{k},{k}", f"{b},{co},{out},{out}", rest)
         x = f"{d}[8,64,56,56]"
         yield f"native_batch_norm {x} {d}[64] {d}[64] {d}[64] {d}[64]:p false 0.1 0.00001"
         yield f"native_batch_norm {x} {d}[64] {d}[64] - - true 0.1 0.00001"
@@ -74,10 +79,8 @@ def video():
             pad = tuple(n // 2 for n in k)
             rest = "({0},{0},{0}) ({1},{2},{3}) (1,1,1) false (0,0,0) {4}".format(s, *pad, g)
             out = ",".join(str((n + 2 * p - m) // s + 1) for n, p, m in zip((t, h, h), pad, k))
-            x, w = f"{d}[{b},{ci},{t},{h},{h}]", f"{d}[{co},{ci // g},{k[0]},{k[1]},{k[2]}]"
-            yield f"convolution {x} {w} {d}[{co}] {rest}"
-            yield f"convolution_backward {d}[{b},{co},{out}] {x} {w} - {rest} (1,0,0)"
-            yield f"convolution_backward {d}[{b},{co},{out}] {x} {w} - {rest} (0,1,0)"
+            taps = f"{ci // g},{k[0]},{k[1]},{k[2]}"
+            yield from convolution(d, co, f"{b},{ci},{t},{h},{h}", taps, f"{b},{co},{out}", rest)
 
 
 def audio():
@@ -89,10 +92,7 @@ def audio():
             pad = dil * (k // 2) if s == 1 else 0
             rest = f"({s}) ({pad}) ({dil}) false (0) {g}"
             out = (n + 2 * pad - dil * (k - 1) - 1) // s + 1
-            x, w = f"{d}[{b},{ci},{n}]", f"{d}[{co},{ci // g},{k}]"
-            yield f"convolution {x} {w} {d}[{co}] {rest}"
-            yield f"convolution_backward {d}[{b},{co},{out}] {x} {w} - {rest} (1,0,0)"
-            yield f"convolution_backward {d}[{b},{co},{out}] {x} {w} - {rest} (0,1,0)"
+            yield from convolution(d, co, f"{b},{ci},{n}", f"{ci // g},{k}", f"{b},{co},{out}", rest)
 
 
 def speech_and_signals():

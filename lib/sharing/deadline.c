@@ -2,7 +2,6 @@
 /* Waiting with deadlines: for a socket, for a lock. */
 #include "sharing/link.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <time.h>
 
@@ -55,15 +54,22 @@ int64_t link_default_spin(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1 ? 0 : SPIN_NS;
 }
 
-int link_wait_socket(int socket, short events, int64_t until)
+int link_poll(struct pollfd *fds, int n, int64_t until)
 {
-	struct pollfd p = { .fd = socket, .events = events };
 	struct timespec t;
-	int n;
+	int came;
 
 	do {
 		t = timespec_of(link_left(until));
-		n = ppoll(&p, 1, until == LINK_FOREVER ? NULL : &t, NULL);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n ? p.revents : -ETIMEDOUT;
+		came = ppoll(fds, (nfds_t)n, until == LINK_FOREVER ? NULL : &t, NULL);
+	} while (came < 0 && errno == EINTR);
+	return came < 0 ? -errno : came ? came : -ETIMEDOUT;
+}
+
+int link_wait_socket(int socket, short events, int64_t until)
+{
+	struct pollfd p = { .fd = socket, .events = events };
+	int came = link_poll(&p, 1, until);
+
+	return came < 0 ? came : p.revents;
 }

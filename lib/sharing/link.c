@@ -13,7 +13,6 @@
 #include "sharing/record.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -237,7 +236,7 @@ static int spin_for_room(tensor_channel *ch)
 
 /*
  * Waits until the ring has room. The receiver sends no bell for room: a full ring is not the case to make fast, and
- * messages that nobody has received yet could be before it in the socket.
+ * messages that were not received yet could be before it in the socket.
  */
 static int wait_room(tensor_channel *ch, int64_t until)
 {

@@ -5,6 +5,8 @@
 
 #include "sharing/channel.h"
 
+#include <poll.h>
+
 /* Deadlines: nanoseconds of CLOCK_MONOTONIC, or one of these. */
 #define LINK_FOREVER INT64_MAX
 #define LINK_BY_SOCKET \
@@ -20,6 +22,8 @@ int link_lock(pthread_mutex_t *lock, int64_t until);
 /* The time for which a wait spins if the program does not say. */
 int64_t link_default_spin(void);
 
+/* poll() with a deadline. The number of descriptors with events; -ETIMEDOUT; -errno. */
+int link_poll(struct pollfd *fds, int n, int64_t until);
 /* Waits for events, errors and the death of the peer. The events that came; -ETIMEDOUT; -errno. */
 int link_wait_socket(int socket, short events, int64_t until);
 

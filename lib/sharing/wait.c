@@ -2,9 +2,7 @@
 /* Waiting for the first message of several channels. */
 #include "sharing/link.h"
 
-#include <poll.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* Whether a receive would return at once. A channel from which another thread receives is not ready. */
 static bool is_ready(tensor_channel *ch, const struct pollfd *p)
@@ -41,19 +39,18 @@ static int wait_for_one(tensor_channel *const *channels, int n, struct pollfd *f
 		fds[i] = (struct pollfd){ .fd = channels[i]->socket, .events = POLLIN };
 	for (;;) {
 		int64_t left = link_left(until);
-		struct timespec t = { left / 1000000000, left % 1000000000 };
 		int found, came;
 
 		/* First without waiting: plain channels are ready when their sockets are. */
-		came = poll(fds, (nfds_t)n, 0);
+		poll(fds, (nfds_t)n, 0);
 		found = choose(channels, n, fds);
 		if (found >= 0)
 			return found;
-		came = ppoll(fds, (nfds_t)n, until == LINK_FOREVER ? NULL : &t, NULL);
-		if (came < 0 && errno != EINTR)
-			return -errno;
-		if (came == 0 && left == 0)
+		if (!left)
 			return -ETIMEDOUT;
+		came = link_poll(fds, n, until);
+		if (came < 0 && came != -ETIMEDOUT)
+			return came;
 	}
 }
 

@@ -4,11 +4,11 @@
 #define TESTS_RINGS_H
 
 #include "peer.h"
+#include "wire_test.h"
 
 #include <tensor/channel.h>
 
 #include "lib/sharing/ring.h"
-#include "lib/sharing/wire.h"
 
 #define MS INT64_C(1000000)
 
@@ -56,46 +56,6 @@ static inline int ring_mappings(void **page, size_t *bytes)
 		}
 	fclose(f);
 	return n;
-}
-
-/* Sends the first n bytes with an fd. */
-static inline ssize_t wire_test_send_part(int socket, const void *data, size_t n, int fd)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { .align = { .cmsg_level = SOL_SOCKET,
-				 .cmsg_type = SCM_RIGHTS,
-				 .cmsg_len = CMSG_LEN(sizeof(int)) } };
-	struct iovec iov = { (void *)data, n };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
-
-	memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-	return sendmsg(socket, &msg, MSG_NOSIGNAL);
-}
-
-static inline ssize_t wire_test_send(int socket, const struct wire_message *m, int fd)
-{
-	return wire_test_send_part(socket, m, sizeof(*m), fd);
-}
-
-/* Receives a message with an fd, which is returned. */
-static inline int wire_test_recv(int socket, struct wire_message *m)
-{
-	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { m, sizeof(*m) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control,
-			      .msg_controllen = sizeof(control) };
-	int fd;
-
-	assert_int_equal(recvmsg(socket, &msg, MSG_CMSG_CLOEXEC), sizeof(*m));
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
-	return fd;
 }
 
 /* A count of the environment, or the one of `make test`. */

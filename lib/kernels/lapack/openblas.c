@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 #include "kernels/lapack/openblas.h"
 
+#include "base/memory_left.h"
 #include "base/thread.h"
 
 #include <dlfcn.h>
@@ -8,7 +9,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/mman.h>
 #include <time.h>
 
 enum { BUFFERS_MAX = 32, FORK_WAITS_MS = 100 };
@@ -73,27 +73,19 @@ void openblas_find(void *library)
 		gate.alloc = NULL;
 }
 
-/* Whether there is memory for one more buffer, and for those of the workers. */
-static bool memory_is_left(void)
-{
-	size_t bytes = BUFFER_BYTES * (1 + (size_t)gate.workers);
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		return false;
-	munmap(p, bytes);
-	return true;
-}
-
-/* All are taken before one is given back, so that each is another one. */
+/*
+ * All are taken before one is given back, so that each is another one. For each there must also be memory for the
+ * buffers of the workers.
+ */
 static void reserve_buffers(void)
 {
+	size_t bytes = BUFFER_BYTES * (1 + (size_t)gate.workers);
 	int wanted = tensor_get_num_threads(), n = 0;
 	void *taken[BUFFERS_MAX];
 
 	if (wanted > gate.threads)
 		wanted = gate.threads;
-	while (n < wanted && memory_is_left())
+	while (n < wanted && memory_is_left(bytes))
 		taken[n++] = gate.alloc(0);
 	for (int i = 0; i < n; i++)
 		gate.free(taken[i]);

@@ -2,7 +2,7 @@
 /*
  * OpenBLAS as the LAPACK. A call of one of its functions takes a buffer of 128 MiB from a pool that never shrinks.
  * If the pool has none and the memory cannot be had, OpenBLAS tries again without end; a child that was forked while
- * another thread was in a call may wait for a lock that nobody releases; and the variant without threads computes
+ * another thread was in a call may wait for a lock that no thread releases; and the variant without threads computes
  * wrong numbers if two threads call it at once. So the buffers are allocated here, for a limited number of threads,
  * and a fork waits for the calls. Any other LAPACK needs none of this: then these functions do nothing.
  */

@@ -5,8 +5,9 @@
  */
 #include "kernels/onednn/onednn.h"
 
+#include "base/memory_left.h"
+
 #include <pthread.h>
-#include <sys/mman.h>
 
 dnnl_engine_t onednn_engine;
 static bool forked;
@@ -32,13 +33,9 @@ int onednn_check(const char *op, dnnl_status_t status)
 
 int onednn_memory_for(const char *op, size_t n)
 {
-	/* Not malloc(): free memory in its heap cannot hold generated code. */
-	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
+	if (!memory_is_left(n))
 		return tensor_fail(ENOMEM,
 				   "%s: no memory for oneDNN, which ends the program without", op);
-	munmap(p, n);
 	return 0;
 }
 

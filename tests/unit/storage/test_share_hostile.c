@@ -5,12 +5,11 @@
  * Over 500 lines, because all cases change one valid message.
  */
 #include "peer.h"
+#include "wire_test.h"
 
 #include <linux/tensor.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-
-#include "lib/sharing/wire.h"
 
 /* A receiving channel, the other end as a plain socket, and a valid message to modify. */
 struct link {
@@ -43,20 +42,13 @@ static void raw_send(int socket, const void *data, size_t len, const int *fds, i
 /* The message and the fd that a sender makes for t. */
 static int capture(tensor *t, unsigned flags, struct wire_message *m)
 {
-	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { m, sizeof(*m) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control,
-			      .msg_controllen = sizeof(control) };
 	tensor_channel *ch;
 	int ends[2], fd;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	ch = tensor_channel_open(ends[0]);
 	assert_done(tensor_send(ch, t, flags));
-	assert_int_equal(recvmsg(ends[1], &msg, MSG_CMSG_CLOEXEC), sizeof(*m));
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	fd = wire_test_recv(ends[1], m);
 	tensor_channel_close(ch);
 	close(ends[0]);
 	close(ends[1]);

@@ -5,8 +5,7 @@
  * thread.
  */
 #include "peer.h"
-
-#include "lib/sharing/wire.h"
+#include "wire_test.h"
 
 #include <linux/fuse.h>
 #include <poll.h>
@@ -75,12 +74,6 @@ static void serve(int fuse, int stop)
 
 static void send_fd(int socket, int fd)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { .align = { .cmsg_level = SOL_SOCKET,
-				 .cmsg_type = SCM_RIGHTS,
-				 .cmsg_len = CMSG_LEN(sizeof(int)) } };
 	struct wire_message m = { .magic = WIRE_MAGIC,
 				  .version = WIRE_VERSION,
 				  .size = sizeof(m),
@@ -89,14 +82,8 @@ static void send_fd(int socket, int fd)
 				  .ndim = 1,
 				  .sizes = { 4 },
 				  .strides = { 1 } };
-	struct iovec iov = { &m, sizeof(m) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = &control,
-			      .msg_controllen = sizeof(control) };
 
-	memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-	assert_int_equal(sendmsg(socket, &msg, 0), sizeof(m));
+	assert_int_equal(wire_test_send(socket, &m, fd), sizeof(m));
 }
 
 /* An open file of a FUSE file system that no longer answers. */

@@ -133,6 +133,26 @@ static void round_tiles(struct rounded_tile *r, int64_t m, int64_t n)
 	}
 }
 
+/* compute_panel() for at_once; t: its tile, to which b and the depth are added. */
+static void round_panel(const struct reduced_product *h, struct tile t, T *buffer, int64_t begin,
+			int64_t j, int64_t m, int64_t n)
+{
+	struct rounded_tile r = { .h = h,
+				  .c = (uint16_t *)h->p->c + begin * h->p->rsc + h->j0 + j };
+
+	if (h->rsa) {
+		t.rsa = h->rsa;
+		t.csa = 1;
+		t.grouped = false;
+	}
+	t.k = h->depth;
+	t.b = h->panels ? h->panels + j * h->depth : buffer;
+	if (!h->panels)
+		pack_b(h, buffer, h->j0 + j, n, t.rsb, 0, h->depth);
+	r.t = t;
+	round_tiles(&r, m, n);
+}
+
 /* m rows from `begin` of one panel. buffer has DEPTH * WIDE elements, for b if it is not packed;
  * model is that of matmul_amx.h. */
 static void compute_panel(const struct reduced_product *h, const T *a, T *buffer, T *sums, T *model,
@@ -146,20 +166,7 @@ static void compute_panel(const struct reduced_product *h, const T *a, T *buffer
 
 	fetch_rows(h, begin, h->j0 + j, m, n);
 	if (h->at_once) {
-		struct rounded_tile r = {
-			.t = t, .h = h, .c = (uint16_t *)h->p->c + begin * h->p->rsc + h->j0 + j
-		};
-
-		if (h->rsa) {
-			r.t.rsa = h->rsa;
-			r.t.csa = 1;
-			r.t.grouped = false;
-		}
-		r.t.k = h->depth;
-		r.t.b = h->panels ? h->panels + j * h->depth : buffer;
-		if (!h->panels)
-			pack_b(h, buffer, h->j0 + j, n, width, 0, h->depth);
-		round_tiles(&r, m, n);
+		round_panel(h, t, buffer, begin, j, m, n);
 		return;
 	}
 	do {

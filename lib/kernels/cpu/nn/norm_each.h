@@ -14,15 +14,7 @@
 #define ONE(x)	 (x)
 #define ROUND(x) (x)
 #define F(x)	 x##_f32
-#include "kernels/cpu/nn/moments.h"
-#include LOOPS_FILE
-#undef X
-#undef T
-#undef V
-#undef LANES
-#undef ONE
-#undef ROUND
-#undef F
+#include "kernels/cpu/nn/norm_one.h"
 
 #define X	 double
 #define T	 double
@@ -31,15 +23,7 @@
 #define ONE(x)	 (x)
 #define ROUND(x) (x)
 #define F(x)	 x##_f64
-#include "kernels/cpu/nn/moments.h"
-#include LOOPS_FILE
-#undef X
-#undef T
-#undef V
-#undef LANES
-#undef ONE
-#undef ROUND
-#undef F
+#include "kernels/cpu/nn/norm_one.h"
 
 #define X	 uint16_t
 #define T	 float
@@ -48,15 +32,7 @@
 #define ONE(x)	 f16_to_f32(x)
 #define ROUND(x) f32_to_f16(x)
 #define F(x)	 x##_f16
-#include "kernels/cpu/nn/moments.h"
-#include LOOPS_FILE
-#undef X
-#undef T
-#undef V
-#undef LANES
-#undef ONE
-#undef ROUND
-#undef F
+#include "kernels/cpu/nn/norm_one.h"
 
 #define X	 uint16_t
 #define T	 float
@@ -65,12 +41,4 @@
 #define ONE(x)	 bf16_to_f32(x)
 #define ROUND(x) f32_to_bf16(x)
 #define F(x)	 x##_bf16
-#include "kernels/cpu/nn/moments.h"
-#include LOOPS_FILE
-#undef X
-#undef T
-#undef V
-#undef LANES
-#undef ONE
-#undef ROUND
-#undef F
+#include "kernels/cpu/nn/norm_one.h"
