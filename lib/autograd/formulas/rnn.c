@@ -5,12 +5,15 @@
 #include "ops/nn/rnn.h"
 
 #include "family/activation.h"
+#include "family/copy.h"
 #include "family/factory.h"
 #include "family/mm.h"
 #include "family/move.h"
 #include "family/pointwise.h"
 #include "family/shape.h"
+#include "family/rnn.h"
 #include "family/view.h"
+#include "kernels/abi/lstm.h"
 
 #include <stdlib.h>
 
@@ -72,11 +75,13 @@ static int layer_composed(tensor *const *in, tensor **out, const void *ctx)
 struct walk {
 	tensor_list in;
 	tensor *output, *cells, *activated; /* saved */
+	tensor *before;			    /* cell state before the first step */
 	tensor *grad_output, *grad_cells;   /* NULL: zero */
 	tensor *gates;			    /* result: gradients of the gates */
 	tensor *h, *c, *tanh, *part;	    /* gradients of the states, and temporary memory */
+	struct rnn_matrix w_hh;
 	int64_t steps;
-	bool reverse;
+	bool reverse, by_kernel;
 };
 
 static tensor *at(tensor *t, int64_t step)
@@ -95,13 +100,12 @@ static bool is_step(const struct walk *w, int64_t t)
 	return t >= 0 && t < w->steps;
 }
 
-/* w->h and w->c: gradients of the states after step t become those before it. */
-static bool step_backward(struct walk *w, int64_t t)
+static bool deactivate(struct walk *w, int64_t t, tensor *grad, tensor *before)
 {
-	tensor *a = at(w->activated, t), *grad = at(w->gates, t), *y[4], *dy[4], *before;
+	tensor *y[4], *dy[4];
 
-	before = is_step(w, previous(w, t)) ? at(w->cells, previous(w, t)) : w->in.data[CX];
-	if (tensor_chunk(a, 4, 1, y, 4) < 0 || tensor_chunk(grad, 4, 1, dy, 4) < 0)
+	if (tensor_chunk(at(w->activated, t), 4, 1, y, 4) < 0 ||
+	    tensor_chunk(grad, 4, 1, dy, 4) < 0)
 		return false;
 	if (w->grad_output && !tensor_add_(w->h, at(w->grad_output, t)))
 		return false;
@@ -114,7 +118,36 @@ static bool step_backward(struct walk *w, int64_t t)
 	tensor_sigmoid_backward_out(dy[0], tensor_mul_out(w->part, w->c, y[2]), y[0]);
 	tensor_sigmoid_backward_out(dy[1], tensor_mul_out(w->part, w->c, before), y[1]);
 	return tensor_tanh_backward_out(dy[2], tensor_mul_out(w->part, w->c, y[0]), y[2]) &&
-	       tensor_mul_(w->c, y[1]) && tensor_mm_out(w->h, grad, w->in.data[W_HH]);
+	       tensor_mul_(w->c, y[1]);
+}
+
+static bool deactivate_by_kernel(struct walk *w, int64_t t, tensor *grad, tensor *before)
+{
+	const struct lstm_step_backward s = { .gates = at(w->activated, t),
+					      .cells = at(w->cells, t),
+					      .before = before,
+					      .grad_output = at(w->grad_output, t),
+					      .grad_cells = at(w->grad_cells, t),
+					      .grad_hidden = w->h };
+
+	if (!s.gates || !s.cells || (w->grad_output && !s.grad_output) ||
+	    (w->grad_cells && !s.grad_cells))
+		return false;
+	return ((lstm_step_backward_kernel)kernels_lstm_step_backward.fn[backend_key(grad)])(
+		       grad, w->c, &s) == 0;
+}
+
+/* w->h and w->c: gradients of the states after step t become those before it. */
+static bool step_backward(struct walk *w, int64_t t)
+{
+	tensor *grad = at(w->gates, t), *before;
+
+	before = is_step(w, previous(w, t)) ? at(w->cells, previous(w, t)) : w->before;
+	if (!grad || !before)
+		return false;
+	if (!(w->by_kernel ? deactivate_by_kernel : deactivate)(w, t, grad, before))
+		return false;
+	return rnn_multiply(&w->w_hh, w->h, NULL, grad);
 }
 
 static bool steps_backward(struct walk *w)
@@ -147,20 +180,75 @@ static tensor *weight_gradient(const struct walk *w)
 			     rows(tensor_narrow(w->output, 0, w->reverse, rest)));
 }
 
+/* Whether t is of the kernel's dtypes and has the states' sizes, `columns` of them, in each step. */
+static bool kernel_takes(const struct walk *w, const tensor *t, int64_t columns)
+{
+	const tensor *cells = w->cells;
+
+	return lstm_has_kernel(t) && t->dtype == cells->dtype && t->ndim == 3 &&
+	       t->sizes[0] == w->steps && t->sizes[1] == cells->sizes[1] &&
+	       t->sizes[2] == columns * cells->sizes[2];
+}
+
+/*
+ * Whether the kernels compute the steps; then what they read gets contiguous rows. -1 on errors. Hooks for saved tensors may
+ * have returned others, for which the operators fail.
+ */
+static int begin_kernel(struct walk *w)
+{
+	tensor **read[] = { &w->before, &w->cells, &w->activated, &w->grad_output, &w->grad_cells };
+
+	if (!kernel_takes(w, w->cells, 1) || !kernel_takes(w, w->activated, 4) ||
+	    !lstm_has_kernel(w->before) || w->before->dtype != w->cells->dtype ||
+	    w->before->ndim != 2 || w->before->sizes[0] != w->cells->sizes[1] ||
+	    w->before->sizes[1] != w->cells->sizes[2])
+		return 0;
+	for (int i = 3; i < 5; i++)
+		if (*read[i] && !kernel_takes(w, *read[i], 1))
+			return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(read); i++)
+		if (*read[i] && !(*read[i] = tensor_contiguous(*read[i])))
+			return -1;
+	return 1;
+}
+
+/* The gradients of the states: zero, in f32 for the kernel. */
+static bool begin_states(struct walk *w)
+{
+	const tensor *cells = w->cells;
+	tensor_ints sizes = { cells->sizes + 1, 2 };
+	tensor_options same = TENSOR_OPTIONS(.dtype = cells->dtype, .device = cells->device);
+	tensor_options sum = same;
+
+	if (w->by_kernel)
+		sum.dtype = TENSOR_F32;
+	w->h = tensor_zeros(sizes, same);
+	w->c = tensor_zeros(sizes, sum);
+	if (w->by_kernel)
+		return w->h && w->c;
+	w->tanh = tensor_empty(sizes, same);
+	w->part = tensor_empty(sizes, same);
+	return w->h && w->c && w->tanh && w->part;
+}
+
 static int walk_back(tensor **out, struct walk *w)
 {
+	int by_kernel = begin_kernel(w);
+
+	if (by_kernel < 0)
+		return -1;
+	w->by_kernel = by_kernel;
 	w->gates = tensor_empty_like(w->activated, TENSOR_OPTIONS(0));
-	w->h = tensor_zeros_like(w->in.data[HX], TENSOR_OPTIONS(0));
-	w->c = tensor_zeros_like(w->in.data[CX], TENSOR_OPTIONS(0));
-	w->tanh = tensor_empty_like(w->h, TENSOR_OPTIONS(0));
-	w->part = tensor_empty_like(w->h, TENSOR_OPTIONS(0));
-	if (!w->gates || !w->h || !w->c || !w->tanh || !w->part || !steps_backward(w))
+	if (!w->gates || !begin_states(w))
+		return -1;
+	w->w_hh = rnn_matrix_of(w->in.data[W_HH], w->h->sizes[0], w->steps);
+	if (!w->w_hh.w || !steps_backward(w))
 		return -1;
 	out[GATES] = w->gates;
 	out[HX] = w->h;
-	out[CX] = w->c;
+	out[CX] = w->by_kernel ? tensor_to(w->c, TENSOR_OPTIONS(.dtype = w->h->dtype)) : w->c;
 	out[W_HH] = weight_gradient(w);
-	return out[W_HH] ? 0 : -1;
+	return out[CX] && out[W_HH] ? 0 : -1;
 }
 
 /* Autocast would convert the products, but not what is added to them. */
@@ -183,11 +271,14 @@ int lstm_layer_backward(tensor **out, tensor *const *grads, tensor_list inputs, 
 			  .output = output,
 			  .cells = cells,
 			  .activated = activated,
+			  .before = inputs.data[CX],
 			  .grad_output = given(grads[0]) ? grads[0] : NULL,
 			  .grad_cells = given(grads[1]) ? grads[1] : NULL,
 			  .steps = output->sizes[0],
 			  .reverse = reverse };
 
+	if (output->ndim != 3 || cells->ndim != 3 || activated->ndim != 3)
+		return tensor_fail(EINVAL, "_lstm_layer: saved tensors must have 3 dimensions");
 	if (activated->sizes[0] != w.steps)
 		return tensor_fail(EINVAL, "_lstm_layer: without save there is no gradient");
 	/* Conjugates, and tensors of many samples, need the operators. */

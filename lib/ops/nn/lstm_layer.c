@@ -12,6 +12,7 @@
 #include "family/rnn.h"
 #include "family/shape.h"
 #include "family/view.h"
+#include "kernels/abi/lstm.h"
 
 #define OP "_lstm_layer"
 
@@ -20,6 +21,8 @@ struct lstm_layer {
 	bool reverse, save;
 	tensor *output, *cells; /* [steps, rows, size] */
 	tensor *activated;	/* [steps, rows, 4 * size]; of one step unless save */
+	tensor *state; /* cell state for the kernel, f32 [rows, size]; NULL: by operators */
+	struct rnn_matrix w_hh_t;
 };
 
 static int check_shape(const char *name, const tensor *t, int ndim, const int64_t *sizes)
@@ -57,23 +60,68 @@ static int check_inputs(tensor_list in)
 	return check_shape("w_hh", in.data[W_HH], 2, (int64_t[]){ 4 * size, size });
 }
 
+bool lstm_has_kernel(const tensor *t)
+{
+	return !(t->keys & ~(KEY_BIT(TENSOR_KEY_CPU) | AUTOGRAD_BIT)) && !t->ext &&
+	       (t->dtype == TENSOR_F32 || dtype_is_reduced_float(t->dtype));
+}
+
+/* ---- products ---- */
+
+struct rnn_matrix rnn_matrix_of(tensor *w, int64_t rows, int64_t steps)
+{
+	struct rnn_matrix m = { w, NULL };
+	mm_pack_kernel pack;
+
+	if (!w || steps < 2 || !lstm_has_kernel(w))
+		return m;
+	pack = (mm_pack_kernel)kernels_mm_pack.fn[backend_key(w)];
+	if (pack(w, rows, &m.packed) < 0)
+		m.w = NULL;
+	else if (m.packed)
+		tensor_scope_add(m.packed);
+	return m;
+}
+
+tensor *rnn_multiply(const struct rnn_matrix *m, tensor *out, tensor *add, tensor *a)
+{
+	mm_packed_kernel fn = (mm_packed_kernel)kernels_mm_packed.fn[backend_key(out)];
+
+	if (!m->packed || out->dtype != m->w->dtype || a->dtype != m->w->dtype ||
+	    a->sizes[1] != m->w->sizes[0] || out->sizes[1] != m->w->sizes[1])
+		return add ? tensor_addmm_out(out, add, a, m->w) : tensor_mm_out(out, a, m->w);
+	if (add && !tensor_copy_(out, add))
+		return NULL;
+	return fn(out, a, m->w, m->packed, add ? 1 : 0) < 0 ? NULL : out;
+}
+
 /* ---- forward ---- */
 
-static bool step(const struct lstm_layer *l, int64_t t, tensor *gates, tensor *h, tensor *c,
-		 tensor *w_hh_t)
+static bool activate(const struct lstm_layer *l, tensor *a, tensor *before, tensor *c, tensor *h)
 {
-	tensor *a = tensor_select(l->activated, 0, l->save ? t : 0), *g[4];
+	tensor *g[4];
 
-	if (!tensor_addmm_out(a, tensor_select(gates, 0, t), h, w_hh_t) ||
-	    !tensor_sigmoid_(tensor_narrow(a, 1, 0, 2 * l->size)) ||
+	if (!tensor_sigmoid_(tensor_narrow(a, 1, 0, 2 * l->size)) ||
 	    tensor_chunk(a, 4, 1, g, 4) < 0)
 		return false;
 	tensor_tanh_(g[2]);
 	tensor_sigmoid_(g[3]);
-	c = tensor_mul_out(tensor_select(l->cells, 0, t), g[1], c);
-	h = tensor_select(l->output, 0, t);
+	c = tensor_mul_out(c, g[1], before);
 	return tensor_add_(c, tensor_mul_out(h, g[0], g[2])) && tensor_tanh_out(h, c) &&
 	       tensor_mul_(h, g[3]);
+}
+
+static bool step(const struct lstm_layer *l, int64_t t, tensor *gates, tensor *h, tensor *c)
+{
+	tensor *a = tensor_select(l->activated, 0, l->save ? t : 0);
+	tensor *cells = tensor_select(l->cells, 0, t), *output = tensor_select(l->output, 0, t);
+
+	if (!cells || !output || !rnn_multiply(&l->w_hh_t, a, tensor_select(gates, 0, t), h))
+		return false;
+	if (!l->state)
+		return activate(l, a, c, cells, output);
+	return ((lstm_step_kernel)kernels_lstm_step.fn[backend_key(a)])(a, l->state, cells,
+									output) == 0;
 }
 
 /* The state before step t, of `states` or the first. */
@@ -87,19 +135,28 @@ static int forward(struct lstm_layer *l, tensor_list in)
 {
 	tensor_options like =
 		TENSOR_OPTIONS(.dtype = in.data[GATES]->dtype, .device = in.data[GATES]->device);
-	tensor *w_hh_t = tensor_contiguous(tensor_t(in.data[W_HH]));
+	bool by_kernel = true;
 
+	for (int i = 0; i < INPUTS; i++)
+		by_kernel &= lstm_has_kernel(in.data[i]);
+	l->w_hh_t = rnn_matrix_of(tensor_contiguous(tensor_t(in.data[W_HH])), l->rows, l->steps);
 	l->output = tensor_empty(TENSOR_INTS(l->steps, l->rows, l->size), like);
 	l->cells = tensor_empty(TENSOR_INTS(l->steps, l->rows, l->size), like);
 	l->activated =
 		tensor_empty(TENSOR_INTS(l->save ? l->steps : 1, l->rows, 4 * l->size), like);
-	if (!w_hh_t || !l->output || !l->cells || !l->activated)
+	if (!l->w_hh_t.w || !l->output || !l->cells || !l->activated)
 		return error_code();
+	if (by_kernel) {
+		l->state = tensor_empty(TENSOR_INTS(l->rows, l->size),
+					TENSOR_OPTIONS(.dtype = TENSOR_F32));
+		if (!l->state || !tensor_copy_(l->state, in.data[CX]))
+			return error_code();
+	}
 	for (int64_t k = 0; k < l->steps; k++) {
 		struct tensor_scope_guard guard = tensor_scope_enter();
 		int64_t t = l->reverse ? l->steps - 1 - k : k;
 		bool done = step(l, t, in.data[GATES], before(l, l->output, in.data[HX], t),
-				 before(l, l->cells, in.data[CX], t), w_hh_t);
+				 before(l, l->cells, in.data[CX], t));
 
 		scope_leave(&guard);
 		if (!done)

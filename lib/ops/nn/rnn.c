@@ -167,6 +167,14 @@ static tensor *gates_of_input(const struct rnn *r, tensor *input, const struct r
 	return tensor_linear(input, w->w_ih, bias);
 }
 
+/* Whether a tensor has the dtype of the gates, or autocast gives it that. */
+static bool gets_dtype_of(const tensor *gates, const tensor *t)
+{
+	return t->dtype == gates->dtype ||
+	       (thread()->modes.autocast_depth && gates->dtype == thread()->modes.autocast_dtype &&
+		t->dtype == TENSOR_F32 && t->device.type == TENSOR_CPU);
+}
+
 /* Whether _lstm_layer computes all steps: all have the same rows, and nothing changes what the operators of a step do. */
 static bool is_one_layer(const struct rnn *r, const tensor *gates, struct rnn_state s,
 			 const struct rnn_weights *w)
@@ -175,10 +183,10 @@ static bool is_one_layer(const struct rnn *r, const tensor *gates, struct rnn_st
 	const struct thread_modes *m = &thread()->modes;
 
 	if (r->cell != RNN_LSTM || r->projected || dtype_is_complex(gates->dtype) ||
-	    r->rows[0] != r->rows[r->steps - 1] || m->batch_level || m->autocast_depth)
+	    r->rows[0] != r->rows[r->steps - 1] || m->batch_level)
 		return false;
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (all[i]->dtype != gates->dtype || all[i]->keys & FORWARD_BIT || all[i]->ext)
+		if (!gets_dtype_of(gates, all[i]) || all[i]->keys & FORWARD_BIT || all[i]->ext)
 			return false;
 	return true;
 }

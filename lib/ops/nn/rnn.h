@@ -41,6 +41,18 @@ struct rnn_state rnn_step(enum rnn_cell cell, tensor *gates, struct rnn_state s,
  * of t would cost the square of the number of steps. */
 int rnn_split_steps(tensor *t, const int64_t *rows, int64_t n, tensor **parts);
 
+/* A matrix that the products of all steps read. */
+struct rnn_matrix {
+	tensor *w, *packed; /* packed: for the CPU's kernel; NULL if products read w */
+};
+
+/* For products with `rows` rows. Needs an open scope; on errors w is NULL. */
+struct rnn_matrix rnn_matrix_of(tensor *w, int64_t rows, int64_t steps);
+/* out = a w, plus `add` unless NULL. out has contiguous rows and is none of the others. NULL with the error set. */
+tensor *rnn_multiply(const struct rnn_matrix *m, tensor *out, tensor *add, tensor *a);
+/* Whether the kernels of an LSTM's step take t: a strided tensor of a dtype that they have. */
+bool lstm_has_kernel(const tensor *t);
+
 /* Check the rows per step of a packed sequence: at least `least`, not increasing, with the sum of
  * data's rows. 0 or -EINVAL with the error set. */
 int rnn_check_rows(const char *op, const tensor *data, const int64_t *rows, int64_t steps,

@@ -6,6 +6,8 @@
  */
 #include "kernels/cpu/linalg/matmul.h"
 
+#include "kernels/abi/lstm.h"
+
 #include "iter/parallel.h"
 
 #define WORK	   (1 << 16) /* multiplications in a chunk of small products */
@@ -208,4 +210,52 @@ static int cpu_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar 
 	return matmul("bmm", out, a, b, alpha, beta);
 }
 
-CPU_KERNELS(KERNEL(mm), KERNEL(bmm))
+/* ---- products with a matrix that is packed once, of f16 and bf16; others read it in place ---- */
+
+static int cpu_mm_pack(const tensor *b, int64_t m, tensor **packed)
+{
+	product_pack_fn pack = b->dtype == TENSOR_BF16 ? CPU_NAME(matmul_bf16_pack) :
+							 CPU_NAME(matmul_f16_pack);
+	struct product p = { .m = m,
+			     .k = b->sizes[0],
+			     .n = b->sizes[1],
+			     .b = b->data,
+			     .rsb = b->strides[0],
+			     .csb = b->strides[1],
+			     .csc = 1 };
+	int64_t bytes;
+
+	*packed = NULL;
+	bytes = dtype_is_reduced_float(b->dtype) && b->numel ? (int64_t)pack(&p, NULL) : 0;
+	if (!bytes)
+		return 0;
+	*packed = tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, &bytes, 1);
+	if (!*packed)
+		return -thread()->error.code;
+	pack(&p, (*packed)->data);
+	return 0;
+}
+
+static int cpu_mm_packed(tensor *out, const tensor *a, const tensor *b, const tensor *packed,
+			 double beta)
+{
+	struct product p = { .m = out->sizes[0],
+			     .n = out->sizes[1],
+			     .k = a->sizes[1],
+			     .a = a->data,
+			     .b = b->data,
+			     .c = out->data,
+			     .rsa = a->strides[0],
+			     .csa = a->strides[1],
+			     .rsb = b->strides[0],
+			     .csb = b->strides[1],
+			     .rsc = out->strides[0],
+			     .csc = 1,
+			     .alpha = 1,
+			     .beta = beta,
+			     .packed = packed->data };
+
+	return products[out->dtype](&p);
+}
+
+CPU_KERNELS(KERNEL(mm), KERNEL(bmm), KERNEL(mm_pack), KERNEL(mm_packed))

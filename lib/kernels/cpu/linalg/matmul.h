@@ -17,6 +17,7 @@ struct product {
 	int64_t rsa, csa, rsb, csb, rsc, csc;
 	double alpha, beta;
 	int64_t alpha_int, beta_int;
+	const void *packed; /* b as product_pack_fn wrote it; NULL: only as it is */
 };
 
 /* Returns 0, or -errno with the error recorded. */
@@ -30,6 +31,15 @@ int CPU_NAME(matmul_i8)(const struct product *p);
 int CPU_NAME(matmul_i16)(const struct product *p);
 int CPU_NAME(matmul_i32)(const struct product *p);
 int CPU_NAME(matmul_i64)(const struct product *p);
+
+/*
+ * Writes b as products of p->m rows of a read it; to NULL: only the number of bytes. 0 if such products do not pack b.
+ */
+typedef size_t (*product_pack_fn)(const struct product *p, void *to);
+size_t CPU_NAME(matmul_f16_pack)(const struct product *p, void *to);
+size_t CPU_NAME(matmul_bf16_pack)(const struct product *p, void *to);
+/* That of matmul_pairs(). */
+size_t CPU_NAME(matmul_pairs_pack)(const struct product *p, void *to);
 
 /*
  * The function for bf16 that adds pairs of products; NULL if the processor has no such instruction.

@@ -21,6 +21,15 @@ static int product_of_pairs(const struct product *p)
 }
 #endif
 
+size_t CPU_NAME(matmul_pairs_pack)(const struct product *p, void *to)
+{
+#ifdef VEC_PAIRS
+	return reduced_float_pack(p, false, to);
+#else
+	return 0;
+#endif
+}
+
 product_fn CPU_NAME(matmul_pairs)(void)
 {
 #ifdef VEC_PAIRS

@@ -20,3 +20,14 @@ int CPU_NAME(matmul_bf16)(const struct product *p)
 
 	return pairs ? pairs(p) : reduced_float_product(p, false);
 }
+
+size_t CPU_NAME(matmul_f16_pack)(const struct product *p, void *to)
+{
+	return reduced_float_pack(p, true, to);
+}
+
+size_t CPU_NAME(matmul_bf16_pack)(const struct product *p, void *to)
+{
+	return CPU_NAME(matmul_pairs)() ? CPU_NAME(matmul_pairs_pack)(p, to) :
+					  reduced_float_pack(p, false, to);
+}

@@ -409,25 +409,52 @@ static int64_t rows_in_place(const struct product *p)
 	return units && p->rsa > 0 && p->rsa % PAGE_ELEMENTS != 0 ? p->rsa / UNIT : 0;
 }
 
-static int reduced_float_product(const struct product *p, bool f16)
+/* The sizes and flags of a product, all but its memory. */
+static struct reduced_product reduced_product_of(const struct product *p, bool f16)
 {
 	struct reduced_product h = { .p = p, .f16 = f16, .depth = (p->k + UNIT - 1) / UNIT };
-	struct tensor_storage *s = NULL;
 
-	if (p->m <= DOT_ROWS && p->rsb == 1 && p->csb != 1 && p->n != 1)
-		return few_rows(&h, false);
-	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
-		return few_rows(&h, true);
 	h.tiles = tiles_for(p);
 	if (h.tiles)
 		h.depth = (h.depth + TILE_SIDE - 1) / TILE_SIDE * TILE_SIDE;
 	h.at_once = !h.tiles && p->csc == 1 && h.depth <= DEPTH;
 	if (h.at_once)
 		h.rsa = rows_in_place(p);
-	if (p->m > CHUNK) {
-		int64_t columns = least((p->n + LANES - 1) / LANES * LANES, COLUMNS);
+	return h;
+}
 
-		s = storage_alloc(TENSOR_DEVICE_CPU, (columns * h.depth + LANES) * sizeof(T),
+/* Units of n packed columns. */
+static int64_t packed_b(const struct reduced_product *h, int64_t n)
+{
+	return (n + LANES - 1) / LANES * LANES * h->depth + LANES;
+}
+
+/* Packs the columns of all blocks one after the other; see product_pack_fn. */
+static size_t reduced_float_pack(const struct product *p, bool f16, void *to)
+{
+	struct reduced_product h = reduced_product_of(p, f16);
+
+	if (p->m <= 1 || p->n < LANES || (p->m <= DOT_ROWS && p->rsb == 1 && p->csb != 1))
+		return 0;
+	for (; to && h.j0 < p->n; h.j0 += h.n) {
+		h.n = least(p->n - h.j0, COLUMNS);
+		h.panels = (T *)to + h.j0 * h.depth;
+		parallel_for(0, panel_count(h.n), PACK_CHUNK, pack_chunk, &h);
+	}
+	return packed_b(&h, p->n) * sizeof(T);
+}
+
+static int reduced_float_product(const struct product *p, bool f16)
+{
+	struct reduced_product h = reduced_product_of(p, f16);
+	struct tensor_storage *s = NULL;
+
+	if (!p->packed && p->m <= DOT_ROWS && p->rsb == 1 && p->csb != 1 && p->n != 1)
+		return few_rows(&h, false);
+	if (!p->packed && p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
+		return few_rows(&h, true);
+	if (p->m > CHUNK && !p->packed) {
+		s = storage_alloc(TENSOR_DEVICE_CPU, packed_b(&h, least(p->n, COLUMNS)) * sizeof(T),
 				  false);
 		if (!s)
 			return -thread()->error.code;
@@ -435,7 +462,9 @@ static int reduced_float_product(const struct product *p, bool f16)
 	}
 	for (; h.j0 < p->n; h.j0 += h.n) {
 		h.n = least(p->n - h.j0, COLUMNS);
-		if (h.panels)
+		if (p->packed)
+			h.panels = (T *)p->packed + h.j0 * h.depth;
+		else if (h.panels)
 			parallel_for(0, panel_count(h.n), PACK_CHUNK, pack_chunk, &h);
 		compute_block(&h);
 	}
