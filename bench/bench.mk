@@ -57,6 +57,11 @@ bench-channels: $(B)/bench/channels
 bench-python: python
 	$(Q)PYTHONPATH=$(abspath $(B))/python $$(bench/peers python || echo $(PYTHON)) bench/python.py $(BENCH)
 
+# Errors against f64 beside PyTorch's.
+.PHONY: bench-errors
+bench-errors: python
+	$(Q)PYTHONPATH=$(abspath $(B))/python $$(bench/peers python) bench/errors.py $(BENCH)
+
 .PHONY: bench-per-sample
 bench-per-sample: $(B)/bench/per_sample
 	$(Q)$$(bench/peers python) bench/per_sample.py $<

@@ -20,7 +20,7 @@ FORMULA V F(negative_size)(V x)
 	return F(select)(x < 0, x, -x);
 }
 
-LOOP_1(silu, NO_PARAMS(T), x *F(sigmoid)(x))
+LOOP_1(silu, NO_PARAMS(T), x / (1 + F(exp)(-x)))
 
 FORMULA V F(silu_grad)(V g, V x)
 {

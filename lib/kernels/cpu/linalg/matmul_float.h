@@ -16,7 +16,7 @@
 #include "kernels/cpu/linalg/matmul_pack.h"
 #include "kernels/cpu/linalg/matmul_tile.h"
 
-#define DEPTH	   256	       /* k of a block */
+#define DEPTH	   192	       /* k of a block */
 #define COLUMNS	   (24 * WIDE) /* n of a block of packed b: it fits into the L2 cache */
 #define CHUNK	   64	       /* rows in a chunk of parallel work */
 #define PACK_SIZE  (1 << 17)   /* elements of b from which a and b are packed, for m > CHUNK */
@@ -325,13 +325,14 @@ int CPU_NAME(MATMUL)(const struct product *p)
 	for (k.j0 = 0; k.j0 < p->n; k.j0 += k.n) {
 		k.n = p->n - k.j0 < COLUMNS ? p->n - k.j0 : COLUMNS;
 		k.p0 = 0;
-		do {
-			k.k = p->k - k.p0 < DEPTH ? p->k - k.p0 : DEPTH;
+		/* Blocks of one size have smaller errors than whole ones and a rest. k is 0 for an empty product. */
+		for (int64_t left = p->k > DEPTH ? (p->k + DEPTH - 1) / DEPTH : 1; left; left--) {
+			k.k = (p->k - k.p0 + left - 1) / left;
 			if (packed)
 				parallel_for(0, panel_count(k.n), PACK_CHUNK, pack_chunk, &k);
 			compute_block(&k);
 			k.p0 += k.k;
-		} while (k.p0 < p->k);
+		}
 	}
 	if (s)
 		storage_put(s);

@@ -68,8 +68,12 @@ static inline vec_f32 expm1_f32v(vec_f32 x)
 	return vec_select_f32(x == 0, x, y);
 }
 
-/* log(x) of finite x > 0, from x = 2^e m with m between sqrt(1/2) and sqrt(2). */
-static inline vec_f32 log_positive_f32(vec_f32 x)
+/*
+ * log(x + more) of finite x > 0, from x = 2^e m with m between sqrt(1/2) and sqrt(2). more: what x lost by rounding, or
+ * a constant 0.
+ */
+static inline __attribute__((always_inline)) vec_f32 log_sum_f32(vec_f32 x, vec_f32 more,
+								 const bool sum)
 {
 	vec_m32 tiny = x < 0x1p-126f, bits, e;
 	vec_f32 f, z, p, k;
@@ -88,25 +92,36 @@ static inline vec_f32 log_positive_f32(vec_f32 x)
 	p = p * f + 0.200021192f;
 	p = p * f - 0.250000089f;
 	p = p * f + 0.333333135f;
-	return f + (p * f * z + k * LN2_LOW - 0.5f * z) + k * LN2_HIGH;
+	p = p * f * z + k * LN2_LOW - 0.5f * z;
+	if (sum)
+		p += more / x;
+	return f + p + k * LN2_HIGH;
 }
 
-static inline vec_f32 log_f32v(vec_f32 x)
+static inline vec_f32 log_positive_f32(vec_f32 x)
 {
-	vec_f32 y = log_positive_f32(x);
+	return log_sum_f32(x, (vec_f32){ 0 }, false);
+}
+
+/* y = log(x) of x > 0, or the result for other x. */
+static inline vec_f32 log_or_limit_f32(vec_f32 y, vec_f32 x)
+{
 	vec_f32 outside = vec_select_f32(x == 0, splat_f32(-INFINITY), splat_f32(NAN));
 
 	y = vec_select_f32(x == INFINITY, x, y);
 	return vec_select_f32(x > 0, y, outside);
 }
 
-/* log(u) for u = 1 + x, rounded, with a correction for the rounding error of u. */
+static inline vec_f32 log_f32v(vec_f32 x)
+{
+	return log_or_limit_f32(log_positive_f32(x), x);
+}
+
 static inline vec_f32 log1p_f32v(vec_f32 x)
 {
 	vec_f32 u = 1 + x, lost = vec_select_f32(x < 1e8f, x - (u - 1), splat_f32(0));
-	vec_f32 y = log_f32v(u);
+	vec_f32 y = log_or_limit_f32(log_sum_f32(u, lost, true), u);
 
-	y = vec_select_f32(u > 0, y + lost / u, y);
 	return vec_select_f32(x == 0, x, y);
 }
 
