@@ -18,6 +18,8 @@ static int implicit_gemm(const struct shape *s, const struct conv_gemm *c)
 					CPU_NAME(conv_implicit_gemm_f64)(c);
 }
 
+#include "kernels/cpu/nn/conv/conv_planes.h"
+
 /* ---- 3 by 3 taps ---- */
 
 #define TILE	    2	/* positions of a tile along an axis */
@@ -133,19 +135,35 @@ static int try_winograd(const struct shape *s, tensor *out, const tensor *x, con
 
 /* ---- forward ---- */
 
+/* The planes for which taps of the first axis read the input. */
+static struct tap_planes *planes_of_taps(struct shape *s)
+{
+	const struct axis *a = s->axis;
+	struct tap_planes *tap = (struct tap_planes *)shape_take(s, 2 * a->taps);
+
+	for (int64_t r = 0; r < a->taps; r++) {
+		int64_t at = a->tap[r] * a->dilation - a->padding;
+
+		tap[r].from = at < 0 ? (-at + a->stride - 1) / a->stride : 0;
+		tap[r].until = at < a->in ? (a->in - at + a->stride - 1) / a->stride : 0;
+	}
+	return tap;
+}
+
 static int forward(tensor *out, const tensor *input, const tensor *weight, const tensor *bias,
 		   const struct conv_params *p, bool units)
 {
 	struct conv_gemm c = { .weight = weight->data,
 			       .bias = bias ? bias->data : NULL,
 			       .out = out->data };
+	struct tap_planes *planes;
 	struct source h;
 	struct shape s;
 	int err;
 
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_OUTPUT, out, input, weight, bias, p);
-	if (shape_begin(&s, out, input, weight, p, 2 * (weight->numel / weight->sizes[0]), 1) < 0)
+	if (shape_begin(&s, out, input, weight, p, 4 * (weight->numel / weight->sizes[0]), 1) < 0)
 		return -thread()->error.code;
 	s.units = units;
 	err = units ? NOT_SUITED : try_winograd(&s, out, input, weight, bias, false);
@@ -168,7 +186,8 @@ static int forward(tensor *out, const tensor *input, const tensor *weight, const
 		c.out_step[0] = s.axis[1].out * s.axis[2].out;
 		for (int d = 0; d < AXES; d++)
 			c.grid[d] = s.axis[d].out;
-		err = implicit_gemm(&s, &c);
+		planes = planes_of_taps(&s);
+		err = sum_planes(&s, &c, s.in / s.groups, planes, s.axis[0].taps, s.free);
 		source_release(&h);
 	}
 out:
@@ -283,6 +302,8 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 {
 	int64_t channels = s->out / s->groups, in = s->in / s->groups, taps = 0, at = 0;
 	int64_t *offset = s->free, *weight = offset + channels * s->taps;
+	struct tap_planes *tap = (struct tap_planes *)(weight + channels * s->taps);
+	int64_t *scratch = (int64_t *)(tap + s->axis[0].taps), z_taps = 0;
 	struct positions q[AXES];
 	struct conv_gemm part = *c;
 
@@ -292,7 +313,11 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 		at += q[d].at * c->out_step[d];
 		part.out_step[d] = c->out_step[d] * s->axis[d].stride;
 	}
-	for (int64_t z = 0; z < s->axis[0].taps; z++)
+	for (int64_t z = 0; z < s->axis[0].taps; z++) {
+		int64_t plane = q[0].first - s->axis[0].shift[z]; /* that position 0 reads */
+
+		if (s->axis[0].slot[z] == phase[0])
+			tap[z_taps++] = (struct tap_planes){ -plane, s->axis[0].out - plane };
 		for (int64_t y = 0; y < s->axis[1].taps; y++)
 			for (int64_t x = 0; x < s->axis[2].taps; x++) {
 				const int64_t r[AXES] = { z, y, x };
@@ -311,6 +336,7 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 				offset[taps] = from;
 				weight[taps++] = window_index(s, r);
 			}
+	}
 	for (int64_t k = channels - 1; k >= 0; k--)
 		for (int64_t i = 0; i < taps; i++) {
 			offset[k * taps + i] = offset[i] + k * h->channel;
@@ -320,7 +346,7 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 	part.src.offset = offset;
 	part.weight_offset = weight;
 	part.out = (char *)c->out + at * dtype_sizes[s->dtype];
-	return implicit_gemm(s, &part);
+	return sum_planes(s, &part, channels, tap, z_taps, scratch);
 }
 
 /* Sets all elements to the bias or to zero, for positions that no tap reads. */
@@ -365,7 +391,7 @@ static int input_gradient(tensor *out, const tensor *grad, const tensor *weight,
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_INPUT, grad, out, weight, bias, p);
 	/* in and out of the shape are those of the forward convolution. */
-	if (shape_begin(&s, grad, out, weight, p, 2 * (weight->numel / weight->sizes[1]), 1) < 0)
+	if (shape_begin(&s, grad, out, weight, p, 4 * (weight->numel / weight->sizes[1]), 1) < 0)
 		return -thread()->error.code;
 	s.units = units;
 	err = NOT_SUITED;

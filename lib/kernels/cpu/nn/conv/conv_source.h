@@ -146,7 +146,7 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 		s->window *= a->extent;
 		s->in_plane *= a->in;
 		s->out_plane *= a->out;
-		n += 4 * a->extent;
+		n += 6 * a->extent;
 	}
 	s->scratch = storage_alloc(TENSOR_DEVICE_CPU, n * sizeof(*s->free), false);
 	if (!s->scratch)

@@ -65,15 +65,18 @@ static void (*const offset_tiles[VECS + 1][ROWS + 1])(const struct offset_tile *
 static void compute_offset_tiles(struct offset_tile *r, int64_t m, int vecs)
 {
 	const int64_t *offset = r->offset;
+	const T *bias = r->t.bias;
 	T *c = r->t.c;
 
 	for (int64_t i = 0, rows; i < m; i += rows) {
 		rows = min64(m - i, tile_rows[vecs]);
 		r->offset = offset + i;
 		r->t.c = c + i * r->t.rsc;
+		r->t.bias = bias ? bias + i : NULL;
 		offset_tiles[vecs][rows](r);
 	}
 	r->offset = offset;
+	r->t.bias = bias;
 	r->t.c = c;
 }
 

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Panels of columns of conv_implicit_gemm.h: the elements of the source that the taps of up to WIDE
+ * positions read, and the place of the positions in the output.
+ */
+#ifndef TENSOR_CONV_PANEL_H
+#define TENSOR_CONV_PANEL_H
+
+/* Lanes of a vector whose elements are contiguous in the source. */
+struct piece {
+	int64_t at; /* index in the source of lane 0, extrapolated if it is not in the piece */
+	vec_part lanes;
+};
+
+/* Columns from..from + n that are adjacent in the grid, and the first one's place in the output. */
+struct panel_run {
+	int64_t from, n, out;
+};
+
+struct panel {
+	int64_t n; /* columns */
+	int vecs, runs, pieces[VECS];
+	struct piece piece[WIDE];
+	struct panel_run run[WIDE];
+	int64_t step; /* between adjacent columns of a run in the output */
+	bool direct;
+	T *block; /* rows of WIDE sums, unless direct */
+};
+
+/* Adds a run of n columns from column i on, whose first element is at `at` in the source. */
+static void panel_add_run(struct panel *p, int64_t i, int64_t n, int64_t at)
+{
+	while (n > 0) {
+		int64_t v = i / LANES, lane = i % LANES;
+		int64_t len = n < LANES - lane ? n : LANES - lane;
+
+		p->piece[v * LANES + p->pieces[v]++] =
+			(struct piece){ .at = at - lane,
+					.lanes = PART_OF((int)lane, (int)(lane + len)) };
+		i += len;
+		at += len;
+		n -= len;
+	}
+}
+
+static void panel_set(struct panel *p, const struct conv_gemm *c, int64_t column, int64_t n)
+{
+	struct conv_walk w = conv_walk_from(c->grid, column);
+
+	p->n = n;
+	p->vecs = (int)((n + LANES - 1) / LANES);
+	p->step = c->out_step[AXES - 1];
+	p->runs = 0;
+	p->direct = p->step == 1;
+	memset(p->pieces, 0, sizeof(p->pieces));
+	for (int64_t i = 0, count; i < n; i += count) {
+		int64_t out = conv_walk_offset(&w, c->out_image, c->out_step);
+
+		count = conv_walk_run(&w, n - i);
+		panel_add_run(p, i, count, conv_walk_offset(&w, c->src.image, c->src.step));
+		p->run[p->runs++] = (struct panel_run){ .from = i, .n = count, .out = out };
+		p->direct &= out == p->run[0].out + i;
+		conv_walk_on(&w, count);
+	}
+}
+
+/* Vector v of the panel for the tap at s; unused lanes are zero. */
+static inline VEC panel_vector(const struct panel *p, int v, const T *s)
+{
+	const struct piece *piece = p->piece + v * LANES;
+	VEC x;
+
+	if (p->pieces[v] == 1 && p->n >= (v + 1) * LANES)
+		return *(const VEC *)(s + piece->at);
+	x = LOAD(s + piece->at, piece->lanes);
+	for (int i = 1; i < p->pieces[v]; i++)
+		x = (VEC)((MASK)x | (MASK)LOAD(s + piece[i].at, piece[i].lanes));
+	return x;
+}
+
+/* Gathers k rows of the panel, vecs * LANES elements each. */
+static void panel_gather(T *to, const struct panel *p, const T *src, const int64_t *offset,
+			 int64_t k)
+{
+	const int vecs = p->vecs;
+
+	for (int v = 0; v < vecs; v++) {
+		const struct piece *piece = p->piece + v * LANES;
+		T *row = to + v * LANES;
+
+		if (p->pieces[v] == 1 && p->n >= (v + 1) * LANES)
+			for (int64_t d = 0; d < k; d++, row += vecs * LANES)
+				*(VEC *)row = *(const VEC *)(src + offset[d] + piece->at);
+		else
+			for (int64_t d = 0; d < k; d++, row += vecs * LANES)
+				*(VEC *)row = panel_vector(p, v, src + offset[d]);
+	}
+}
+
+/* Stores the sums of the block; a vector may read beyond a run. */
+static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_t rows)
+{
+	const T *from = p->block;
+
+	for (int64_t i = 0; i < rows; i++, out += out_row, from += WIDE)
+		for (int r = 0; r < p->runs; r++) {
+			const T *run = from + p->run[r].from;
+			T *to = out + p->run[r].out;
+			int64_t n = p->run[r].n;
+
+			if (p->step != 1)
+				for (int64_t j = 0; j < n; j++)
+					to[j * p->step] = run[j];
+			else
+				for (int64_t j = 0; j < n; j += LANES)
+					STORE(to + j, PART(min64(n - j, LANES)),
+					      *(const VEC *)(run + j));
+		}
+}
+
+/*
+ * The first tile of a panel gathers it: loads and stores run beside the multiplications, where
+ * panel_gather() would take as long as a sixth of the product with 64 rows.
+ */
+#if VEC_BYTES == 64
+#define MOST_PIECES 2 /* of a vector */
+
+/* Whether gather_first_tile() can compute the first rows of m packed ones. */
+static bool panel_gathers_first(const struct panel *p, int64_t m)
+{
+	bool few = p->n == WIDE && m % tile_rows[VECS] == 0;
+
+	for (int v = 0; v < VECS && few; v++)
+		few = p->pieces[v] <= MOST_PIECES;
+	return few;
+}
+
+static inline __attribute__((always_inline)) void gather_tile(const struct tile *t,
+							      const struct panel *p, T *to,
+							      const T *src, const int64_t *offset,
+							      const int pieces)
+{
+	const T *a = t->a;
+	VEC sum[ROWS][VECS];
+	struct piece piece[VECS][MOST_PIECES];
+
+#pragma GCC unroll 3
+	for (int j = 0; j < VECS; j++) {
+#pragma GCC unroll 8
+		for (int i = 0; i < ROWS; i++)
+			sum[i][j] = (VEC){ 0 };
+		memcpy(piece[j], p->piece + j * LANES, sizeof(piece[j]));
+		if (p->pieces[j] == 1)
+			piece[j][1] = (struct piece){ .at = piece[j][0].at, .lanes = PART(0) };
+	}
+	for (int64_t k = 0; k < t->k; k++, a += ROWS, to += WIDE) {
+		const T *s = src + offset[k];
+		VEC row[VECS];
+
+#pragma GCC unroll 3
+		for (int j = 0; j < VECS; j++) {
+			if (pieces == 1)
+				row[j] = *(const VEC *)(s + piece[j][0].at);
+			else
+				row[j] = (VEC)((MASK)LOAD(s + piece[j][0].at, piece[j][0].lanes) |
+					       (MASK)LOAD(s + piece[j][1].at, piece[j][1].lanes));
+			*(VEC *)(to + j * LANES) = row[j];
+		}
+#pragma GCC unroll 8
+		for (int i = 0; i < ROWS; i++) {
+			VEC x = BROADCAST(a[i]);
+#pragma GCC unroll 3
+			for (int j = 0; j < VECS; j++)
+				sum[i][j] = MULADD(sum[i][j], x, row[j]);
+		}
+	}
+	store_tile(t, sum, ROWS, VECS, true);
+}
+
+static void gather_tile_1(const struct tile *t, const struct panel *p, T *to, const T *src,
+			  const int64_t *offset)
+{
+	gather_tile(t, p, to, src, offset, 1);
+}
+
+static void gather_tile_2(const struct tile *t, const struct panel *p, T *to, const T *src,
+			  const int64_t *offset)
+{
+	gather_tile(t, p, to, src, offset, 2);
+}
+
+/* Gathers t->k rows of the panel and computes the first rows of t; see panel_gathers_first(). */
+static void gather_first_tile(const struct tile *t, const struct panel *p, T *to, const T *src,
+			      const int64_t *offset)
+{
+	bool single = true;
+
+	for (int v = 0; v < VECS; v++)
+		single &= p->pieces[v] == 1;
+	(single ? gather_tile_1 : gather_tile_2)(t, p, to, src, offset);
+}
+#else
+static inline bool panel_gathers_first(const struct panel *p, int64_t m)
+{
+	return false;
+}
+
+static inline void gather_first_tile(const struct tile *t, const struct panel *p, T *to,
+				     const T *src, const int64_t *offset)
+{
+}
+#endif
+
+#endif
