@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * Tiles of a product whose elements of a are at any offsets: element (i, p) is at offset[i] +
- * position[p]. c has whole vectors. Used for the gradient of the weights, whose a is the source,
- * and for sums with few columns, whose a is the weights.
+ * position[p]. c has whole vectors. Used for sums with few columns, whose a is the weights.
  */
 #ifndef TENSOR_CONV_TILE_H
 #define TENSOR_CONV_TILE_H
