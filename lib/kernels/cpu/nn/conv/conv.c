@@ -365,11 +365,30 @@ static void fill_bias(const struct shape *s, tensor *out, const tensor *bias)
 			       (const char *)bias->data + i % s->in * size, size);
 }
 
+/*
+ * Whether the phases of the last axis read the same elements, for one channel: they are rows of
+ * one product then, and the weights of a row are those of the one before, a tap on.
+ */
+static bool phases_are_rows(const struct shape *s, const struct conv_gemm *c)
+{
+	const struct axis *a = &s->axis[2];
+
+	return c->rows == 1 && s->groups == 1 && !c->bias && s->axis[0].phases == 1 &&
+	       s->axis[1].phases == 1 && a->dilation == 1 && !a->padding && a->taps == a->extent &&
+	       a->extent % a->stride == 0 && a->in % a->stride == 0;
+}
+
 static int sum_phases(struct shape *s, const struct source *h, struct conv_gemm *c)
 {
 	const struct axis *a = s->axis;
 	int err = 0;
 
+	if (phases_are_rows(s, c)) {
+		c->rows = a[2].stride;
+		c->weight_row = 1;
+		c->out_row = 1;
+		return sum_phase(s, h, c, (const int64_t[]){ 0, 0, 0 });
+	}
 	for (int64_t z = 0; z < a[0].phases; z++)
 		for (int64_t y = 0; y < a[1].phases; y++)
 			for (int64_t x = 0; !err && x < a[2].phases; x++)

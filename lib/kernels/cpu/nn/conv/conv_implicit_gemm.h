@@ -165,7 +165,7 @@ static void gemm_panel(const struct gemm_plan *s, const struct gemm_rows *r, str
 {
 	const struct conv_gemm *c = s->c;
 	const int64_t *offset = c->src.offset + p;
-	int64_t m = r->m, first = tile_rows[VECS];
+	int64_t m = r->m, first;
 
 	t->rsb = q->vecs * (int64_t)LANES;
 	t->b = r->gathered;
@@ -174,7 +174,7 @@ static void gemm_panel(const struct gemm_plan *s, const struct gemm_rows *r, str
 	} else if (t->grouped && panel_gathers_first(q, m)) {
 		struct tile rest = *t;
 
-		gather_first_tile(t, q, r->gathered, r->src, offset);
+		first = gather_first_tile(t, &(struct gather){ q, r->src, offset, r->gathered }, m);
 		rest.a += first * t->k;
 		rest.bias = t->bias ? t->bias + first : NULL;
 		rest.c += first * t->rsc;

@@ -118,9 +118,18 @@ static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_
 		}
 }
 
+/* A panel to be gathered: from src, and if `to` is not NULL, to there. */
+struct gather {
+	const struct panel *panel;
+	const T *src;
+	const int64_t *offset;
+	T *to;
+};
+
 /*
  * The first tile of a panel gathers it: loads and stores run beside the multiplications, where
- * panel_gather() would take as long as a sixth of the product with 64 rows.
+ * panel_gather() would take as long as a sixth of the product with 64 rows, and longer than the
+ * product with few. The columns are stored for the next tiles, if there are some.
  */
 #if VEC_BYTES == 64
 #define MOST_PIECES 2 /* of a vector */
@@ -128,7 +137,7 @@ static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_
 /* Whether gather_first_tile() can compute the first rows of m packed ones. */
 static bool panel_gathers_first(const struct panel *p, int64_t m)
 {
-	bool few = p->n == WIDE && m % tile_rows[VECS] == 0;
+	bool few = p->n == WIDE && (m < ROWS || m % ROWS == 0);
 
 	for (int v = 0; v < VECS && few; v++)
 		few = p->pieces[v] <= MOST_PIECES;
@@ -136,25 +145,27 @@ static bool panel_gathers_first(const struct panel *p, int64_t m)
 }
 
 static inline __attribute__((always_inline)) void gather_tile(const struct tile *t,
-							      const struct panel *p, T *to,
-							      const T *src, const int64_t *offset,
-							      const int pieces)
+							      const struct gather *g,
+							      const int rows, const int pieces,
+							      const bool keep)
 {
+	const struct panel *p = g->panel;
 	const T *a = t->a;
+	T *to = g->to;
 	VEC sum[ROWS][VECS];
 	struct piece piece[VECS][MOST_PIECES];
 
 #pragma GCC unroll 3
 	for (int j = 0; j < VECS; j++) {
 #pragma GCC unroll 8
-		for (int i = 0; i < ROWS; i++)
+		for (int i = 0; i < rows; i++)
 			sum[i][j] = (VEC){ 0 };
 		memcpy(piece[j], p->piece + j * LANES, sizeof(piece[j]));
 		if (p->pieces[j] == 1)
 			piece[j][1] = (struct piece){ .at = piece[j][0].at, .lanes = PART(0) };
 	}
-	for (int64_t k = 0; k < t->k; k++, a += ROWS, to += WIDE) {
-		const T *s = src + offset[k];
+	for (int64_t k = 0; k < t->k; k++, a += rows, to += WIDE) {
+		const T *s = g->src + g->offset[k];
 		VEC row[VECS];
 
 #pragma GCC unroll 3
@@ -164,40 +175,69 @@ static inline __attribute__((always_inline)) void gather_tile(const struct tile 
 			else
 				row[j] = (VEC)((MASK)LOAD(s + piece[j][0].at, piece[j][0].lanes) |
 					       (MASK)LOAD(s + piece[j][1].at, piece[j][1].lanes));
-			*(VEC *)(to + j * LANES) = row[j];
+			if (keep)
+				*(VEC *)(to + j * LANES) = row[j];
 		}
 #pragma GCC unroll 8
-		for (int i = 0; i < ROWS; i++) {
+		for (int i = 0; i < rows; i++) {
 			VEC x = BROADCAST(a[i]);
 #pragma GCC unroll 3
 			for (int j = 0; j < VECS; j++)
 				sum[i][j] = MULADD(sum[i][j], x, row[j]);
 		}
 	}
-	store_tile(t, sum, ROWS, VECS, true);
+	store_tile(t, sum, rows, VECS, true);
 }
 
-static void gather_tile_1(const struct tile *t, const struct panel *p, T *to, const T *src,
-			  const int64_t *offset)
+#define GATHER_TILE(R, P)                                                          \
+	static void gather_##R##_##P(const struct tile *t, const struct gather *g) \
+	{                                                                          \
+		gather_tile(t, g, R, P, false);                                    \
+	}
+#define GATHER_TILES(R) GATHER_TILE(R, 1) GATHER_TILE(R, 2)
+#define GATHER_ENTRY(R)                        \
+	{                                      \
+		gather_##R##_1, gather_##R##_2 \
+	}
+GATHER_TILES(1)
+GATHER_TILES(2)
+GATHER_TILES(3)
+GATHER_TILES(4)
+GATHER_TILES(5)
+GATHER_TILES(6)
+GATHER_TILES(7)
+GATHER_TILES(8)
+
+static void gather_keep_1(const struct tile *t, const struct gather *g)
 {
-	gather_tile(t, p, to, src, offset, 1);
+	gather_tile(t, g, ROWS, 1, true);
 }
 
-static void gather_tile_2(const struct tile *t, const struct panel *p, T *to, const T *src,
-			  const int64_t *offset)
+static void gather_keep_2(const struct tile *t, const struct gather *g)
 {
-	gather_tile(t, p, to, src, offset, 2);
+	gather_tile(t, g, ROWS, 2, true);
 }
 
-/* Gathers t->k rows of the panel and computes the first rows of t; see panel_gathers_first(). */
-static void gather_first_tile(const struct tile *t, const struct panel *p, T *to, const T *src,
-			      const int64_t *offset)
+/*
+ * Computes the first of m rows of t from t->k rows of the panel; see panel_gathers_first(). Returns
+ * the number of rows.
+ */
+static int64_t gather_first_tile(const struct tile *t, const struct gather *g, int64_t m)
 {
+	static void (*const few[ROWS + 1][MOST_PIECES])(const struct tile *,
+							const struct gather *) = {
+		{ NULL },	 GATHER_ENTRY(1), GATHER_ENTRY(2), GATHER_ENTRY(3), GATHER_ENTRY(4),
+		GATHER_ENTRY(5), GATHER_ENTRY(6), GATHER_ENTRY(7), GATHER_ENTRY(8),
+	};
 	bool single = true;
 
 	for (int v = 0; v < VECS; v++)
-		single &= p->pieces[v] == 1;
-	(single ? gather_tile_1 : gather_tile_2)(t, p, to, src, offset);
+		single &= g->panel->pieces[v] == 1;
+	if (m <= ROWS)
+		few[m][!single](t, g);
+	else
+		(single ? gather_keep_1 : gather_keep_2)(t, g);
+	return min64(m, ROWS);
 }
 #else
 static inline bool panel_gathers_first(const struct panel *p, int64_t m)
@@ -205,9 +245,9 @@ static inline bool panel_gathers_first(const struct panel *p, int64_t m)
 	return false;
 }
 
-static inline void gather_first_tile(const struct tile *t, const struct panel *p, T *to,
-				     const T *src, const int64_t *offset)
+static inline int64_t gather_first_tile(const struct tile *t, const struct gather *g, int64_t m)
 {
+	return 0;
 }
 #endif
 
