@@ -171,7 +171,7 @@ static void gemm_panel(const struct gemm_plan *s, const struct gemm_rows *r, str
 	t->b = r->gathered;
 	if (s->gathered) {
 		t->b = s->gathered + (r->group * c->depth + p) * s->width + i * WIDE * t->k;
-	} else if (t->grouped && panel_gathers_first(q, m)) {
+	} else if (t->grouped && panel_gathers_first(q)) {
 		struct tile rest = *t;
 
 		first = gather_first_tile(t, &(struct gather){ q, r->src, offset, r->gathered }, m);

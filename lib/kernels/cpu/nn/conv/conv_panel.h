@@ -132,12 +132,11 @@ struct gather {
  * product with few. The columns are stored for the next tiles, if there are some.
  */
 #if VEC_BYTES == 64
-#define MOST_PIECES 2 /* of a vector */
+#define MOST_PIECES 4 /* of a vector */
 
-/* Whether gather_first_tile() can compute the first rows of m packed ones. */
-static bool panel_gathers_first(const struct panel *p, int64_t m)
+static bool panel_gathers_first(const struct panel *p)
 {
-	bool few = p->n == WIDE && (m < ROWS || m % ROWS == 0);
+	bool few = p->n == WIDE;
 
 	for (int v = 0; v < VECS && few; v++)
 		few = p->pieces[v] <= MOST_PIECES;
@@ -161,8 +160,8 @@ static inline __attribute__((always_inline)) void gather_tile(const struct tile 
 		for (int i = 0; i < rows; i++)
 			sum[i][j] = (VEC){ 0 };
 		memcpy(piece[j], p->piece + j * LANES, sizeof(piece[j]));
-		if (p->pieces[j] == 1)
-			piece[j][1] = (struct piece){ .at = piece[j][0].at, .lanes = PART(0) };
+		for (int i = p->pieces[j]; i < pieces; i++)
+			piece[j][i] = (struct piece){ .at = piece[j][0].at, .lanes = PART(0) };
 	}
 	for (int64_t k = 0; k < t->k; k++, a += rows, to += WIDE) {
 		const T *s = g->src + g->offset[k];
@@ -170,11 +169,12 @@ static inline __attribute__((always_inline)) void gather_tile(const struct tile 
 
 #pragma GCC unroll 3
 		for (int j = 0; j < VECS; j++) {
-			if (pieces == 1)
-				row[j] = *(const VEC *)(s + piece[j][0].at);
-			else
-				row[j] = (VEC)((MASK)LOAD(s + piece[j][0].at, piece[j][0].lanes) |
-					       (MASK)LOAD(s + piece[j][1].at, piece[j][1].lanes));
+			row[j] = pieces == 1 ? *(const VEC *)(s + piece[j][0].at) :
+					       LOAD(s + piece[j][0].at, piece[j][0].lanes);
+#pragma GCC unroll 4
+			for (int i = 1; i < pieces; i++)
+				row[j] = (VEC)((MASK)row[j] |
+					       (MASK)LOAD(s + piece[j][i].at, piece[j][i].lanes));
 			if (keep)
 				*(VEC *)(to + j * LANES) = row[j];
 		}
@@ -189,34 +189,40 @@ static inline __attribute__((always_inline)) void gather_tile(const struct tile 
 	store_tile(t, sum, rows, VECS, true);
 }
 
-#define GATHER_TILE(R, P)                                                          \
-	static void gather_##R##_##P(const struct tile *t, const struct gather *g) \
+#define GATHER_TILE(NAME, R, P, KEEP)                                              \
+	static void NAME##_##R##_##P(const struct tile *t, const struct gather *g) \
 	{                                                                          \
-		gather_tile(t, g, R, P, false);                                    \
+		gather_tile(t, g, R, P, KEEP);                                     \
 	}
-#define GATHER_TILES(R) GATHER_TILE(R, 1) GATHER_TILE(R, 2)
-#define GATHER_ENTRY(R)                        \
-	{                                      \
-		gather_##R##_1, gather_##R##_2 \
-	}
-GATHER_TILES(1)
-GATHER_TILES(2)
-GATHER_TILES(3)
-GATHER_TILES(4)
-GATHER_TILES(5)
-GATHER_TILES(6)
-GATHER_TILES(7)
-GATHER_TILES(8)
+#define GATHER_TILES(NAME, R, KEEP) \
+	GATHER_TILE(NAME, R, 1, KEEP) GATHER_TILE(NAME, R, 2, KEEP) GATHER_TILE(NAME, R, 4, KEEP)
+#define GATHER_ENTRY(NAME, R) [R] = { NAME##_##R##_1, NAME##_##R##_2, NAME##_##R##_4 }
+GATHER_TILES(gather, 1, false)
+GATHER_TILES(gather, 2, false)
+GATHER_TILES(gather, 3, false)
+GATHER_TILES(gather, 4, false)
+GATHER_TILES(gather, 5, false)
+GATHER_TILES(gather, 6, false)
+GATHER_TILES(gather, 7, false)
+GATHER_TILES(gather, 8, false)
+GATHER_TILES(gather_keep, 4, true)
+GATHER_TILES(gather_keep, 5, true)
+GATHER_TILES(gather_keep, 6, true)
+GATHER_TILES(gather_keep, 7, true)
+GATHER_TILES(gather_keep, 8, true)
 
-static void gather_keep_1(const struct tile *t, const struct gather *g)
-{
-	gather_tile(t, g, ROWS, 1, true);
-}
+typedef void (*gather_fn)(const struct tile *, const struct gather *);
 
-static void gather_keep_2(const struct tile *t, const struct gather *g)
-{
-	gather_tile(t, g, ROWS, 2, true);
-}
+/* [rows][the most pieces of a vector: 1, 2, 4]. More than ROWS rows start with a tile of half of them or more. */
+static const gather_fn gathers[ROWS + 1][3] = {
+	GATHER_ENTRY(gather, 1), GATHER_ENTRY(gather, 2), GATHER_ENTRY(gather, 3),
+	GATHER_ENTRY(gather, 4), GATHER_ENTRY(gather, 5), GATHER_ENTRY(gather, 6),
+	GATHER_ENTRY(gather, 7), GATHER_ENTRY(gather, 8),
+};
+static const gather_fn gathers_kept[ROWS + 1][3] = {
+	GATHER_ENTRY(gather_keep, 4), GATHER_ENTRY(gather_keep, 5), GATHER_ENTRY(gather_keep, 6),
+	GATHER_ENTRY(gather_keep, 7), GATHER_ENTRY(gather_keep, 8),
+};
 
 /*
  * Computes the first of m rows of t from t->k rows of the panel; see panel_gathers_first(). Returns
@@ -224,23 +230,16 @@ static void gather_keep_2(const struct tile *t, const struct gather *g)
  */
 static int64_t gather_first_tile(const struct tile *t, const struct gather *g, int64_t m)
 {
-	static void (*const few[ROWS + 1][MOST_PIECES])(const struct tile *,
-							const struct gather *) = {
-		{ NULL },	 GATHER_ENTRY(1), GATHER_ENTRY(2), GATHER_ENTRY(3), GATHER_ENTRY(4),
-		GATHER_ENTRY(5), GATHER_ENTRY(6), GATHER_ENTRY(7), GATHER_ENTRY(8),
-	};
-	bool single = true;
+	int64_t rows = m / ((m + ROWS - 1) / ROWS); /* as compute_tiles() divides them */
+	int pieces = 1;
 
 	for (int v = 0; v < VECS; v++)
-		single &= g->panel->pieces[v] == 1;
-	if (m <= ROWS)
-		few[m][!single](t, g);
-	else
-		(single ? gather_keep_1 : gather_keep_2)(t, g);
-	return min64(m, ROWS);
+		pieces = g->panel->pieces[v] > pieces ? g->panel->pieces[v] : pieces;
+	(m <= ROWS ? gathers : gathers_kept)[rows][pieces > 2 ? 2 : pieces - 1](t, g);
+	return rows;
 }
 #else
-static inline bool panel_gathers_first(const struct panel *p, int64_t m)
+static inline bool panel_gathers_first(const struct panel *p)
 {
 	return false;
 }
