@@ -73,7 +73,7 @@ static int winograd(const struct shape *s, const struct planar *p, struct conv_w
 						    .phases = step,
 						    .phase = phases };
 	}
-	if (source_make(&h, p->x, c->src.step) < 0)
+	if (source_make(&h, p->x, &c->src, false) < 0)
 		return -thread()->error.code;
 	for (int64_t y = 0; y < 3 + p->stride; y++)
 		for (int64_t x = 0; x < 3 + p->stride; x++)
@@ -159,6 +159,7 @@ static int forward(tensor *out, const tensor *input, const tensor *weight, const
 	struct tap_planes *planes;
 	struct source h;
 	struct shape s;
+	bool depthwise;
 	int err;
 
 	if (!has_plan(out))
@@ -169,7 +170,8 @@ static int forward(tensor *out, const tensor *input, const tensor *weight, const
 	err = units ? NOT_SUITED : try_winograd(&s, out, input, weight, bias, false);
 	if (err != NOT_SUITED)
 		goto out;
-	err = source_of_input(&s, &h, input, &c.src);
+	depthwise = shape_is_depthwise(&s, s.out / s.groups, s.in / s.groups * s.taps);
+	err = source_of_input(&s, &h, input, &c.src, depthwise);
 	if (!err) {
 		c.batch = s.batch;
 		c.groups = s.groups;
@@ -220,6 +222,7 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 	struct conv_wgrad c = { .grad = grad->data, .out = out->data };
 	struct source h;
 	struct shape s;
+	bool depthwise;
 	int err;
 
 	if (!out->numel)
@@ -229,7 +232,8 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 	/* Single elements are stored between zeros, more slowly than all of them. */
 	if (shape_begin(&s, grad, input, out, p, 2 * (out->numel / out->sizes[0]), WGRAD_PART) < 0)
 		return -thread()->error.code;
-	err = source_of_input(&s, &h, input, &c.src);
+	depthwise = shape_is_depthwise(&s, s.out / s.groups, s.in / s.groups * s.taps);
+	err = source_of_input(&s, &h, input, &c.src, depthwise);
 	if (!err) {
 		c.batch = s.batch;
 		c.groups = s.groups;
@@ -402,7 +406,7 @@ static int input_gradient(tensor *out, const tensor *grad, const tensor *weight,
 	struct conv_gemm c = { .weight = weight->data,
 			       .bias = bias ? bias->data : NULL,
 			       .out = out->data };
-	bool all = true;
+	bool all = true, depthwise;
 	struct source h;
 	struct shape s;
 	int err;
@@ -424,7 +428,9 @@ static int input_gradient(tensor *out, const tensor *grad, const tensor *weight,
 	}
 	if (!all || !grad->numel || !weight->numel)
 		fill_bias(&s, out, bias);
-	err = grad->numel && weight->numel ? source_make(&h, grad, c.src.step) : 0;
+	depthwise = shape_is_depthwise(&s, s.in / s.groups, s.out / s.groups * s.taps) &&
+		    s.axis[0].phases * s.axis[1].phases * s.axis[2].phases == 1;
+	err = grad->numel && weight->numel ? source_make(&h, grad, &c.src, depthwise) : 0;
 	if (!err && grad->numel && weight->numel) {
 		c.batch = s.batch;
 		c.groups = s.groups;

@@ -329,10 +329,8 @@ int CONV(conv_implicit_gemm)(const struct conv_gemm *given)
 	if (!s.columns || !c.rows || !c.groups)
 		return 0;
 #ifndef NO_DEPTHWISE
-	if (is_depthwise(c.rows, c.depth, c.groups)) {
-		depth_sum(&c);
-		return 0;
-	}
+	if (conv_is_depthwise(c.rows, c.depth, c.groups))
+		return depth_sum(&c);
 #endif
 	divide_columns(&s);
 	if (gemm_prepare(&s, &mem) < 0)

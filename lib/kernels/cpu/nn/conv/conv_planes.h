@@ -69,7 +69,7 @@ static int sum_planes(const struct shape *s, const struct conv_gemm *c, int64_t 
 	int64_t size = dtype_sizes[s->dtype], end;
 	int err = 0;
 
-	if (!planes_differ(c, tap, taps))
+	if (c->src.copy || !planes_differ(c, tap, taps))
 		return implicit_gemm(s, c);
 	for (int64_t z = 0; !err && z < c->grid[0]; z = end) {
 		int64_t from, until, inner = c->depth / channels / taps;

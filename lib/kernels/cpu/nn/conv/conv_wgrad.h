@@ -393,10 +393,8 @@ int CONV(conv_wgrad)(const struct conv_wgrad *given)
 		return 0;
 	}
 #ifndef NO_DEPTHWISE
-	if (is_depthwise(c.columns, c.depth, c.groups)) {
-		depth_weight(&c);
-		return 0;
-	}
+	if (conv_is_depthwise(c.columns, c.depth, c.groups))
+		return depth_weight(&c);
 #endif
 	memcpy(step, c.src.step, sizeof(step));
 	conv_fold(c.grid, c.src.step, step);
