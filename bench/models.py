@@ -48,7 +48,8 @@ def vision():
         for b, ci, co, h, k, s, g in ((8, 3, 64, 112, 7, 2, 1), (8, 64, 64, 28, 3, 1, 1), (8, 128, 256, 14, 3, 2, 1),
                                       (8, 256, 1024, 14, 1, 1, 1), (2, 512, 512, 7, 3, 1, 1), (4, 96, 96, 56, 7, 1, 96),
                                       (4, 192, 192, 28, 3, 1, 192), (4, 144, 144, 28, 5, 2, 144), (4, 32, 64, 56, 3, 1, 4),
-                                      (1, 3, 32, 224, 3, 2, 1)):
+                                      (1, 3, 32, 224, 3, 2, 1), (1, 256, 256, 14, 3, 1, 1), (8, 512, 512, 7, 3, 1, 1),
+                                      (8, 2048, 512, 7, 1, 1, 1), (4, 96, 96, 28, 3, 2, 96), (1, 768, 768, 7, 7, 1, 768)):
             rest = f"({s},{s}) ({k // 2},{k // 2}) (1,1) false (0,0) {g}"
             out = (h + 2 * (k // 2) - k) // s + 1
             yield from convolution(d, co, f"{b},{ci},{h},{h}", f"{ci // g},{k},{k}", f"{b},{co},{out},{out}", rest)
@@ -67,6 +68,9 @@ def vision():
         yield f"cat {d}[4,64,40,40]*3 1"
         yield f"pixel_shuffle {d}[4,64,40,40] 2"
         yield f"convolution {d}[2,16,8,28,28] {d}[32,16,3,3,3] {d}[32] (1,1,1) (1,1,1) (1,1,1) false (0,0,0) 1"
+        # The transposed convolutions of a U-Net.
+        for b, ci, co, h in ((1, 512, 256, 16), (1, 128, 64, 64)):
+            yield f"convolution {d}[{b},{ci},{h},{h}] {d}[{ci},{co},2,2] {d}[{co}] (2,2) (0,0) (1,1) true (0,0) 1"
     yield "grid_sampler_2d f32[4,32,32,32] f32[4,32,32,2] 0 0 false"
 
 
@@ -81,6 +85,8 @@ def video():
             out = ",".join(str((n + 2 * p - m) // s + 1) for n, p, m in zip((t, h, h), pad, k))
             taps = f"{ci // g},{k[0]},{k[1]},{k[2]}"
             yield from convolution(d, co, f"{b},{ci},{t},{h},{h}", taps, f"{b},{co},{out}", rest)
+        x, w = f"{d}[1,16,17,15,8]", f"{d}[39,16,5,5,5]"
+        yield f"convolution {x} {w} {d}[39] (2,2,2) (2,2,2) (1,1,1) false (0,0,0) 1"
 
 
 def audio():

@@ -25,6 +25,10 @@ static const struct shape shapes[] = {
 	{ 2, 3, 6, 3, { 14, 70 }, { 7, 7 }, { 1, 1 }, { 3, 3 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 6, 3, 3, { 29, 18 }, { 5, 5 }, { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 4, 4, 4, { 4, 33 }, { 1, 9 }, { 1, 3 }, { 0, 4 }, { 1, 2 }, { 0, 0 }, false },
+	/* One input channel and strides that divide the taps and the input: phases are rows. */
+	{ 1, 1, 9, 1, { 1, 260 }, { 1, 10 }, { 1, 5 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 1, 20, 1, { 7, 150 }, { 2, 6 }, { 1, 3 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },
+	{ 1, 17, 1, 1, { 1, 63 }, { 1, 4 }, { 1, 4 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, true },
 	/* Shapes that are computed in tiles of positions, with partial tiles at the edges. */
 	{ 2, 20, 24, 1, { 13, 12 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 150, 16, 1, { 13, 17 }, { 3, 3 }, { 1, 1 }, { 2, 0 }, { 1, 1 }, { 0, 0 }, false },

@@ -117,6 +117,7 @@ static void shapes_of_models_and_odd_ones(void **state)
 		{ 3, 40, 210, 1, { 7, 7 }, 3, 1, 1, 1, 2, false },
 		{ 2, 17, 33, 1, { 41, 39 }, 3, 3, 2, 1, 2, false },
 		{ 1, 3, 16, 1, { 9, 30, 31 }, 3, 2, 1, 1, 3, false },
+		{ 1, 1, 24, 1, { 260 }, 10, 5, 0, 1, 1, false },
 	};
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)

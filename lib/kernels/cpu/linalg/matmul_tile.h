@@ -38,11 +38,12 @@ struct tile {
 	T *c;
 	int64_t rsa, csa, rsb, rsc, k;
 	T alpha, beta;
+	const T *bias; /* of the rows, added if beta is 0; may be NULL */
 	vec_part part; /* of the last vector in each row */
 	bool grouped;  /* a is packed by pack_rows(): the rows of a tile are interleaved */
 };
 
-/* c = beta * c + alpha * sum. Unless `whole`, the last vector of each row has t->part lanes. */
+/* c = beta * c + alpha * sum, or alpha * sum + bias. Unless `whole`, the last vector of each row has t->part lanes. */
 static inline __attribute__((always_inline)) void store_tile(const struct tile *t,
 							     VEC sum[ROWS][VECS], const int rows,
 							     const int vecs, const bool whole)
@@ -50,6 +51,7 @@ static inline __attribute__((always_inline)) void store_tile(const struct tile *
 	const T alpha = t->alpha, beta = t->beta;
 	const int64_t rsc = t->rsc;
 	const vec_part part = t->part;
+	const T *bias = t->bias;
 	T *c = t->c;
 
 #pragma GCC unroll 8
@@ -58,6 +60,8 @@ static inline __attribute__((always_inline)) void store_tile(const struct tile *
 		for (int j = 0; j < vecs; j++) {
 			VEC r = sum[i][j] * alpha;
 
+			if (bias && beta == 0)
+				r += bias[i];
 			if (whole || j < vecs - 1) {
 				if (beta != 0)
 					r += *(VEC *)(c + j * LANES) * beta;
@@ -190,7 +194,7 @@ static void compute_tiles(struct tile *t, int64_t m, int64_t n, int vecs)
 	int most = tile_rows[t->grouped ? VECS : vecs];
 	int64_t count = (m + most - 1) / most;
 	int kind = n != (int64_t)vecs * LANES ? 0 : t->grouped ? 2 : 1;
-	const T *a = t->a;
+	const T *a = t->a, *bias = t->bias;
 	T *c = t->c;
 
 	t->part = PART(n - (vecs - 1) * (int64_t)LANES);
@@ -200,11 +204,14 @@ static void compute_tiles(struct tile *t, int64_t m, int64_t n, int vecs)
 		if (t->grouped)
 			t->csa = rows;
 		tiles[vecs][rows][kind](t);
+		if (t->bias)
+			t->bias += rows;
 		t->a += rows * (t->grouped ? t->k : t->rsa);
 		t->c += rows * t->rsc;
 		m -= rows;
 	}
 	t->a = a;
+	t->bias = bias;
 	t->c = c;
 }
 

@@ -18,6 +18,8 @@ static int implicit_gemm(const struct shape *s, const struct conv_gemm *c)
 					CPU_NAME(conv_implicit_gemm_f64)(c);
 }
 
+#include "kernels/cpu/nn/conv/conv_planes.h"
+
 /* ---- 3 by 3 taps ---- */
 
 #define TILE	    2	/* positions of a tile along an axis */
@@ -71,7 +73,7 @@ static int winograd(const struct shape *s, const struct planar *p, struct conv_w
 						    .phases = step,
 						    .phase = phases };
 	}
-	if (source_make(&h, p->x, c->src.step) < 0)
+	if (source_make(&h, p->x, &c->src, false) < 0)
 		return -thread()->error.code;
 	for (int64_t y = 0; y < 3 + p->stride; y++)
 		for (int64_t x = 0; x < 3 + p->stride; x++)
@@ -133,25 +135,43 @@ static int try_winograd(const struct shape *s, tensor *out, const tensor *x, con
 
 /* ---- forward ---- */
 
+/* The planes for which taps of the first axis read the input. */
+static struct tap_planes *planes_of_taps(struct shape *s)
+{
+	const struct axis *a = s->axis;
+	struct tap_planes *tap = (struct tap_planes *)shape_take(s, 2 * a->taps);
+
+	for (int64_t r = 0; r < a->taps; r++) {
+		int64_t at = a->tap[r] * a->dilation - a->padding;
+
+		tap[r].from = at < 0 ? (-at + a->stride - 1) / a->stride : 0;
+		tap[r].until = at < a->in ? (a->in - at + a->stride - 1) / a->stride : 0;
+	}
+	return tap;
+}
+
 static int forward(tensor *out, const tensor *input, const tensor *weight, const tensor *bias,
 		   const struct conv_params *p, bool units)
 {
 	struct conv_gemm c = { .weight = weight->data,
 			       .bias = bias ? bias->data : NULL,
 			       .out = out->data };
+	struct tap_planes *planes;
 	struct source h;
 	struct shape s;
+	bool depthwise;
 	int err;
 
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_OUTPUT, out, input, weight, bias, p);
-	if (shape_begin(&s, out, input, weight, p, 2 * (weight->numel / weight->sizes[0]), 1) < 0)
+	if (shape_begin(&s, out, input, weight, p, 4 * (weight->numel / weight->sizes[0]), 1) < 0)
 		return -thread()->error.code;
 	s.units = units;
 	err = units ? NOT_SUITED : try_winograd(&s, out, input, weight, bias, false);
 	if (err != NOT_SUITED)
 		goto out;
-	err = source_of_input(&s, &h, input, &c.src);
+	depthwise = shape_is_depthwise(&s, s.out / s.groups, s.in / s.groups * s.taps);
+	err = source_of_input(&s, &h, input, &c.src, depthwise);
 	if (!err) {
 		c.batch = s.batch;
 		c.groups = s.groups;
@@ -168,7 +188,8 @@ static int forward(tensor *out, const tensor *input, const tensor *weight, const
 		c.out_step[0] = s.axis[1].out * s.axis[2].out;
 		for (int d = 0; d < AXES; d++)
 			c.grid[d] = s.axis[d].out;
-		err = implicit_gemm(&s, &c);
+		planes = planes_of_taps(&s);
+		err = sum_planes(&s, &c, s.in / s.groups, planes, s.axis[0].taps, s.free);
 		source_release(&h);
 	}
 out:
@@ -201,6 +222,7 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 	struct conv_wgrad c = { .grad = grad->data, .out = out->data };
 	struct source h;
 	struct shape s;
+	bool depthwise;
 	int err;
 
 	if (!out->numel)
@@ -210,7 +232,8 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 	/* Single elements are stored between zeros, more slowly than all of them. */
 	if (shape_begin(&s, grad, input, out, p, 2 * (out->numel / out->sizes[0]), WGRAD_PART) < 0)
 		return -thread()->error.code;
-	err = source_of_input(&s, &h, input, &c.src);
+	depthwise = shape_is_depthwise(&s, s.out / s.groups, s.in / s.groups * s.taps);
+	err = source_of_input(&s, &h, input, &c.src, depthwise);
 	if (!err) {
 		c.batch = s.batch;
 		c.groups = s.groups;
@@ -283,6 +306,8 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 {
 	int64_t channels = s->out / s->groups, in = s->in / s->groups, taps = 0, at = 0;
 	int64_t *offset = s->free, *weight = offset + channels * s->taps;
+	struct tap_planes *tap = (struct tap_planes *)(weight + channels * s->taps);
+	int64_t *scratch = (int64_t *)(tap + s->axis[0].taps), z_taps = 0;
 	struct positions q[AXES];
 	struct conv_gemm part = *c;
 
@@ -292,7 +317,11 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 		at += q[d].at * c->out_step[d];
 		part.out_step[d] = c->out_step[d] * s->axis[d].stride;
 	}
-	for (int64_t z = 0; z < s->axis[0].taps; z++)
+	for (int64_t z = 0; z < s->axis[0].taps; z++) {
+		int64_t plane = q[0].first - s->axis[0].shift[z]; /* that position 0 reads */
+
+		if (s->axis[0].slot[z] == phase[0])
+			tap[z_taps++] = (struct tap_planes){ -plane, s->axis[0].out - plane };
 		for (int64_t y = 0; y < s->axis[1].taps; y++)
 			for (int64_t x = 0; x < s->axis[2].taps; x++) {
 				const int64_t r[AXES] = { z, y, x };
@@ -311,6 +340,7 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 				offset[taps] = from;
 				weight[taps++] = window_index(s, r);
 			}
+	}
 	for (int64_t k = channels - 1; k >= 0; k--)
 		for (int64_t i = 0; i < taps; i++) {
 			offset[k * taps + i] = offset[i] + k * h->channel;
@@ -320,7 +350,7 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 	part.src.offset = offset;
 	part.weight_offset = weight;
 	part.out = (char *)c->out + at * dtype_sizes[s->dtype];
-	return implicit_gemm(s, &part);
+	return sum_planes(s, &part, channels, tap, z_taps, scratch);
 }
 
 /* Sets all elements to the bias or to zero, for positions that no tap reads. */
@@ -339,11 +369,30 @@ static void fill_bias(const struct shape *s, tensor *out, const tensor *bias)
 			       (const char *)bias->data + i % s->in * size, size);
 }
 
+/*
+ * Whether the phases of the last axis read the same elements, for one channel: they are rows of
+ * one product then, and the weights of a row are those of the one before, a tap on.
+ */
+static bool phases_are_rows(const struct shape *s, const struct conv_gemm *c)
+{
+	const struct axis *a = &s->axis[2];
+
+	return c->rows == 1 && s->groups == 1 && !c->bias && s->axis[0].phases == 1 &&
+	       s->axis[1].phases == 1 && a->dilation == 1 && !a->padding && a->taps == a->extent &&
+	       a->extent % a->stride == 0 && a->in % a->stride == 0;
+}
+
 static int sum_phases(struct shape *s, const struct source *h, struct conv_gemm *c)
 {
 	const struct axis *a = s->axis;
 	int err = 0;
 
+	if (phases_are_rows(s, c)) {
+		c->rows = a[2].stride;
+		c->weight_row = 1;
+		c->out_row = 1;
+		return sum_phase(s, h, c, (const int64_t[]){ 0, 0, 0 });
+	}
 	for (int64_t z = 0; z < a[0].phases; z++)
 		for (int64_t y = 0; y < a[1].phases; y++)
 			for (int64_t x = 0; !err && x < a[2].phases; x++)
@@ -357,7 +406,7 @@ static int input_gradient(tensor *out, const tensor *grad, const tensor *weight,
 	struct conv_gemm c = { .weight = weight->data,
 			       .bias = bias ? bias->data : NULL,
 			       .out = out->data };
-	bool all = true;
+	bool all = true, depthwise;
 	struct source h;
 	struct shape s;
 	int err;
@@ -365,7 +414,7 @@ static int input_gradient(tensor *out, const tensor *grad, const tensor *weight,
 	if (!has_plan(out))
 		return CPU_NAME(conv_plain)(CONV_INPUT, grad, out, weight, bias, p);
 	/* in and out of the shape are those of the forward convolution. */
-	if (shape_begin(&s, grad, out, weight, p, 2 * (weight->numel / weight->sizes[1]), 1) < 0)
+	if (shape_begin(&s, grad, out, weight, p, 4 * (weight->numel / weight->sizes[1]), 1) < 0)
 		return -thread()->error.code;
 	s.units = units;
 	err = NOT_SUITED;
@@ -379,7 +428,9 @@ static int input_gradient(tensor *out, const tensor *grad, const tensor *weight,
 	}
 	if (!all || !grad->numel || !weight->numel)
 		fill_bias(&s, out, bias);
-	err = grad->numel && weight->numel ? source_make(&h, grad, c.src.step) : 0;
+	depthwise = shape_is_depthwise(&s, s.in / s.groups, s.out / s.groups * s.taps) &&
+		    s.axis[0].phases * s.axis[1].phases * s.axis[2].phases == 1;
+	err = grad->numel && weight->numel ? source_make(&h, grad, &c.src, depthwise) : 0;
 	if (!err && grad->numel && weight->numel) {
 		c.batch = s.batch;
 		c.groups = s.groups;

@@ -18,11 +18,33 @@ static inline int64_t min64(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/*
+ * One spatial dimension of a copied source: element i of phase f is element first + phase[f] +
+ * stride * i of the tensor, or zero if that is not within its `size`.
+ */
+struct conv_axis {
+	int64_t size, first, stride, extent, phases;
+	const int64_t *phase;
+};
+
+/*
+ * Copies `planes` channels, contiguous at `in` and `pitch` apart at `out`. Each becomes phases[0] *
+ * phases[1] * phases[2] blocks of extent[0] * extent[1] * extent[2] elements.
+ */
+struct conv_copy {
+	int64_t planes, pitch;
+	const struct conv_axis *axis;
+	const void *in;
+	void *out;
+};
+
 /* The elements that taps read. Strides and offsets are in elements; step[2] is 1. */
 struct conv_source {
 	const void *data;
 	int64_t image, group, step[AXES];
 	const int64_t *offset; /* [depth]: from a position to the element of a channel and tap */
+	const struct conv_copy
+		*copy; /* NULL, or each plane is still to be copied, for depthwise ones */
 };
 
 /*
@@ -70,6 +92,15 @@ struct conv_winograd {
 	int64_t out_image, out_group, out_row;
 };
 
+#define DEPTH_ROWS 2  /* the most channels in a group of a depthwise convolution */
+#define DEPTH_TAPS 64 /* the most taps */
+
+/* Whether groups have too few channels for a matrix product; see conv_depth.h. */
+static inline bool conv_is_depthwise(int64_t rows, int64_t depth, int64_t groups)
+{
+	return groups > 1 && rows <= DEPTH_ROWS && depth <= DEPTH_TAPS && depth > 0;
+}
+
 /* The tensor that is computed from the other two: y of y = x * w, or a gradient. */
 enum conv_result { CONV_OUTPUT, CONV_INPUT, CONV_WEIGHT };
 
@@ -82,26 +113,6 @@ int CPU_NAME(conv_as_units)(convolution_kernel compute, tensor *out, const tenso
 /* Any shape, for integers and complex numbers (conv_plain.c); contiguous tensors. */
 int CPU_NAME(conv_plain)(enum conv_result kind, const tensor *y, const tensor *x, const tensor *w,
 			 const tensor *bias, const struct conv_params *p);
-
-/*
- * One spatial dimension of a copied source: element i of phase f is element first + phase[f] +
- * stride * i of the tensor, or zero if that is not within its `size`.
- */
-struct conv_axis {
-	int64_t size, first, stride, extent, phases;
-	const int64_t *phase;
-};
-
-/*
- * Copies `planes` channels, contiguous at `in` and `pitch` apart at `out`. Each becomes phases[0] *
- * phases[1] * phases[2] blocks of extent[0] * extent[1] * extent[2] elements.
- */
-struct conv_copy {
-	int64_t planes, pitch;
-	const struct conv_axis *axis;
-	const void *in;
-	void *out;
-};
 
 /* Return 0, or -errno with the error recorded; conv_winograd 1 if a result is not finite. */
 int CPU_NAME(conv_implicit_gemm_f32)(const struct conv_gemm *c);

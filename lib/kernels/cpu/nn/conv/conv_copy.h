@@ -7,28 +7,42 @@
 
 /* With COPY_BY_ELEMENTS, there are no vectors of T. */
 
-/* A row along an axis: extent elements of phase f of the row `in`; zeros if `in` is NULL. */
-static void copy_row(T *to, const T *in, const struct conv_axis *a, int64_t f)
+/* Every second element, n of them. */
+#ifdef COPY_SECOND
+#define copy_second COPY_SECOND
+#else
+static void copy_second(T *to, const T *in, int64_t n)
 {
-	int64_t at = a->first + a->phase[f], from = 0, until = 0;
+	for (int64_t i = 0; i < n; i++)
+		to[i] = in[i * 2];
+}
+#endif
 
-	if (in) {
-		from = at < 0 ? (-at + a->stride - 1) / a->stride : 0;
-		until = at < a->size ? (a->size - at + a->stride - 1) / a->stride : 0;
-		from = min64(from, a->extent);
-		until = min64(until < from ? from : until, a->extent);
-	}
+/* Elements from..until of phase f are within the tensor. */
+static void axis_range(const struct conv_axis *a, int64_t f, int64_t *from, int64_t *until)
+{
+	int64_t at = a->first + a->phase[f];
+
+	*from = at < 0 ? (-at + a->stride - 1) / a->stride : 0;
+	*until = at < a->size ? (a->size - at + a->stride - 1) / a->stride : 0;
+	*from = min64(*from, a->extent);
+	*until = min64(*until < *from ? *from : *until, a->extent);
+}
+
+/* A row along an axis: elements from..until are `in`, stride apart, the others up to extent zero. */
+static inline void copy_row(T *to, const T *in, int64_t stride, int64_t from, int64_t until,
+			    int64_t extent)
+{
 	for (int64_t i = 0; i < from; i++)
 		to[i] = 0;
-	if (a->stride == 1)
-		memcpy(to + from, in ? in + at + from : to, (until - from) * sizeof(T));
-	else if (a->stride == 2)
-		for (int64_t i = from; i < until; i++)
-			to[i] = in[at + i * 2];
+	if (stride == 1)
+		memcpy(to + from, in, (until - from) * sizeof(T));
+	else if (stride == 2)
+		copy_second(to + from, in, until - from);
 	else
 		for (int64_t i = from; i < until; i++)
-			to[i] = in[at + i * a->stride];
-	for (int64_t i = until; i < a->extent; i++)
+			to[i] = in[(i - from) * stride];
+	for (int64_t i = until; i < extent; i++)
 		to[i] = 0;
 }
 
@@ -127,12 +141,21 @@ static void copy_lines(T *to, int64_t block, const T *in, const struct conv_axis
 		return;
 	}
 #endif
-	for (int64_t l = 0; l < y->extent; l++, to += x->extent) {
-		int64_t line = axis_at(y, f, l);
-		const T *from = in && line >= 0 ? in + line * x->size : NULL;
+	for (int64_t i = 0; i < x->phases; i++) {
+		int64_t from, until, first;
 
-		for (int64_t i = 0; i < x->phases; i++)
-			copy_row(to + i * block, from, x, i);
+		axis_range(x, i, &from, &until);
+		first = x->first + x->phase[i] + from * x->stride;
+		for (int64_t l = 0; l < y->extent; l++) {
+			int64_t line = axis_at(y, f, l);
+			T *at = to + i * block + l * x->extent;
+
+			if (in && line >= 0 && from < until)
+				copy_row(at, in + line * x->size + first, x->stride, from, until,
+					 x->extent);
+			else
+				memset(at, 0, x->extent * sizeof(T));
+		}
 	}
 }
 

@@ -8,16 +8,32 @@
 #define TENSOR_CONV_DEPTH_H
 
 #define LINES	   4
-#define DEPTH_ROWS 2	     /* the most channels in a group */
-#define DEPTH_TAPS 64	     /* the most taps */
 #define DEPTH_WORK (1 << 17) /* multiplications in a chunk of planes */
 
-static inline bool is_depthwise(int64_t rows, int64_t depth, int64_t groups)
+#include "kernels/cpu/nn/conv/conv_depth_block.h"
+
+/* The elements that a task copies of the channels of a group; a vector may read beyond. */
+static int64_t depth_copy_size(const struct conv_source *src)
 {
-	return groups > 1 && rows <= DEPTH_ROWS && depth <= DEPTH_TAPS && depth > 0;
+	return src->copy ? src->group + LANES : 0;
 }
 
-#include "kernels/cpu/nn/conv/conv_depth_block.h"
+/* The source of a group of an image, copied to `to` unless it is there already. */
+static const T *depth_source(const struct conv_source *src, T *to, int64_t image, int64_t group)
+{
+	const struct conv_copy *copy = src->copy;
+	int64_t channels, plane, first;
+
+	if (!copy)
+		return (const T *)src->data + image * src->image + group * src->group;
+	channels = src->group / copy->pitch;
+	plane = copy->axis[0].size * copy->axis[1].size * copy->axis[2].size;
+	first = image * (src->image / copy->pitch) + group * channels;
+	for (int64_t i = 0; i < channels; i++)
+		copy_plane(to + i * copy->pitch, (const T *)copy->in + (first + i) * plane,
+			   copy->axis);
+	return to;
+}
 
 struct lines {
 	int n;
@@ -96,17 +112,24 @@ struct depth_plan {
 	const struct conv_gemm *c;
 	struct chains chains;
 	bool blocks; /* there are enough lines for blocks */
+	_Atomic bool failed;
 };
 
 static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	const struct depth_plan *plan = ctx;
+	struct depth_plan *plan = ctx;
 	const struct conv_gemm *c = plan->c;
+	struct tensor_storage *mem;
 	T w[DEPTH_TAPS];
 
+	mem = storage_alloc(TENSOR_DEVICE_CPU, depth_copy_size(&c->src) * sizeof(T), false);
+	if (!mem) {
+		plan->failed = true;
+		return;
+	}
 	for (int64_t i = begin; i < end; i++) {
 		int64_t image = i / c->groups, group = i % c->groups;
-		const T *src = (const T *)c->src.data + image * c->src.image + group * c->src.group;
+		const T *src = depth_source(&c->src, mem->data, image, group);
 
 		for (int64_t row = 0; row < c->rows; row++) {
 			const T *from = (const T *)c->weight + group * c->weight_group +
@@ -127,9 +150,10 @@ static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 				depth_plane(c, src, out, w, bias);
 		}
 	}
+	storage_put(mem);
 }
 
-static void depth_sum(struct conv_gemm *c)
+static int depth_sum(struct conv_gemm *c)
 {
 	int64_t work = c->rows * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
 	struct depth_plan plan = { .c = c, .blocks = c->grid[1] >= LINES };
@@ -138,6 +162,7 @@ static void depth_sum(struct conv_gemm *c)
 		chains_set(&plan.chains, c->src.offset, c->depth, c->src.step[1]);
 	parallel_for(0, c->batch * c->groups, work < DEPTH_WORK ? DEPTH_WORK / work : 1,
 		     depth_chunk, &plan);
+	return plan.failed ? tensor_fail(ENOMEM, "convolution: no memory for a plane") : 0;
 }
 
 /* ---- the gradient of the weights ---- */
@@ -170,20 +195,32 @@ static inline __attribute__((always_inline)) void depth_taps(const struct conv_w
 		sum[t] = part_sum[t];
 }
 
+struct depth_weight_plan {
+	const struct conv_wgrad *c;
+	_Atomic bool failed;
+};
+
 static void depth_weight_chunk(int64_t begin, int64_t end, void *ctx)
 {
-	const struct conv_wgrad *c = ctx;
+	struct depth_weight_plan *plan = ctx;
+	const struct conv_wgrad *c = plan->c;
+	struct tensor_storage *mem;
 	int64_t plane = c->grid[0] * c->grid[1] * c->grid[2], channels = c->groups * c->columns;
 	VEC sum[DEPTH_TAPS];
 
+	mem = storage_alloc(TENSOR_DEVICE_CPU, depth_copy_size(&c->src) * sizeof(T), false);
+	if (!mem) {
+		plan->failed = true;
+		return;
+	}
 	for (int64_t i = begin; i < end; i++) {
-		const T *src = (const T *)c->src.data + i / c->columns * c->src.group;
 		const T *grad = (const T *)c->grad + i * plane;
 		T *out = (T *)c->out + i * c->out_row;
 
 		memset(sum, 0, c->depth * sizeof(*sum));
 		for (int64_t n = 0; n < c->batch; n++) {
-			const T *s = src + n * c->src.image, *g = grad + n * channels * plane;
+			const T *s = depth_source(&c->src, mem->data, n, i / c->columns);
+			const T *g = grad + n * channels * plane;
 			const int64_t *offset = c->src.offset;
 			int64_t t = 0;
 
@@ -202,14 +239,17 @@ static void depth_weight_chunk(int64_t begin, int64_t end, void *ctx)
 				*to += sum[t][k];
 		}
 	}
+	storage_put(mem);
 }
 
-static void depth_weight(struct conv_wgrad *c)
+static int depth_weight(struct conv_wgrad *c)
 {
+	struct depth_weight_plan plan = { .c = c };
 	int64_t work = c->batch * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
 
 	parallel_for(0, c->groups * c->columns, work < DEPTH_WORK ? DEPTH_WORK / work : 1,
-		     depth_weight_chunk, c);
+		     depth_weight_chunk, &plan);
+	return plan.failed ? tensor_fail(ENOMEM, "convolution_backward: no memory for a plane") : 0;
 }
 
 #endif

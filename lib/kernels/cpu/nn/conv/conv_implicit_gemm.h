@@ -25,99 +25,7 @@
 #define FEW_ROWS     64	   /* rows of weights in a block up to SOME_COLUMNS */
 #define PACK_WORK    16384 /* weights packed in a chunk, and elements gathered */
 
-/* Lanes of a vector whose elements are contiguous in the source. */
-struct piece {
-	int64_t at; /* index in the source of lane 0, extrapolated if it is not in the piece */
-	vec_part lanes;
-};
-
-struct panel {
-	int64_t n; /* columns */
-	int vecs, pieces[VECS];
-	struct piece piece[WIDE];
-	int64_t out[WIDE];
-	bool direct;
-	T *block; /* rows of WIDE sums, unless direct */
-};
-
-/* Adds a run of n columns from column i on, whose first element is at `at` in the source. */
-static void panel_add_run(struct panel *p, int64_t i, int64_t n, int64_t at)
-{
-	while (n > 0) {
-		int64_t v = i / LANES, lane = i % LANES;
-		int64_t len = n < LANES - lane ? n : LANES - lane;
-
-		p->piece[v * LANES + p->pieces[v]++] =
-			(struct piece){ .at = at - lane,
-					.lanes = PART_OF((int)lane, (int)(lane + len)) };
-		i += len;
-		at += len;
-		n -= len;
-	}
-}
-
-static void panel_set(struct panel *p, const struct conv_gemm *c, int64_t column, int64_t n)
-{
-	struct conv_walk w = conv_walk_from(c->grid, column);
-
-	p->n = n;
-	p->vecs = (int)((n + LANES - 1) / LANES);
-	memset(p->pieces, 0, sizeof(p->pieces));
-	for (int64_t i = 0, run; i < n; i += run) {
-		int64_t out = conv_walk_offset(&w, c->out_image, c->out_step);
-
-		run = conv_walk_run(&w, n - i);
-		panel_add_run(p, i, run, conv_walk_offset(&w, c->src.image, c->src.step));
-		for (int64_t k = 0; k < run; k++)
-			p->out[i + k] = out + k * c->out_step[AXES - 1];
-		conv_walk_on(&w, run);
-	}
-	p->direct = true;
-	for (int64_t i = 1; i < n; i++)
-		p->direct &= p->out[i] == p->out[0] + i;
-}
-
-/* Vector v of the panel for the tap at s; unused lanes are zero. */
-static inline VEC panel_vector(const struct panel *p, int v, const T *s)
-{
-	const struct piece *piece = p->piece + v * LANES;
-	VEC x;
-
-	if (p->pieces[v] == 1 && p->n >= (v + 1) * LANES)
-		return *(const VEC *)(s + piece->at);
-	x = LOAD(s + piece->at, piece->lanes);
-	for (int i = 1; i < p->pieces[v]; i++)
-		x = (VEC)((MASK)x | (MASK)LOAD(s + piece[i].at, piece[i].lanes));
-	return x;
-}
-
-/* Gathers k rows of the panel, vecs * LANES elements each. */
-static void panel_gather(T *to, const struct panel *p, const T *src, const int64_t *offset,
-			 int64_t k)
-{
-	const int vecs = p->vecs;
-
-	for (int v = 0; v < vecs; v++) {
-		const struct piece *piece = p->piece + v * LANES;
-		T *row = to + v * LANES;
-
-		if (p->pieces[v] == 1 && p->n >= (v + 1) * LANES)
-			for (int64_t d = 0; d < k; d++, row += vecs * LANES)
-				*(VEC *)row = *(const VEC *)(src + offset[d] + piece->at);
-		else
-			for (int64_t d = 0; d < k; d++, row += vecs * LANES)
-				*(VEC *)row = panel_vector(p, v, src + offset[d]);
-	}
-}
-
-static void panel_scatter(const struct panel *p, T *out, int64_t out_row, int64_t rows)
-{
-	const T *from = p->block;
-
-	for (int64_t i = 0; i < rows; i++, out += out_row, from += WIDE)
-		for (int64_t j = 0; j < p->n; j++)
-			out[p->out[j]] = from[j];
-}
+#include "kernels/cpu/nn/conv/conv_panel.h"
 
 /* ---- weights ---- */
 
@@ -241,26 +149,48 @@ static void gather_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* Columns of panel i, k deep from p on; `to` has the space for them. */
-static const T *panel_columns(const struct gemm_plan *s, const struct panel *panel, T *to,
-			      int64_t group, int64_t i, int64_t p, int64_t k)
-{
-	const struct conv_gemm *c = s->c;
-
-	if (s->gathered)
-		return s->gathered + (group * c->depth + p) * s->width + i * WIDE * k;
-	panel_gather(to, panel, (const T *)c->src.data + group * c->src.group, c->src.offset + p,
-		     k);
-	return to;
-}
-
 /* ---- sums ---- */
 
-static void fill_bias(T *c, int64_t rsc, const T *bias, int64_t m, int64_t n)
+/* A block of rows of a group. */
+struct gemm_rows {
+	int64_t group, m;
+	const T *src;
+	const int64_t *position; /* offsets in the weights, which are read in place, or NULL */
+	T *gathered;		 /* DEPTH * WIDE elements */
+};
+
+/* Adds the products of rows p to p + t->k of panel i to t->c. */
+static void gemm_panel(const struct gemm_plan *s, const struct gemm_rows *r, struct tile *t,
+		       const struct panel *q, int64_t i, int64_t p)
 {
-	for (int64_t i = 0; i < m; i++, c += rsc)
-		for (int64_t j = 0; j < n; j++)
-			c[j] = bias[i];
+	const struct conv_gemm *c = s->c;
+	const int64_t *offset = c->src.offset + p;
+	int64_t m = r->m, first;
+
+	t->rsb = q->vecs * (int64_t)LANES;
+	t->b = r->gathered;
+	if (s->gathered) {
+		t->b = s->gathered + (r->group * c->depth + p) * s->width + i * WIDE * t->k;
+	} else if (t->grouped && panel_gathers_first(q)) {
+		struct tile rest = *t;
+
+		first = gather_first_tile(t, &(struct gather){ q, r->src, offset, r->gathered }, m);
+		rest.a += first * t->k;
+		rest.bias = t->bias ? t->bias + first : NULL;
+		rest.c += first * t->rsc;
+		if (m > first)
+			compute_tiles(&rest, m - first, t->rsb, q->vecs);
+		return;
+	} else {
+		panel_gather(r->gathered, q, r->src, offset, t->k);
+	}
+	if (r->position)
+		compute_offset_tiles(&(struct offset_tile){ .t = *t,
+							    .offset = s->row_offset,
+							    .position = r->position + p },
+				     m, q->vecs);
+	else
+		compute_tiles(t, m, q->direct ? q->n : t->rsb, q->vecs);
 }
 
 /*
@@ -271,9 +201,11 @@ static void gemm_block(const struct gemm_plan *s, struct panel *panel, T *gather
 		       int64_t row, int64_t from, int64_t until)
 {
 	const struct conv_gemm *c = s->c;
-	int64_t m = min64(c->rows - row, s->rows);
-	bool at_offsets = !s->weight && c->weight_offset;
-	const T *bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL;
+	struct gemm_rows r = { .group = group,
+			       .m = min64(c->rows - row, s->rows),
+			       .src = (const T *)c->src.data + group * c->src.group,
+			       .position = s->weight ? NULL : c->weight_offset,
+			       .gathered = gathered };
 	T *out = (T *)c->out + group * c->out_group + row * c->out_row;
 	struct tile t = { .a = s->weight ?
 				       s->weight + (group * s->blocks + row / s->rows) * s->pitch :
@@ -282,40 +214,30 @@ static void gemm_block(const struct gemm_plan *s, struct panel *panel, T *gather
 			  .rsa = s->weight ? 1 : c->weight_row,
 			  .csa = 1,
 			  .alpha = 1,
+			  .bias = c->bias ? (const T *)c->bias + group * c->rows + row : NULL,
 			  .grouped = s->weight };
 	int64_t p = 0;
 
 	for (int64_t i = from; i < until; i++) {
 		panel_set(&panel[i - from], c, i * WIDE, min64(s->columns - i * WIDE, WIDE));
-		panel[i - from].direct &= !at_offsets;
+		panel[i - from].direct &= !r.position;
 	}
 	do {
 		t.k = min64(c->depth - p, DEPTH);
-		t.beta = p || bias ? 1 : 0;
+		t.beta = p ? 1 : 0;
 		for (int64_t i = from; i < until; i++) {
 			struct panel *q = &panel[i - from];
 
-			t.b = panel_columns(s, q, gathered, group, i, p, t.k);
-			t.rsb = q->vecs * (int64_t)LANES;
-			t.c = q->direct ? out + q->out[0] : q->block;
+			t.c = q->direct ? out + q->run[0].out : q->block;
 			t.rsc = q->direct ? c->out_row : WIDE;
-			if (bias && !p)
-				fill_bias(t.c, t.rsc, bias, m, q->n);
-			if (at_offsets)
-				compute_offset_tiles(
-					&(struct offset_tile){ .t = t,
-							       .offset = s->row_offset,
-							       .position = c->weight_offset + p },
-					m, q->vecs);
-			else
-				compute_tiles(&t, m, q->direct ? q->n : t.rsb, q->vecs);
+			gemm_panel(s, &r, &t, q, i, p);
 		}
-		t.a += s->weight ? m * t.k : at_offsets ? 0 : t.k;
+		t.a += s->weight ? r.m * t.k : r.position ? 0 : t.k;
 		p += t.k;
 	} while (p < c->depth);
 	for (int64_t i = from; i < until; i++)
 		if (!panel[i - from].direct)
-			panel_scatter(&panel[i - from], out, c->out_row, m);
+			panel_scatter(&panel[i - from], out, c->out_row, r.m);
 }
 
 static void gemm_chunk(int64_t begin, int64_t end, void *ctx)
@@ -407,10 +329,8 @@ int CONV(conv_implicit_gemm)(const struct conv_gemm *given)
 	if (!s.columns || !c.rows || !c.groups)
 		return 0;
 #ifndef NO_DEPTHWISE
-	if (is_depthwise(c.rows, c.depth, c.groups)) {
-		depth_sum(&c);
-		return 0;
-	}
+	if (conv_is_depthwise(c.rows, c.depth, c.groups))
+		return depth_sum(&c);
 #endif
 	divide_columns(&s);
 	if (gemm_prepare(&s, &mem) < 0)

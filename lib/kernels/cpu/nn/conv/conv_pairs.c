@@ -58,7 +58,10 @@ static void make_units(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* t[outer, groups * channels, ...] as units; its storage is the caller's. */
+/*
+ * t[outer, groups * channels, ...] as units. Returns their storage, which is the caller's. Single
+ * elements of an even number of channels are units already.
+ */
 static struct tensor_storage *units_of(struct tensor *units, const tensor *t, int64_t outer,
 				       int64_t groups, int64_t channels)
 {
@@ -67,17 +70,21 @@ static struct tensor_storage *units_of(struct tensor *units, const tensor *t, in
 				 .pairs = (channels + 1) / 2,
 				 .plane = t->numel / (outer * groups * channels) };
 	int64_t planes = outer * groups * u.pairs;
+	bool made = u.plane == 1 && channels % 2 == 0 && (uintptr_t)t->data % sizeof(float) == 0;
 	struct tensor_storage *mem;
 
+	*units = *t;
+	units->dtype = TENSOR_F32;
+	units->numel = planes * u.plane;
+	if (made) {
+		storage_get(t->storage);
+		return t->storage;
+	}
 	mem = storage_alloc(TENSOR_DEVICE_CPU, planes * u.plane * sizeof(float), false);
 	if (!mem)
 		return NULL;
-	u.to = mem->data;
+	u.to = units->data = mem->data;
 	parallel_for(0, planes, u.plane < UNITS_WORK ? UNITS_WORK / u.plane : 1, make_units, &u);
-	*units = *t;
-	units->dtype = TENSOR_F32;
-	units->data = mem->data;
-	units->numel = planes * u.plane;
 	return mem;
 }
 

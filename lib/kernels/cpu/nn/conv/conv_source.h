@@ -146,7 +146,7 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 		s->window *= a->extent;
 		s->in_plane *= a->in;
 		s->out_plane *= a->out;
-		n += 4 * a->extent;
+		n += 6 * a->extent;
 	}
 	s->scratch = storage_alloc(TENSOR_DEVICE_CPU, n * sizeof(*s->free), false);
 	if (!s->scratch)
@@ -154,6 +154,12 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 	s->free = s->scratch->data;
 	shape_taps(s, part);
 	return 0;
+}
+
+/* Whether conv_depth.h computes the convolution, which has no function for pairs. */
+static bool shape_is_depthwise(const struct shape *s, int64_t rows, int64_t depth)
+{
+	return !s->units && s->dtype != TENSOR_BF16 && conv_is_depthwise(rows, depth, s->groups);
 }
 
 /* The index in the window of a tap, r[d] along each axis. */
@@ -191,7 +197,8 @@ struct source {
 	struct conv_axis axis[AXES];
 	int64_t channel, image;
 	const void *data;
-	struct tensor_storage *copy; /* NULL: in place */
+	struct tensor_storage *copy; /* NULL: in place, or copied later */
+	struct conv_copy later;
 };
 
 /* Whether the tensor itself has one phase without a border. */
@@ -215,14 +222,19 @@ static int64_t odd_lines(int64_t n)
 	return ((n + 15) / 16 | 1) * 16;
 }
 
-/* Sets up h for t, by its axes; step becomes the strides of positions. */
-static int source_make(struct source *h, const tensor *t, int64_t *step)
+/*
+ * Sets up h and src for t, by the axes of h. If `depthwise`, each task copies the planes that it reads,
+ * which stay in the nearest cache, unless they are read in place.
+ */
+static int source_make(struct source *h, const tensor *t, struct conv_source *src, bool depthwise)
 {
+	int64_t *step = src->step;
 	const struct conv_axis *a = h->axis;
 	int64_t blocks = a[0].phases * a[1].phases * a[2].phases;
 	struct conv_copy copy = { .planes = t->sizes[0] * t->sizes[1], .axis = a, .in = t->data };
 
 	h->copy = NULL;
+	src->copy = NULL;
 	step[2] = 1;
 	if (read_in_place(a)) {
 		step[1] = a[2].size;
@@ -236,12 +248,19 @@ static int source_make(struct source *h, const tensor *t, int64_t *step)
 		step[1] = a[2].extent;
 		step[0] = a[1].extent * a[2].extent;
 		h->channel = odd_lines(blocks * a[0].extent * step[0]);
+		copy.pitch = h->channel;
+		h->image = t->sizes[1] * h->channel;
+		if (depthwise) {
+			h->data = NULL;
+			h->later = copy;
+			src->copy = &h->later;
+			return 0;
+		}
 		h->copy = storage_alloc(TENSOR_DEVICE_CPU, copy.planes * h->channel * itemsize(t),
 					false);
 		if (!h->copy)
 			return -thread()->error.code;
 		h->data = copy.out = h->copy->data;
-		copy.pitch = h->channel;
 		if (t->dtype == TENSOR_BF16)
 			CPU_NAME(conv_copy_bf16)(&copy);
 		else if (t->dtype == TENSOR_F32)
@@ -264,7 +283,7 @@ static void source_release(struct source *h)
  * numbers of the scratch.
  */
 static int source_of_input(struct shape *s, struct source *h, const tensor *x,
-			   struct conv_source *src)
+			   struct conv_source *src, bool depthwise)
 {
 	int64_t channels = s->in / s->groups, *offset = shape_take(s, channels * s->taps), block,
 		least[AXES], n = 0;
@@ -281,7 +300,7 @@ static int source_of_input(struct shape *s, struct source *h, const tensor *x,
 						 .phases = a->phases,
 						 .phase = a->phase };
 	}
-	if (source_make(h, x, src->step) < 0)
+	if (source_make(h, x, src, depthwise) < 0)
 		return -thread()->error.code;
 	block = h->axis[0].extent * h->axis[1].extent * h->axis[2].extent;
 	for (int64_t c = 0; c < channels; c++)

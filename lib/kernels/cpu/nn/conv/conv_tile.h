@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * Tiles of a product whose elements of a are at any offsets: element (i, p) is at offset[i] +
- * position[p]. c has whole vectors. Used for the gradient of the weights, whose a is the source,
- * and for sums with few columns, whose a is the weights.
+ * position[p]. c has whole vectors. Used for sums with few columns, whose a is the weights.
  */
 #ifndef TENSOR_CONV_TILE_H
 #define TENSOR_CONV_TILE_H
@@ -65,15 +64,18 @@ static void (*const offset_tiles[VECS + 1][ROWS + 1])(const struct offset_tile *
 static void compute_offset_tiles(struct offset_tile *r, int64_t m, int vecs)
 {
 	const int64_t *offset = r->offset;
+	const T *bias = r->t.bias;
 	T *c = r->t.c;
 
 	for (int64_t i = 0, rows; i < m; i += rows) {
 		rows = min64(m - i, tile_rows[vecs]);
 		r->offset = offset + i;
 		r->t.c = c + i * r->t.rsc;
+		r->t.bias = bias ? bias + i : NULL;
 		offset_tiles[vecs][rows](r);
 	}
 	r->offset = offset;
+	r->t.bias = bias;
 	r->t.c = c;
 }
 

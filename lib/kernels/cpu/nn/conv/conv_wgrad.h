@@ -2,9 +2,9 @@
 /*
  * The gradient of the weights of a convolution: for each tap the sum, over the positions of all
  * images, of the gradient of the output times the element that the tap reads. Rows of a tile are
- * taps, copied from the source to be contiguous along the positions; its columns are channels of the
- * gradient, transposed in registers. A task copies the taps of a block once for several panels of
- * channels.
+ * taps, read from the source where units do not cross its lines, otherwise copied to be contiguous
+ * along the positions. Columns are channels of the gradient, transposed in registers. A task reads
+ * the taps of a block for several panels of channels.
  *
  * Elements of the source and of the gradient have the type E. A unit, which has the type T, is UNIT
  * elements at adjacent positions; an image whose positions are not a multiple ends with zeros.
@@ -30,9 +30,12 @@ struct wgrad_plan {
 		units; /* positions and units of an image, units of all images */
 	int64_t rows;  /* of a block */
 	int64_t panels, shares, blocks, slices; /* shares: tasks for the panels of a block */
+	bool in_place;				/* the taps are read from the source, not copied */
 	T *more; /* [slices - 1, weights]: sums of the slices after the first, which is in c->out */
 	_Atomic bool failed;
 };
+
+typedef T unit __attribute__((aligned(sizeof(E)), may_alias));
 
 /* Positions that are contiguous in the source: from an index in it to one in a row. */
 struct wgrad_run {
@@ -42,6 +45,7 @@ struct wgrad_run {
 /* The memory of a task. */
 struct wgrad_work {
 	struct wgrad_run run[DEPTH * UNIT];
+	int64_t position[DEPTH];
 	T a[WEIGHT_ROWS * ROW_PITCH + LANES], b[DEPTH * WIDE];
 	T sums[WEIGHT_PANELS * WEIGHT_ROWS * WIDE]; /* by panel: rows of WIDE sums */
 };
@@ -86,6 +90,81 @@ static void copy_taps(T *to, const E *src, const int64_t *offset, int64_t m,
 				memcpy(at + j, &v, sizeof(v));
 			}
 		}
+}
+
+#define IN_PLACE (VEC_BYTES == 64)
+
+/* Sets position[] to the places in the source of the units of the runs, which divide them evenly. */
+static void positions_of_runs(int64_t *position, const struct wgrad_run *run, int64_t runs)
+{
+	for (int64_t r = 0; r < runs; r++)
+		for (int64_t i = 0; i < run[r].n; i += UNIT)
+			position[(run[r].to + i) / UNIT] = run[r].from + i;
+}
+
+/* ROWS rows of taps, read at offset[] and position[] of the source, and `vecs` vectors of columns. */
+static inline __attribute__((always_inline)) void place_tile(const struct tile *t, const E *src,
+							     const int64_t *offset,
+							     const int64_t *position,
+							     const int vecs)
+{
+	const E *a[ROWS];
+	const T *b = t->b;
+	VEC sum[ROWS][VECS];
+
+#pragma GCC unroll 8
+	for (int i = 0; i < ROWS; i++) {
+		a[i] = src + offset[i];
+#pragma GCC unroll 3
+		for (int j = 0; j < vecs; j++)
+			sum[i][j] = (VEC){ 0 };
+	}
+	for (int64_t k = 0; k < t->k; k++, b += vecs * LANES) {
+		int64_t at = position[k];
+		VEC row[VECS];
+
+#pragma GCC unroll 3
+		for (int j = 0; j < vecs; j++)
+			row[j] = *(const VEC *)(b + j * LANES);
+#pragma GCC unroll 8
+		for (int i = 0; i < ROWS; i++) {
+			VEC x = BROADCAST(*(const unit *)(a[i] + at));
+#pragma GCC unroll 3
+			for (int j = 0; j < vecs; j++)
+				sum[i][j] = MULADD(sum[i][j], x, row[j]);
+		}
+	}
+	store_tile(t, sum, ROWS, vecs, true);
+}
+
+static void place_tile_1(const struct tile *t, const E *src, const int64_t *offset,
+			 const int64_t *position)
+{
+	place_tile(t, src, offset, position, 1);
+}
+
+static void place_tile_2(const struct tile *t, const E *src, const int64_t *offset,
+			 const int64_t *position)
+{
+	place_tile(t, src, offset, position, 2);
+}
+
+static void place_tile_3(const struct tile *t, const E *src, const int64_t *offset,
+			 const int64_t *position)
+{
+	place_tile(t, src, offset, position, 3);
+}
+
+/* m rows, a multiple of ROWS. */
+static void compute_in_place(struct tile t, const E *src, const int64_t *offset,
+			     const int64_t *position, int64_t m, int vecs)
+{
+	static void (*const place_tiles[VECS + 1])(
+		const struct tile *, const E *, const int64_t *,
+		const int64_t *) = { NULL, place_tile_1, place_tile_2, place_tile_3 };
+
+	for (int64_t i = 0; i < m; i += ROWS, t.c += ROWS * t.rsc)
+		place_tiles[vecs](&t, src, offset + i, position);
 }
 
 /* Transposes n channels of `count` positions, `plane` apart, to rows of `width` units. */
@@ -193,14 +272,20 @@ static void wgrad_sums(const struct wgrad_plan *s, struct wgrad_work *w, int64_t
 	const struct conv_wgrad *c = s->c;
 	const E *src = (const E *)c->src.data + group * c->src.group;
 	int64_t u = s->units * slice / s->slices, end = s->units * (slice + 1) / s->slices;
+	bool in_place = s->in_place && m % ROWS == 0;
 	struct tile t = {
 		.a = w->a, .rsa = ROW_PITCH, .csa = 1, .b = w->b, .rsc = WIDE, .alpha = 1
 	};
 
 	for (; u < end; u += t.k, t.beta = 1) {
+		int64_t runs;
+
 		t.k = min64(end - u, DEPTH);
-		copy_taps(w->a, src, c->src.offset + row, m, w->run,
-			  runs_of_units(s, w->run, u, t.k));
+		runs = runs_of_units(s, w->run, u, t.k);
+		if (in_place)
+			positions_of_runs(w->position, w->run, runs);
+		else
+			copy_taps(w->a, src, c->src.offset + row, m, w->run, runs);
 		for (int64_t i = from; i < until; i++) {
 			int64_t first, n = panel_columns_of(s, i, &first);
 			int vecs = (int)((n + LANES - 1) / LANES);
@@ -210,7 +295,10 @@ static void wgrad_sums(const struct wgrad_plan *s, struct wgrad_work *w, int64_t
 			t.rsb = vecs * (int64_t)LANES;
 			t.c = w->sums + (i - from) * WEIGHT_ROWS * WIDE;
 			gradient_of_units(s, w->b, grad, n, t.rsb, u, t.k);
-			compute_tiles(&t, m, t.rsb, vecs);
+			if (in_place)
+				compute_in_place(t, src, c->src.offset + row, w->position, m, vecs);
+			else
+				compute_tiles(&t, m, t.rsb, vecs);
 		}
 	}
 }
@@ -273,6 +361,7 @@ static void divide_weights(struct wgrad_plan *s)
 	const struct conv_wgrad *c = s->c;
 	int64_t n = c->groups * c->columns * c->out_row, tasks;
 
+	s->in_place = IN_PLACE && c->grid[AXES - 1] % UNIT == 0;
 	s->image_units = (s->plane + UNIT - 1) / UNIT;
 	s->units = c->batch * s->image_units;
 	s->panels = panel_count(c->columns);
@@ -304,10 +393,8 @@ int CONV(conv_wgrad)(const struct conv_wgrad *given)
 		return 0;
 	}
 #ifndef NO_DEPTHWISE
-	if (is_depthwise(c.columns, c.depth, c.groups)) {
-		depth_weight(&c);
-		return 0;
-	}
+	if (conv_is_depthwise(c.columns, c.depth, c.groups))
+		return depth_weight(&c);
 #endif
 	memcpy(step, c.src.step, sizeof(step));
 	conv_fold(c.grid, c.src.step, step);

@@ -235,17 +235,17 @@ static int tile_runs(const struct winograd *s, const struct panel *p, int64_t co
 {
 	const struct conv_winograd *c = s->c;
 	struct conv_walk w = conv_walk_from(s->grid.grid, column);
-	int n = 0;
 
-	for (int64_t i = 0, steps; i < p->n; i += steps, n++) {
-		steps = conv_walk_run(&w, p->n - i);
-		run[n] = (struct tile_run){ .from = 2 * i,
-					    .out = p->out[i],
-					    .columns = min64(2 * steps, c->size[1] - 2 * w.at[2]),
+	for (int r = 0; r < p->runs; r++) {
+		const struct panel_run *q = &p->run[r];
+
+		run[r] = (struct tile_run){ .from = 2 * q->from,
+					    .out = q->out,
+					    .columns = min64(2 * q->n, c->size[1] - 2 * w.at[2]),
 					    .rows = (int)min64(2, c->size[0] - 2 * w.at[1]) };
-		conv_walk_on(&w, steps);
+		conv_walk_on(&w, q->n);
 	}
-	return n;
+	return p->runs;
 }
 
 #define ZIP_LOW(s, j)  ((j) / 2 + ((j)&1) * LANES)
