@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * exp, expm1, log, tanh and erf of f64 at millions of points, against the long double functions of the C
+ * exp, expm1, log, log1p, tanh and erf of f64 at millions of points, against the long double functions of the C
  * library, whose own error is below 1/1000 ulp of an f64. The largest errors are printed.
  */
 #include "check.h"
@@ -19,6 +19,7 @@ static const struct function {
 	{ "exp", tensor_exp, expl, -745.2, 709.79, 1 },
 	{ "expm1", tensor_expm1, expm1l, -37.5, 709.79, 1 },
 	{ "log", tensor_log, logl, 0, 1e4, 1 },
+	{ "log1p", tensor_log1p, log1pl, -1, 1e4, 1 },
 	{ "tanh", tensor_tanh, tanhl, -19.2, 19.2, 1 },
 	{ "erf", tensor_erf, erfl, -6.1, 6.1, 1 },
 };
@@ -97,11 +98,32 @@ static void errors_are_below_one_ulp(void **state)
 /* Also the neighbours of the values at which the functions change their formulas. */
 static void special_values_are_exact(void **state)
 {
-	static const double special[] = { 0,	    INFINITY,  NAN,	   DBL_MIN,   DBL_MAX,
-					  0x1p-1074, 0x1p-1060, 1,	   0.5,	      2,
-					  709.782712893384,	709.782712893385, 745.133219101941,
-					  745.1332191019412, 708.3964185322641, 19.06, 19.1,
-					  5.93, 5.95, 0.375, 0.25, 40, 720, 760, 1e5, 0x1p52 };
+	static const double special[] = { 0,
+					  INFINITY,
+					  NAN,
+					  DBL_MIN,
+					  DBL_MAX,
+					  0x1p-1074,
+					  0x1p-1060,
+					  1,
+					  0.5,
+					  2,
+					  709.782712893384,
+					  709.782712893385,
+					  745.133219101941,
+					  745.1332191019412,
+					  708.3964185322641,
+					  19.06,
+					  19.1,
+					  5.93,
+					  5.95,
+					  0.375,
+					  0.25,
+					  40,
+					  720,
+					  760,
+					  1e5,
+					  0x1p52 };
 	double x[ARRAY_SIZE(special) * 6];
 	int n = 0;
 
@@ -135,11 +157,11 @@ static void short_tensors_agree_with_long_ones(void **state)
 			tensor_scope {
 				tensor *x = tensor_mul_scalar(iota(1, TENSOR_INTS(64)), S(0.11));
 				tensor *all = ok(functions[k].op(tensor_to(x, F64)));
-				tensor *some = ok(functions[k].op(tensor_to(
-					tensor_narrow(x, 0, 7, n), F64)));
+				tensor *some = ok(
+					functions[k].op(tensor_to(tensor_narrow(x, 0, 7, n), F64)));
 
-				assert_memory_equal((double *)tensor_data(all) + 7, tensor_data(some),
-						    n * sizeof(double));
+				assert_memory_equal((double *)tensor_data(all) + 7,
+						    tensor_data(some), n * sizeof(double));
 			}
 }
 

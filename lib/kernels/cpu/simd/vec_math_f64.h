@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * exp, expm1, log, tanh and erf on vectors of f64. With AVX-512 they read tables in registers by
+ * exp, expm1, log, log1p, tanh and erf on vectors of f64. With AVX-512 they read tables in registers by
  * permutation, with errors below 1 ulp, and are inlined; narrower vectors call SLEEF. Polynomials
  * interpolate at Chebyshev nodes. Files that include this one are compiled with
  * -ffp-contract=fast. Like vec.h, this file depends on the width of vectors.
@@ -170,17 +170,21 @@ static const double log_table_low[16] = {
 };
 
 /*
- * x = 2^k m, and c is 1 / m rounded to a multiple of 1/32: log(x) = k ln 2 - log(c) + log(1 + r),
- * r = c m - 1, |r| <= 1/32. If x is near 1, all but the last term are zero.
+ * log(x), or log(x + *lost), where *lost is a rounding error of x. x = 2^e m, and c is 1 / m rounded to a multiple of
+ * 1/32: log(x) = e ln 2 - log(c) + log(1 + r), r = c m - 1, |r| <= 1/32. If x is near 1, all but the last term
+ * are zero.
  */
-static inline vec_f64 log_f64v(vec_f64 x)
+static inline vec_f64 log_sum_f64(vec_f64 x, const vec_f64 *lost)
 {
+	vec_f64 e = (vec_f64)_mm512_getexp_pd((__m512d)x), k, r, high, low, p, y;
 	__m512d m = _mm512_getmant_pd((__m512d)x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
 	__m512d c = _mm512_roundscale_pd(_mm512_rcp14_pd(m), 0x58);
 	__m512i at = _mm512_srli_epi64((__m512i)c, 48);
-	vec_f64 k = (vec_f64)_mm512_sub_pd(_mm512_getexp_pd((__m512d)x), _mm512_getexp_pd(c));
-	vec_f64 r = (vec_f64)m * (vec_f64)c - 1, high, low, p, y;
 
+	k = e - (vec_f64)_mm512_getexp_pd(c);
+	r = (vec_f64)m * (vec_f64)c - 1;
+	if (lost)
+		r += vec_scale_f64(*lost, -e) * (vec_f64)c;
 	high = k * 0.6931471805598903 + vec_entry_f64(log_table, at);
 	low = k * 5.497923018708371e-14 + vec_entry_f64(log_table_low, at);
 	/* (log(1 + r) - r) / r^2; relative error of the result 3e-17 */
@@ -197,6 +201,21 @@ static inline vec_f64 log_f64v(vec_f64 x)
 	/* -infinity for zeros, infinity for infinity, NaN for negative numbers and NaN */
 	return (vec_f64)_mm512_fixupimm_pd((__m512d)y, (__m512d)x, _mm512_set1_epi64(0x03530422),
 					   0);
+}
+
+static inline vec_f64 log_f64v(vec_f64 x)
+{
+	return log_sum_f64(x, NULL);
+}
+
+static inline vec_f64 log1p_f64v(vec_f64 x)
+{
+	__m512d one = _mm512_set1_pd(1);
+	vec_f64 more = (vec_f64)_mm512_max_pd(one, (__m512d)x);
+	vec_f64 less = (vec_f64)_mm512_min_pd(one, (__m512d)x);
+	vec_f64 u = x + 1, lost = less - (u - more), y = log_sum_f64(u, &lost);
+
+	return vec_select_f64((vec_f64)_mm512_abs_pd((__m512d)x) < 0x1p-54, x, y);
 }
 
 /* The function whose pieces are in the table, for |x| within them; `at` selects the pieces. */
@@ -243,6 +262,14 @@ SLEEF_F64V(expm1)
 SLEEF_F64V(log)
 SLEEF_F64V(tanh)
 SLEEF_F64V(erf)
+
+/* SLEEF's log1p overflows for the greatest x, where log1p(x) = log(x). */
+static inline vec_f64 log1p_f64v(vec_f64 x)
+{
+	vec_f64 small = vec_select_f64(x > 1e20, (vec_f64){ 0 }, x);
+
+	return vec_select_f64(x > 1e20, log_f64v(x), (vec_f64)SLEEF_F64(log1p)((sleef_f64)small));
+}
 #endif
 
 static inline vec_f64 normal_cdf_f64v(vec_f64 x)
@@ -253,14 +280,6 @@ static inline vec_f64 normal_cdf_f64v(vec_f64 x)
 static inline vec_f64 gelu_f64v(vec_f64 x)
 {
 	return x * normal_cdf_f64v(x);
-}
-
-/* SLEEF's log1p overflows for the greatest x, where log1p(x) = log(x). */
-static inline vec_f64 log1p_f64v(vec_f64 x)
-{
-	vec_f64 small = vec_select_f64(x > 1e20, (vec_f64){ 0 }, x);
-
-	return vec_select_f64(x > 1e20, log_f64v(x), (vec_f64)SLEEF_F64(log1p)((sleef_f64)small));
 }
 
 #endif
