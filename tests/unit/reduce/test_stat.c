@@ -195,6 +195,41 @@ static void scans_agree_with_plain_loops(void **state)
 				}
 }
 
+static void assert_close(tensor *a, tensor *b, double tolerance)
+{
+	double *want = values_of(b);
+
+	check_values_(a, want, tensor_numel(b), tolerance, __FILE__, __LINE__);
+	free(want);
+}
+
+/* Dimensions of one element, and few neighbouring lines: [4, n, 1 to 5], against contiguous lines. */
+static void scans_of_few_neighbouring_lines_agree_with_contiguous_ones(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_BF16, TENSOR_I32,
+						    TENSOR_U8,	TENSOR_F64,  TENSOR_BOOL };
+
+	for (int64_t k = 0; k < 6 * 5 * 3; k++)
+		tensor_scope {
+			int64_t cols = k / 6 % 5 + 1, n = ((const int64_t[]){ 1, 2, 41 })[k / 30];
+			tensor *t = tensor_sin(iota(1, TENSOR_INTS(4, n, cols))), *v, *at, *v2,
+			       *at2;
+			tensor *lines;
+
+			t = tensor_floor(tensor_add_scalar(tensor_mul_scalar(t, S(3)), S(3)));
+			t = ok(tensor_to(t, OF(dtypes[k % 6])));
+			lines = ok(tensor_contiguous(tensor_transpose(t, 1, 2)));
+			assert_done(tensor_cummax(t, 1, &v, &at));
+			assert_done(tensor_cummax(lines, 2, &v2, &at2));
+			assert_close(tensor_transpose(v, 1, 2), v2, 0);
+			assert_close(tensor_transpose(at, 1, 2), at2, 0);
+			assert_close(tensor_transpose(tensor_cumsum(t, 1), 1, 2),
+				     tensor_cumsum(lines, 2), 0);
+			assert_close(tensor_transpose(tensor_cumprod(t, 1), 1, 2),
+				     tensor_cumprod(lines, 2), 1e-6);
+		}
+}
+
 static void check_cummax(tensor *t, int64_t dim, bool least)
 {
 	tensor *v, *at, *lines;
@@ -328,6 +363,7 @@ int main(void)
 		cmocka_unit_test(variance_with_a_large_mean_is_accurate),
 		cmocka_unit_test(scans_agree_with_plain_loops),
 		cmocka_unit_test(diff_refuses_prepend_and_append_of_other_shapes),
+		cmocka_unit_test(scans_of_few_neighbouring_lines_agree_with_contiguous_ones),
 		cmocka_unit_test(cummax_of_every_length_and_dtype),
 		cmocka_unit_test(cummax_and_cummin_keep_the_last_of_equals_and_nan),
 		cmocka_unit_test(long_scans_continue_across_blocks),
