@@ -257,11 +257,20 @@ static inline vec_f64 tanh_f64v(vec_f64 x)
 	{                                                   \
 		return (vec_f64)SLEEF_F64(f)((sleef_f64)x); \
 	}
-SLEEF_F64V(exp)
 SLEEF_F64V(expm1)
 SLEEF_F64V(log)
 SLEEF_F64V(tanh)
 SLEEF_F64V(erf)
+
+/* SLEEF's exp is infinite for the greatest x with a finite result: 2 exp(x - ln 2), ln 2 as a sum. */
+static inline vec_f64 exp_f64v(vec_f64 x)
+{
+	vec_m64 large = x > 709.7827;
+	vec_f64 less = vec_select_f64(large, x - 0.6931471805598903, x);
+	vec_f64 y = (vec_f64)SLEEF_F64(exp)((sleef_f64)less);
+
+	return vec_select_f64(large, 2 * (y * (1 - 5.497923018708371e-14)), y);
+}
 
 /* SLEEF's log1p overflows for the greatest x, where log1p(x) = log(x). */
 static inline vec_f64 log1p_f64v(vec_f64 x)
