@@ -246,7 +246,7 @@ static inline vec_f64 tanh_f64v(vec_f64 x)
 {
 	vec_f64 near = vec_limit_f64(x, -19.1, 19.1);
 	vec_f64 size = (vec_f64)_mm512_abs_pd((__m512d)near);
-	__m512d at = _mm512_min_pd((__m512d)(size + 1), _mm512_set1_pd(15.5));
+	vec_f64 at = vec_limit_f64(size + 0.994, 1, 15.5);
 
 	return vec_pieces_f64(tanh_pieces, ARRAY_SIZE(tanh_pieces), near,
 			      _mm512_srli_epi64((__m512i)at, 50));
