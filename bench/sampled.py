@@ -125,7 +125,25 @@ def movement(d):
     return f"where.self {mask} {x} {x}" if kind == "where" else f"masked_fill.Scalar {x} {mask} 1"
 
 
-KINDS = [unary, unary, binary, binary, reduction, reduction, scan, rows_of, indexed, product, convolution, movement]
+def of_models(d):
+    """Operators of models that the other kinds do not draw: pooling, norms, embedding, padding, losses, addcmul."""
+    dtype, n, c, h, w = d.one_of(["f32", "f32", "bf16"]), *(d.random.randint(*r) for r in ((1, 6), (1, 40), (6, 60), (6, 60)))
+    image, channels = text(dtype, [n, c, h, w]), text(dtype, [c])
+    sizes, real = d.shape(4), d.one_of(["f32", "bf16", "f64"])
+    x, rows, cols = text(real, sizes, d.layout()), d.random.randint(10, 3000), d.random.randint(3, 400)
+    return d.one_of([
+        f"max_pool2d_with_indices {image} (3,3) (2,2) (1,1)", f"avg_pool2d {image} (3,3) (2,2) (1,1)",
+        f"native_batch_norm {image} {channels} {channels} - - true 0.1 0.00001",
+        f"native_group_norm {image} {channels} {channels} {n} {c} {h * w} 1 0.00001",
+        f"constant_pad_nd {image} (1,2,3,1)", f"stack {x}*3 0", f"clamp {x} -0.5 0.5",
+        f"embedding {text(real, [rows, cols])} i64[{d.random.randint(5, 3000)}]<{rows}",
+        f"scatter.src {text(real, [rows, cols])} 1 i64[{rows},{cols}]<{cols} {text(real, [rows, cols])}",
+        f"mse_loss {x} {text(real, sizes)}", f"addcmul {x} {text(real, sizes)} {text(real, sizes)}",
+        f"lerp.Scalar {x} {text(real, sizes)} 0.25", f"masked_select {text(real, sizes)} {text('bool', sizes)}",
+        f"nonzero {text('bool', sizes)}", f"addmm {real}[{cols}] {real}[{rows},33] {real}[33,{cols}]"])
+
+
+KINDS = [unary, unary, binary, binary, reduction, reduction, scan, rows_of, indexed, product, convolution, movement, of_models]
 
 
 def sampled():

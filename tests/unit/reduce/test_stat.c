@@ -202,10 +202,10 @@ static void check_cummax(tensor *t, int64_t dim, bool least)
 	double *x, *got, *index;
 
 	assert_done(least ? tensor_cummin(t, dim, &v, &at) : tensor_cummax(t, dim, &v, &at));
-	lines = dim ? t : tensor_transpose(t, 0, 1);
+	lines = tensor_transpose(t, dim, -1);
 	x = values_of(lines);
-	got = values_of(dim ? v : tensor_transpose(v, 0, 1));
-	index = values_of(dim ? at : tensor_transpose(at, 0, 1));
+	got = values_of(tensor_transpose(v, dim, -1));
+	index = values_of(tensor_transpose(at, dim, -1));
 	for (int64_t l = 0; l < count; l++) {
 		int64_t best = 0;
 
@@ -222,6 +222,44 @@ static void check_cummax(tensor *t, int64_t dim, bool least)
 	free(x);
 	free(got);
 	free(index);
+}
+
+static void assert_close(tensor *a, tensor *b, double tolerance)
+{
+	double *want = values_of(b);
+
+	check_values_(a, want, tensor_numel(b), tolerance, __FILE__, __LINE__);
+	free(want);
+}
+
+/* Dimensions of one element, and few neighbouring lines: [4, n, 1 to 5], against contiguous lines. */
+static void scans_of_few_neighbouring_lines_agree_with_contiguous_ones(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_BF16, TENSOR_I32,
+						    TENSOR_U8,	TENSOR_F64,  TENSOR_BOOL };
+
+	for (int64_t k = 0; k < 6 * 5 * 3; k++)
+		tensor_scope {
+			int64_t cols = k / 6 % 5 + 1, n = ((const int64_t[]){ 1, 2, 41 })[k / 30];
+			tensor *t = tensor_sin(iota(1, TENSOR_INTS(4, n, cols)));
+			tensor *lines;
+
+			t = tensor_floor(tensor_add_scalar(tensor_mul_scalar(t, S(3)), S(3)));
+			t = ok(tensor_to(t, OF(dtypes[k % 6])));
+			lines = ok(tensor_contiguous(tensor_transpose(t, 1, 2)));
+			for (int least = 0; least < 4; least++) {
+				/* With NaN where an element is 0. */
+				tensor *x = least < 2 ? t : tensor_sqrt(tensor_sub_scalar(t, S(1)));
+				tensor *y = ok(tensor_contiguous(tensor_transpose(x, 1, 2)));
+
+				check_cummax(x, 1, least & 1);
+				check_cummax(y, 2, least & 1);
+			}
+			assert_close(tensor_transpose(tensor_cumsum(t, 1), 1, 2),
+				     tensor_cumsum(lines, 2), 0);
+			assert_close(tensor_transpose(tensor_cumprod(t, 1), 1, 2),
+				     tensor_cumprod(lines, 2), 1e-6);
+		}
 }
 
 /* Groups of 16 elements are compared at once, blocks of 512 are converted. */
@@ -328,6 +366,7 @@ int main(void)
 		cmocka_unit_test(variance_with_a_large_mean_is_accurate),
 		cmocka_unit_test(scans_agree_with_plain_loops),
 		cmocka_unit_test(diff_refuses_prepend_and_append_of_other_shapes),
+		cmocka_unit_test(scans_of_few_neighbouring_lines_agree_with_contiguous_ones),
 		cmocka_unit_test(cummax_of_every_length_and_dtype),
 		cmocka_unit_test(cummax_and_cummin_keep_the_last_of_equals_and_nan),
 		cmocka_unit_test(long_scans_continue_across_blocks),

@@ -100,6 +100,16 @@ static void check_lines(tensor *t)
 	}
 }
 
+/* The same bytes, also of NaN. */
+static void assert_equal_tensors(tensor *a, tensor *b)
+{
+	a = ok(tensor_contiguous(a));
+	b = ok(tensor_contiguous(b));
+	assert_int_equal(tensor_numel(a), tensor_numel(b));
+	assert_memory_equal(tensor_data(a), tensor_data(b),
+			    tensor_numel(a) * tensor_itemsize(tensor_dtype(a)));
+}
+
 static void every_dtype_and_length_agrees_with_qsort(void **state)
 {
 	static const int64_t lengths[] = { 1, 2, 17, 33, 150, 191, 192, 700, 5000 };
@@ -109,6 +119,60 @@ static void every_dtype_and_length_agrees_with_qsort(void **state)
 			for (int special = 0; special < 2; special++)
 				tensor_scope
 					check_lines(numbers(lengths[l], 3, dtypes[k], special));
+}
+
+/* Short lines are sorted several at a time; the last group has fewer. */
+static void short_lines_agree_with_qsort(void **state)
+{
+	static const int64_t lengths[] = { 1, 2, 3, 4, 5, 8, 13, 16, 31, 32, 47, 63, 64, 65 };
+
+	for (size_t k = 0; k < DTYPES; k++)
+		for (size_t l = 0; l < ARRAY_SIZE(lengths); l++)
+			tensor_scope {
+				int64_t n = lengths[l];
+				tensor *t = numbers(n, 7 + 13 * (int64_t)(l % 3), dtypes[k], l % 2);
+
+				check_lines(t);
+				if (n > 2)
+					check_lines(ok(tensor_slice(t, 1, 0, n, 2)));
+				check_lines(ok(tensor_slice(t, 0, 1, INT64_MAX, 2)));
+			}
+}
+
+/* Elements with 5 values that differ in the lowest bits of the mantissa, of both signs. */
+static void short_lines_are_sorted_by_all_bits(void **state)
+{
+	uint64_t seed = 3;
+
+	for (int64_t n = 2; n <= 64; n += 7)
+		tensor_scope {
+			tensor *t = ok(tensor_empty(TENSOR_INTS(21, n), F64));
+			double *p = tensor_mutable_data(t);
+
+			for (int64_t i = 0; i < 21 * n; i++) {
+				seed = seed * 6364136223846793005u + 1442695040888963407u;
+				p[i] = (seed >> 40 & 1 ? 1 : -1) *
+				       (1 + (double)(seed >> 50) * 0x1p-52);
+			}
+			check_lines(t);
+		}
+}
+
+/* Lines along the middle one of three dimensions, of which no two can be merged. */
+static void short_lines_of_any_strides_agree_with_contiguous_ones(void **state)
+{
+	for (size_t k = 0; k < DTYPES; k++)
+		tensor_scope {
+			tensor *t = numbers(6 * 2, 5 * 2 * 9, dtypes[k], true), *v, *i, *v2, *i2;
+
+			t = ok(tensor_reshape(t, TENSOR_INTS(5, 12, 18)));
+			t = ok(tensor_slice(tensor_slice(t, 1, 0, 12, 2), 2, 1, 18, 3));
+			assert_done(tensor_sort(t, 1, true, &v, &i));
+			t = ok(tensor_contiguous(tensor_transpose(t, 1, 2)));
+			assert_done(tensor_sort(t, 2, true, &v2, &i2));
+			assert_equal_tensors(tensor_transpose(v, 1, 2), v2);
+			assert_equal_tensors(tensor_transpose(i, 1, 2), i2);
+		}
 }
 
 static void long_lines_agree_with_qsort(void **state)
@@ -278,6 +342,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_dtype_and_length_agrees_with_qsort),
+		cmocka_unit_test(short_lines_agree_with_qsort),
+		cmocka_unit_test(short_lines_are_sorted_by_all_bits),
+		cmocka_unit_test(short_lines_of_any_strides_agree_with_contiguous_ones),
 		cmocka_unit_test(long_lines_agree_with_qsort),
 		cmocka_unit_test(same_result_on_one_and_two_threads),
 		cmocka_unit_test(median_is_the_lower_one_and_propagates_nan),

@@ -85,10 +85,17 @@ static __attribute__((noinline)) bool F(dense)(const struct put *p, char *o, con
 {
 	const volatile int64_t *from = (const volatile int64_t *)index;
 	int64_t step = p->x->step[0], limit = p->x->limit[0], wrap = p->x->wrap ? limit : 0;
-	bool in_range = step == sizeof(T) && !p->x->wrap ?
-				F(dense_row)(o, s, from, len, sizeof(T), 0, limit, p->alpha) :
-				F(dense_row)(o, s, from, len, step, wrap, limit, p->alpha);
+	bool simple = step == sizeof(T) && !p->x->wrap, in_range;
 
+#ifdef PUT_ALPHA
+	if (simple && p->alpha == 1)
+		in_range = F(dense_row)(o, s, from, len, sizeof(T), 0, limit, 1);
+	else
+#endif
+		if (simple)
+		in_range = F(dense_row)(o, s, from, len, sizeof(T), 0, limit, p->alpha);
+	else
+		in_range = F(dense_row)(o, s, from, len, step, wrap, limit, p->alpha);
 	if (unlikely(!in_range))
 		p->x->bad = true;
 	return in_range;

@@ -16,10 +16,15 @@
 #define LINES_BY_ROWS_GRAIN 128 /* the fewest of them for a thread */
 
 /* Whether neighbouring lines are closer in memory than neighbouring elements of a line. */
+static inline bool lines_are_closer(const struct reduce_iter *t)
+{
+	return t->kept.size[0] > 1 && llabs(t->kept.stride[1][0]) < llabs(t->along.stride[1][0]);
+}
+
+/* The same, and there are enough of them for a scan by rows of converted elements. */
 static inline bool lines_by_rows(const struct reduce_iter *t)
 {
-	return t->kept.size[0] >= LINES_BY_ROWS_MIN &&
-	       llabs(t->kept.stride[1][0]) < llabs(t->along.stride[1][0]);
+	return t->kept.size[0] >= LINES_BY_ROWS_MIN && lines_are_closer(t);
 }
 
 /* The grain of a parallel_for() over lines. */

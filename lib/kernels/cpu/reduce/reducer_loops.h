@@ -114,8 +114,12 @@ static A F(strided_line)(const char *p, int64_t n, int64_t s)
 	F(clear)(&sum, 1);
 	for (int64_t m; n > 0; n -= m, p += m * s) {
 		m = n < CHUNK_ROWS * CHUNK_COLS ? n : CHUNK_ROWS * CHUNK_COLS;
-		for (int64_t i = 0; i < m; i++)
-			e[i] = *(const T *)(p + i * s);
+		if (s == 2 * sizeof(T)) /* vectorized */
+			for (int64_t i = 0; i < m; i++)
+				e[i] = ((const T *)p)[2 * i];
+		else
+			for (int64_t i = 0; i < m; i++)
+				e[i] = *(const T *)(p + i * s);
 		sum = F(op)(sum, F(short_line)(e, m));
 	}
 	return sum;

@@ -228,6 +228,15 @@ static void scan_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+/* Whether the rows of all neighbouring lines follow each other in both operands. */
+static bool rows_follow(const struct reduce_iter *t)
+{
+	int64_t cols = t->kept.size[0];
+
+	return t->along.stride[0][0] == cols * t->kept.stride[0][0] &&
+	       t->along.stride[1][0] == cols * t->kept.stride[1][0];
+}
+
 static int scan(const struct scanner *s, tensor *out, const tensor *self, int dim)
 {
 	struct scan_job j = { .s = s, .to = out->dtype, .from = self->dtype };
@@ -237,8 +246,11 @@ static int scan(const struct scanner *s, tensor *out, const tensor *self, int di
 	if (!self->numel)
 		return 0;
 	reduce_iter_build(&t, op, 2, 1u << dim);
+	/* A line of one element has any stride: that for which lines can be converted together. */
+	for (int k = 0; t.along.size[0] == 1 && k < 2; k++)
+		t.along.stride[k][0] = t.kept.stride[k][0];
 	j.t = &t;
-	j.by_rows = lines_by_rows(&t);
+	j.by_rows = lines_by_rows(&t) || (lines_are_closer(&t) && rows_follow(&t));
 	j.contiguous = is_contiguous_short(&t);
 	parallel_for(0, t.kept.count, lines_grain(&t, j.by_rows), scan_chunk, &j);
 	return 0;

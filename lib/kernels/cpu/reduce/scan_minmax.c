@@ -5,7 +5,10 @@
  */
 #include "kernels/cpu/reduce/lines.h"
 #include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/simd/loops.h"
 #include "kernels/cpu/simd/vec.h"
+
+#include "base/reduced_float.h"
 
 #define BLOCK 512 /* elements of a line, or lines of a tile */
 #define GROUP 16  /* elements compared with the result so far at once */
@@ -27,15 +30,37 @@ struct minmax_scanner {
 #define SCAN		  cummax
 #define REPLACES(x, best) ((x) >= (best))
 #include "kernels/cpu/reduce/scan_minmax_each.h"
+#define LOOPS_FILE "kernels/cpu/reduce/scan_minmax_tile.h"
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/simd/each_int.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef LOOPS_FILE
 #undef SCAN
 #undef REPLACES
 
 #define SCAN		  cummin
 #define REPLACES(x, best) ((x) <= (best))
 #include "kernels/cpu/reduce/scan_minmax_each.h"
+#define LOOPS_FILE "kernels/cpu/reduce/scan_minmax_tile.h"
+#include "kernels/cpu/simd/each_float.h"
+#include "kernels/cpu/simd/each_int.h"
+#include "kernels/cpu/simd/each_reduced_float.h"
+#undef LOOPS_FILE
+
+typedef void (*minmax_tile)(char *const *data, const struct reduce_iter *t, int64_t cols);
+
+/* The dtypes of which tiles need no conversion. */
+#define TILES(NAME)                                                                            \
+	{                                                                                      \
+		AT_INT(NAME),                                                                  \
+			AT_FLOAT(NAME), [TENSOR_F16] = NAME##_f16, [TENSOR_BF16] = NAME##_bf16 \
+	}
+static const minmax_tile max_tiles[TENSOR_DTYPE_COUNT] = TILES(cummax_tile);
+static const minmax_tile min_tiles[TENSOR_DTYPE_COUNT] = TILES(cummin_tile);
 
 struct scan_job {
 	const struct minmax_scanner *s;
+	minmax_tile tile;	     /* or NULL */
 	const struct reduce_iter *t; /* operands: values, self, indices */
 	enum tensor_dtype dtype;
 	bool by_rows;
@@ -100,7 +125,9 @@ static void scan_chunk(int64_t begin, int64_t end, void *ctx)
 
 	for (int64_t n; begin < end; begin += n) {
 		n = lines_next(j->t, begin, end, j->by_rows ? BLOCK : INT64_MAX, data);
-		if (j->by_rows)
+		if (j->by_rows && j->tile)
+			j->tile(data, j->t, n);
+		else if (j->by_rows)
 			scan_tile(j, data, n);
 		else
 			scan_lines(j, data, n);
@@ -108,10 +135,11 @@ static void scan_chunk(int64_t begin, int64_t end, void *ctx)
 }
 
 /* The scanners in of[] are those for i64, f32, f64 and u64. */
-static int scan_minmax(const char *name, const struct minmax_scanner *const of[4], tensor *values,
-		       tensor *indices, const tensor *self, int dim)
+static int scan_minmax(const char *name, const struct minmax_scanner *const of[4],
+		       const minmax_tile *tiles, tensor *values, tensor *indices,
+		       const tensor *self, int dim)
 {
-	struct scan_job j = { .dtype = self->dtype };
+	struct scan_job j = { .dtype = self->dtype, .tile = tiles[self->dtype] };
 	const tensor *op[] = { values, self, indices };
 	enum tensor_dtype wide = dtype_wide(self->dtype);
 	struct reduce_iter t;
@@ -123,7 +151,7 @@ static int scan_minmax(const char *name, const struct minmax_scanner *const of[4
 	j.s = of[wide == TENSOR_F32 ? 1 : wide == TENSOR_F64 ? 2 : wide == TENSOR_U64 ? 3 : 0];
 	reduce_iter_build(&t, op, 3, 1u << dim);
 	j.t = &t;
-	j.by_rows = lines_by_rows(&t);
+	j.by_rows = j.tile ? lines_are_closer(&t) : lines_by_rows(&t);
 	parallel_for(0, t.kept.count, lines_grain(&t, j.by_rows), scan_chunk, &j);
 	return 0;
 }
@@ -133,7 +161,7 @@ static int cpu_cummax(tensor *values, tensor *indices, const tensor *self, int d
 	static const struct minmax_scanner *const of[] = { &cummax_i64, &cummax_f32, &cummax_f64,
 							   &cummax_u64 };
 
-	return scan_minmax("cummax", of, values, indices, self, dim);
+	return scan_minmax("cummax", of, max_tiles, values, indices, self, dim);
 }
 
 static int cpu_cummin(tensor *values, tensor *indices, const tensor *self, int dim)
@@ -141,7 +169,7 @@ static int cpu_cummin(tensor *values, tensor *indices, const tensor *self, int d
 	static const struct minmax_scanner *const of[] = { &cummin_i64, &cummin_f32, &cummin_f64,
 							   &cummin_u64 };
 
-	return scan_minmax("cummin", of, values, indices, self, dim);
+	return scan_minmax("cummin", of, min_tiles, values, indices, self, dim);
 }
 
 CPU_KERNELS(KERNEL(cummax), KERNEL(cummin))

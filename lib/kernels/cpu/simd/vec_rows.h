@@ -13,6 +13,9 @@ static inline void F(vec_gather)(T *buf, const char *p, int64_t step, int64_t n)
 	if (!step)
 		for (int64_t i = 0; i < n; i++)
 			buf[i] = same;
+	else if (step == 2 * sizeof(T)) /* vectorized */
+		for (int64_t i = 0; i < n; i++)
+			buf[i] = ((const T *)p)[2 * i];
 	else
 		for (int64_t i = 0; i < n; i++)
 			buf[i] = *(const T *)(p + i * step);

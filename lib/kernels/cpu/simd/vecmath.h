@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * exp, log and functions derived from them, on vectors of f32. Inlined, they are about four
+ * exp, log and functions derived from them, on vectors of f32; those of f64 are in
+ * vec_math_f64.h. Inlined, they are about four
  * times as fast as calls of SLEEF, with errors of about 1 ulp. Polynomials are minimax fits
  * (weighted least squares on Chebyshev nodes, iterated) of the function in the comment. Files
  * that include this one are compiled with -ffp-contract=fast, so that multiply-add instructions
@@ -9,6 +10,7 @@
 #ifndef TENSOR_CPU_VECMATH_H
 #define TENSOR_CPU_VECMATH_H
 
+#include "kernels/cpu/simd/vec_math_f64.h"
 #include "kernels/cpu/simd/vecloop.h"
 
 /* ln 2 as a sum; the product of LN2_HIGH and an integer of 8 bits is exact. */
@@ -252,36 +254,6 @@ static inline vec_f32 normal_cdf_f32v(vec_f32 x)
 	vec_f32 tail = normal_tail_f32v(vec_size_f32(x));
 
 	return vec_select_f32(x > 0, 1 - tail, tail);
-}
-
-/* f64: SLEEF. */
-#define SLEEF_F64V(f)                                       \
-	static inline vec_f64 f##_f64v(vec_f64 x)           \
-	{                                                   \
-		return (vec_f64)SLEEF_F64(f)((sleef_f64)x); \
-	}
-SLEEF_F64V(exp)
-SLEEF_F64V(expm1)
-SLEEF_F64V(log)
-SLEEF_F64V(tanh)
-SLEEF_F64V(erf)
-
-static inline vec_f64 normal_cdf_f64v(vec_f64 x)
-{
-	return 0.5 * (1 + erf_f64v(x * M_SQRT1_2));
-}
-
-static inline vec_f64 gelu_f64v(vec_f64 x)
-{
-	return x * normal_cdf_f64v(x);
-}
-
-/* SLEEF's log1p overflows for the greatest x, where log1p(x) = log(x). */
-static inline vec_f64 log1p_f64v(vec_f64 x)
-{
-	vec_f64 small = vec_select_f64(x > 1e20, (vec_f64){ 0 }, x);
-
-	return vec_select_f64(x > 1e20, log_f64v(x), (vec_f64)SLEEF_F64(log1p)((sleef_f64)small));
 }
 
 /* Loops NAME_f32(), NAME_bf16() and NAME_f64() over NAME_f32v() and NAME_f64v(). */

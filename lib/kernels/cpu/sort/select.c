@@ -4,7 +4,7 @@
  * order while the line is read once; other ranks are found by the digits of keys, the most
  * significant first.
  */
-#include "kernels/cpu/sort/sort.h"
+#include "kernels/cpu/sort/sort_short.h"
 
 #define FEW 64 /* elements that are kept in order while a line is read */
 
@@ -38,6 +38,8 @@ static int cpu_topk(tensor *values, tensor *indices, const tensor *self, int dim
 			      .sorted = sorted,
 			      .line = narrow ? topk_line_k32 : topk_line_k64 };
 
+	if (8 * k > self->sizes[dim] && is_ordered(self->dtype) && short_lines_suit(self, dim))
+		return for_each_short_line(&j, values, indices, self, dim);
 	return k ? select_elements("topk", &j, values, indices, self, dim) : 0;
 }
 
