@@ -60,8 +60,11 @@ int ring_make(struct ring *r, uint32_t n, int *fd);
 int ring_open(struct ring *r, int fd);
 void ring_close(struct ring *r);
 
-/* Sender: free records, or -EBADMSG if the receiver's position is impossible. */
-int ring_room(struct ring *r);
+/*
+ * Sender: free records, or -EBADMSG if the receiver's position is impossible. Reads that position only if fewer than
+ * need were free before.
+ */
+int ring_room(struct ring *r, uint32_t need);
 /* Sender: writes a record; there is room. True if the receiver has to be woken. */
 bool ring_push(struct ring *r, uint32_t kind, const void *body, uint32_t bytes);
 
