@@ -61,8 +61,8 @@ void lease_table_put(struct lease_table *t);
 /* Asks the receiver to make lease_table_fd() readable at the next release. Call lease_over() afterwards. */
 void lease_table_arm(struct lease_table *t);
 int lease_table_fd(const struct lease_table *t);
-/* Reads what made the descriptor readable, and whether the receiver is gone. */
-void lease_table_drain(struct lease_table *t);
+/* Reads what made the descriptor readable; ended: POLLHUP, which comes before the bytes are read. */
+void lease_table_drain(struct lease_table *t, bool ended);
 
 /* A lease in the state SENT with one reference; NULL with the error set. */
 struct lease *lease_new(struct lease_table *t);

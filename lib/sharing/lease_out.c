@@ -111,12 +111,12 @@ int lease_table_fd(const struct lease_table *t)
 	return t->fd;
 }
 
-void lease_table_drain(struct lease_table *t)
+void lease_table_drain(struct lease_table *t, bool ended)
 {
 	char bytes[256];
 	ssize_t n = recv(t->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (ended || n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		atomic_store(&t->dead, true);
 }
 

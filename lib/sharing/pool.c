@@ -175,6 +175,15 @@ static struct loan *find_free(tensor_pool *p)
 	return best;
 }
 
+static int count_free(tensor_pool *p)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->n; i++)
+		n += !p->loans[i].out && settle(&p->loans[i]);
+	return n;
+}
+
 /* Takes all messages with the buffer back. False: a receiver has one of them. */
 static bool recall(struct loan *l)
 {
@@ -245,7 +254,7 @@ static void unwatch(struct watched *w)
 {
 	for (int i = 0; i < w->n; i++) {
 		if (w->fds[i].revents)
-			lease_table_drain(w->tables[i]);
+			lease_table_drain(w->tables[i], w->fds[i].revents & (POLLHUP | POLLERR));
 		lease_table_put(w->tables[i]);
 	}
 	free(w->tables);
@@ -253,18 +262,17 @@ static void unwatch(struct watched *w)
 }
 
 /*
- * Waits for a release. The caller holds the lock, which is not held meanwhile. 0: look again; -ETIMEDOUT: nothing was
- * released; -ENOMEM; -errno.
+ * Waits for a release, unless enough buffers are free after the tables were armed. The caller holds the lock, which is
+ * not held meanwhile. 0: look again; -ETIMEDOUT: nothing was released; -ENOMEM; -errno.
  */
-static int wait_for_release(tensor_pool *p, int64_t until)
+static int wait_for_release(tensor_pool *p, int enough, int64_t until)
 {
 	struct watched w;
 	uint64_t count;
 	int err = watch(p, &w);
 
 	p->waiters++;
-	/* The tables are armed now: a release from here on makes a socket readable. */
-	if (!err && !find_free(p)) {
+	if (!err && count_free(p) < enough) {
 		unlock_pools();
 		err = link_poll(w.fds, w.n + 1, until);
 		if (err > 0 && w.fds[w.n].revents && read(p->event, &count, sizeof(count)) < 0)
@@ -285,7 +293,7 @@ static struct loan *take(tensor_pool *p, int64_t until, int *err)
 	*err = 0;
 	while (!(l = find_free(p)) && !*err) {
 		/* Sees receivers that have died, before it drops or refuses. */
-		*err = wait_for_release(p, waits ? until : 0);
+		*err = wait_for_release(p, 1, waits ? until : 0);
 		if (*err != -ETIMEDOUT || waits)
 			continue;
 		if (p->full == TENSOR_POOL_REFUSE) {
@@ -355,13 +363,15 @@ TENSOR_EXPORT tensor *tensor_pool_loan(tensor_pool *p, int64_t timeout_ns)
 
 TENSOR_EXPORT int tensor_pool_available(tensor_pool *p)
 {
-	int n = 0;
+	int n;
 
 	if (!p)
 		return tensor_fail(EINVAL, "pool_available: the pool is NULL");
 	lock_pools();
-	for (int i = 0; i < p->n; i++)
-		n += !p->loans[i].out && settle(&p->loans[i]);
+	/* Sees receivers that have died. */
+	wait_for_release(p, p->n, 0);
+	n = count_free(p);
+	wake_waiter(p);
 	unlock_pools();
 	return n;
 }
