@@ -9,7 +9,11 @@
 #include "sharing/shm.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- memory ---- */
@@ -97,6 +101,18 @@ int ring_room(struct ring *r, uint32_t need)
 	return (int)(r->n - (r->at - r->tail));
 }
 
+void ring_sleep(struct ring *r, uint32_t need, int64_t ns)
+{
+	const struct timespec t = { ns / 1000000000, ns % 1000000000 };
+	uint32_t least = need > r->n / 2 ? need : r->n / 2;
+	uint32_t room = atomic_load(&r->page->room);
+
+	atomic_store(&r->page->want, r->at - (r->n - least));
+	if (ring_room(r, need) < (int)need)
+		syscall(SYS_futex, &r->page->room, FUTEX_WAIT, room, &t, NULL, 0);
+	atomic_store_explicit(&r->page->want, 0, memory_order_relaxed);
+}
+
 bool ring_push(struct ring *r, uint32_t kind, const void *body, uint32_t bytes)
 {
 	struct ring_record *to = record_at(r, r->at);
@@ -124,6 +140,18 @@ bool ring_ready(const struct ring *r)
 	return atomic_load(&record_at(r, r->at)->seq) != seq_before(r);
 }
 
+/* Without a barrier after the store of tail, which would be paid for each record. */
+static void wake_sender(const struct ring *r)
+{
+	uint64_t want = atomic_load_explicit(&r->page->want, memory_order_relaxed);
+
+	if (likely(!want || r->at < want))
+		return;
+	atomic_store_explicit(&r->page->want, 0, memory_order_relaxed);
+	atomic_fetch_add(&r->page->room, 1);
+	syscall(SYS_futex, &r->page->room, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 int ring_pop(struct ring *r, struct ring_copy *to)
 {
 	const struct ring_record *from = record_at(r, r->at);
@@ -143,6 +171,7 @@ int ring_pop(struct ring *r, struct ring_copy *to)
 	__asm__ volatile("" : "+m"(*to) : : "memory");
 	r->at++;
 	atomic_store_explicit(&r->page->tail, r->at, memory_order_release);
+	wake_sender(r);
 	return 1;
 }
 
