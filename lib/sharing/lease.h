@@ -14,9 +14,10 @@
 #ifndef TENSOR_LEASE_H
 #define TENSOR_LEASE_H
 
-#include "sharing/wire.h"
-
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define LEASE_WORDS 16384u /* messages of a channel that have a lease at the same time */
 

@@ -576,6 +576,42 @@ static void threads_share_a_pool(void **state)
 	tensor_pool_close(pool);
 }
 
+static void *loan_once(void *pool)
+{
+	return tensor_pool_loan(pool, 2000 * MS);
+}
+
+/* Two threads wait, and two buffers come back with one byte on the socket: neither waits on. */
+static void both_waiting_threads_get_a_buffer(void **state)
+{
+	struct pair p = pair_of(2);
+	tensor_pool *pool = POOL(.n = 2);
+
+	for (int round = 0; round < 300; round++) {
+		pthread_t threads[2];
+		tensor *t[2];
+		void *loans[2];
+
+		for (int i = 0; i < 2; i++)
+			send_loan(p.out, pool, i);
+		for (int i = 0; i < 2; i++)
+			t[i] = ok(tensor_recv(p.in));
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, loan_once, pool), 0);
+		usleep(200);
+		for (int i = 0; i < 2; i++)
+			tensor_release(t[i]);
+		for (int i = 0; i < 2; i++) {
+			pthread_join(threads[i], &loans[i]);
+			assert_non_null(loans[i]);
+		}
+		for (int i = 0; i < 2; i++)
+			tensor_release(loans[i]);
+	}
+	tensor_pool_close(pool);
+	pair_close(&p);
+}
+
 /* ---- limits ---- */
 
 static void ten_thousand_leases_at_a_time(void **state)
@@ -810,6 +846,7 @@ int main(void)
 		cmocka_unit_test(full_pool_drops_the_oldest_that_was_not_received),
 		cmocka_unit_test(release_wakes_a_loan_that_waits),
 		cmocka_unit_test(threads_share_a_pool),
+		cmocka_unit_test(both_waiting_threads_get_a_buffer),
 		cmocka_unit_test(ten_thousand_leases_at_a_time),
 		cmocka_unit_test(lease_beyond_the_table_is_an_error),
 		cmocka_unit_test(few_files_are_enough),
@@ -819,5 +856,6 @@ int main(void)
 		cmocka_unit_test(pool_adopts_tensors),
 	};
 
+	alarm(240);
 	return cmocka_run_group_tests_name("channel_pool", tests, NULL, NULL);
 }
