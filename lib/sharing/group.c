@@ -11,10 +11,7 @@ void group_drop(struct group *g)
 	for (uint32_t i = 0; i < g->have; i++)
 		tensor_put(g->tensors[i]);
 	taken_put(g->taken);
-	g->count = g->have = 0;
-	g->open = g->bad = g->complete = false;
-	g->tag = 0;
-	g->taken = NULL;
+	group_clear(g);
 }
 
 void group_end(tensor_channel *ch)
@@ -35,13 +32,6 @@ static void complete(struct group *g)
 		group_drop(g);
 	else
 		g->complete = true;
-}
-
-void group_begin_one(struct group *g)
-{
-	group_drop(g);
-	g->open = true;
-	g->count = 1;
 }
 
 static int begin(tensor_channel *ch, const struct wire_message *m)
@@ -112,8 +102,6 @@ int group_note(tensor_channel *ch, struct wire_in *in)
 
 struct tensor_storage *group_storage(struct group *g, struct tensor_storage *base)
 {
-	if (!g->taken)
-		return base;
 	/* Parts on one storage stay on one storage. */
 	for (uint32_t i = 0; i < g->have && !g->bad; i++) {
 		struct tensor_storage *s = g->tensors[i]->storage;

@@ -11,14 +11,29 @@
 
 /* Processes a note that was checked. 0, or -errno with the error set. */
 int group_note(tensor_channel *ch, struct wire_in *in);
-/* A tensor without a head: a message of one. */
-void group_begin_one(struct group *g);
-/* The storage for a part on base; consumes base. NULL with the error set. */
+/* The storage for a part on base of a message with a lease; consumes base. NULL with the error set. */
 struct tensor_storage *group_storage(struct group *g, struct tensor_storage *base);
 /* Adds the next part, which it consumes; NULL: it was refused. */
 void group_add(struct group *g, tensor *t);
 /* Drops what was received and not delivered. */
 void group_drop(struct group *g);
+/* Forgets tensors and a lease, which have other owners or none. */
+static inline void group_clear(struct group *g)
+{
+	g->count = g->have = 0;
+	g->open = g->bad = g->complete = false;
+	g->tag = 0;
+	g->taken = NULL;
+}
+
+/* A message of one tensor without a head. There is none that is complete. */
+static inline void group_set_one(struct group *g, tensor *t)
+{
+	g->tensors[0] = t;
+	g->count = g->have = 1;
+	g->complete = true;
+}
+
 void group_end(tensor_channel *ch);
 
 #endif

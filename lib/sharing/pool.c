@@ -94,11 +94,11 @@ static void loan_free(struct tensor_storage *s)
 }
 
 /* Without a buffer: only sending uses the one below, because what seals or revokes it would be the pool's loss. */
-static const struct storage_ops loan_ops = { .free = loan_free, .shared = true };
+const struct storage_ops loan_ops = { .free = loan_free, .shared = true };
 
 struct tensor_storage *loan_base(const struct tensor_storage *s)
 {
-	return storage_ops_of(s) == &loan_ops ? ((struct loan *)s->owner)->buffer->storage : NULL;
+	return ((struct loan *)s->owner)->buffer->storage;
 }
 
 /* Drops the leases that are over; whether none is left. The caller holds the lock. */
@@ -153,7 +153,7 @@ int loans_lease(tensor *const *tensors, int n, struct lease *lease)
 
 	lock_pools();
 	for (int i = 0; i < n && !err; i++)
-		if (loan_base(tensors[i]->storage))
+		if (is_loan(tensors[i]->storage))
 			err = own_lease(tensors[i]->storage->owner, lease);
 	unlock_pools();
 	return err ? tensor_fail(ENOMEM, "send: no memory for a lease") : 0;

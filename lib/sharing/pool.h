@@ -6,7 +6,14 @@
 #include "core/tensor_impl.h"
 #include "sharing/lease.h"
 
-/* The storage of the pool below the storage of a loan, NULL for others. */
+extern const struct storage_ops loan_ops;
+
+static inline bool is_loan(const struct tensor_storage *s)
+{
+	return storage_ops_of(s) == &loan_ops;
+}
+
+/* The storage of the pool below the storage of a loan. */
 struct tensor_storage *loan_base(const struct tensor_storage *s);
 /*
  * Makes the loans among n tensors owners of the lease: their buffers are not free before it is over. 0, or -ENOMEM with

@@ -114,10 +114,27 @@ static tensor *receive_tensor(tensor_channel *ch, struct wire_in *in)
 					tensor_dtype_name(m->dtype));
 	}
 	hold(ch, m, s);
-	s = group_storage(&ch->group, s);
+	if (ch->group.taken)
+		s = group_storage(&ch->group, s);
 	return s ? tensor_new_on_storage(s, m->dtype, m->sizes, m->strides, (int)m->ndim,
 					 m->offset / (int64_t)item) :
 		   NULL;
+}
+
+/* A part of a message, which counts even if it is refused; why: the result of wire_check(). */
+static int receive_part(tensor_channel *ch, struct wire_in *in, const char *why)
+{
+	struct group *g = &ch->group;
+	tensor *t = NULL;
+
+	if (!g->open)
+		return tensor_fail(EBADMSG, "recv: a part came without the head of its message");
+	if (why)
+		tensor_fail(EBADMSG, "recv: %s", why);
+	else
+		t = receive_tensor(ch, in);
+	group_add(g, t);
+	return t ? 0 : -thread()->error.code;
 }
 
 /* Processes one message of the link. 0, or -errno with the error set. */
@@ -125,29 +142,28 @@ static int receive(tensor_channel *ch, struct wire_in *in)
 {
 	const struct wire_message *m = &in->m;
 	struct group *g = &ch->group;
-	bool part = m->flags & WIRE_PART;
 	const char *why;
-	tensor *t = NULL;
+	tensor *t;
 	int err = wire_check(m, &why);
 
-	if (err == -EPROTO) {
+	if (err == -EPROTO)
 		ch->dead = err; /* the begin of the next message is unknown */
-		return tensor_fail(EPROTO, "recv: %s", why);
-	}
+	else if (!(m->flags & WIRE_NOTE))
+		forget_held(ch, m);
 	if (!err && m->flags & WIRE_NOTE)
 		return group_note(ch, in);
-	forget_held(ch, m);
-	if (part && !g->open)
-		return tensor_fail(EBADMSG, "recv: a part came without the head of its message");
-	if (!part)
-		group_begin_one(g);
+	if (err != -EPROTO && m->flags & WIRE_PART)
+		return receive_part(ch, in, why);
+	/* The sender of a message that is not complete has given it up. */
+	if (g->open)
+		group_drop(g);
 	if (err < 0)
-		tensor_fail(-err, "recv: %s", why);
-	else
-		t = receive_tensor(ch, in);
-	err = t ? 0 : -thread()->error.code;
-	group_add(g, t);
-	return err;
+		return tensor_fail(-err, "recv: %s", why);
+	t = receive_tensor(ch, in);
+	if (!t)
+		return -thread()->error.code;
+	group_set_one(g, t);
+	return 0;
 }
 
 static int recv_error(tensor_channel *ch, int err)
@@ -200,32 +216,31 @@ static int receive_one(tensor_channel *ch, int64_t until)
 	return err;
 }
 
-/*
- * Takes the next message if it has min to max tensors. The tensors are owned by the caller. Their number, or -errno with
- * the error set.
- */
-static int take_group(tensor_channel *ch, tensor **tensors, uint32_t min, uint32_t max,
-		      uint64_t *tag, int64_t until)
+/* Receives until a message is complete. 0, or -errno with the error set. */
+static int complete_group(tensor_channel *ch, int64_t until)
 {
-	struct group *g = &ch->group;
-	int err = 0, n;
+	int err = 0;
 
-	while (!g->complete && !err)
+	while (!ch->group.complete && !err)
 		err = receive_one(ch, until);
-	if (err < 0)
-		return err;
-	if (g->count < min || g->count > max)
-		return tensor_fail(EMSGSIZE,
-				   "recv: the message has %u tensors, and %u to %u were expected",
-				   g->count, min, max);
-	n = (int)g->count;
-	if (n)
-		memcpy(tensors, g->tensors, (size_t)n * sizeof(*tensors));
-	if (tag)
-		*tag = g->tag;
-	g->have = 0;
-	group_drop(g);
-	return n;
+	return err;
+}
+
+static int refuse_size(const struct group *g, int max)
+{
+	return tensor_fail(EMSGSIZE,
+			   "recv: the message has %u tensors, and there are places for %d",
+			   g->count, max);
+}
+
+/* Takes the message that is complete; the caller owns the tensors. */
+static void take_group(struct group *g, tensor **tensors)
+{
+	for (uint32_t i = 0; i < g->count; i++)
+		tensors[i] = g->tensors[i];
+	if (g->taken)
+		taken_put(g->taken);
+	group_clear(g);
 }
 
 static tensor *recv_until(tensor_channel *ch, int64_t until)
@@ -239,7 +254,12 @@ static tensor *recv_until(tensor_channel *ch, int64_t until)
 		recv_error(ch, -ETIMEDOUT);
 		return NULL;
 	}
-	take_group(ch, &t, 1, 1, NULL, until);
+	if (complete_group(ch, until) == 0) {
+		if (ch->group.count == 1)
+			take_group(&ch->group, &t);
+		else
+			refuse_size(&ch->group, 1);
+	}
 	pthread_mutex_unlock(&ch->receiving);
 	trace_tensor(&trace_span, t);
 	return scope_own(thread(), t);
@@ -259,7 +279,15 @@ TENSOR_EXPORT int tensor_recv_many(tensor_channel *ch, tensor **tensors, int max
 					     "there is no place for tensors");
 	if (link_lock(&ch->receiving, until) < 0)
 		return recv_error(ch, -ETIMEDOUT);
-	n = take_group(ch, tensors, 0, (uint32_t)max, tag, until);
+	n = complete_group(ch, until);
+	if (!n && ch->group.count > (uint32_t)max)
+		n = refuse_size(&ch->group, max);
+	if (!n) {
+		n = (int)ch->group.count;
+		if (tag)
+			*tag = ch->group.tag;
+		take_group(&ch->group, tensors);
+	}
 	pthread_mutex_unlock(&ch->receiving);
 	if (n > 0 && scope_own_list(tensors, n) < 0)
 		return -ENOMEM;

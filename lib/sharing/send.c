@@ -96,38 +96,47 @@ static int send_leased(tensor_channel *ch, const struct outgoing *o)
 	return err;
 }
 
-static int send_message(tensor_channel *ch, const struct outgoing *o, bool one)
+static int send_message(tensor_channel *ch, const struct outgoing *o)
 {
 	bool leased = false;
 	int err = 0;
 
 	for (int i = 0; i < o->n && !err; i++) {
 		err = channel_send_check(o->tensors[i], o->flags);
-		leased |= !err && loan_base(o->tensors[i]->storage);
+		leased |= !err && is_loan(o->tensors[i]->storage);
 	}
 	if (err < 0)
 		return err;
 	if (link_lock(&ch->sending, o->until) < 0)
 		return send_error(-ETIMEDOUT);
-	if (leased)
-		err = send_leased(ch, o);
-	else if (one)
-		err = channel_send_tensor(ch, o->tensors[0], o->flags, o->until);
-	else
-		err = send_parts(ch, o, NULL);
+	err = leased ? send_leased(ch, o) : send_parts(ch, o, NULL);
+	pthread_mutex_unlock(&ch->sending);
+	return err;
+}
+
+static int send_one(tensor_channel *ch, tensor *t, unsigned flags, int64_t until)
+{
+	int err = channel_send_check(t, flags);
+
+	if (err < 0)
+		return err;
+	if (is_loan(t->storage))
+		return send_message(ch, &(struct outgoing){ &t, 1, 0, flags, until });
+	if (link_lock(&ch->sending, until) < 0)
+		return send_error(-ETIMEDOUT);
+	err = channel_send_tensor(ch, t, flags, until);
 	pthread_mutex_unlock(&ch->sending);
 	return err;
 }
 
 static int send_until(tensor_channel *ch, tensor *t, unsigned flags, int64_t until)
 {
-	struct outgoing o = { &t, 1, 0, flags, until };
 	int err;
 
 	TRACE_SPAN("sharing", "tensor_send");
 	if (!ch)
 		return tensor_fail(EINVAL, "send: the channel is NULL");
-	err = send_message(ch, &o, true);
+	err = send_one(ch, t, flags, until);
 	if (!err)
 		trace_tensor(&trace_span, t);
 	return err;
@@ -157,5 +166,5 @@ TENSOR_EXPORT int tensor_send_many(tensor_channel *ch, tensor *const *tensors, i
 				   TENSOR_MESSAGE_MAX);
 	if (flags & ~TENSOR_SEND_READONLY)
 		return tensor_fail(EINVAL, "send_many: flags 0x%x are unknown", flags);
-	return send_message(ch, &o, false);
+	return send_message(ch, &o);
 }

@@ -383,8 +383,8 @@ int channel_send_check(tensor *t, unsigned flags)
 
 int channel_send_tensor(tensor_channel *ch, tensor *t, unsigned flags, int64_t until)
 {
-	struct tensor_storage *base = loan_base(t->storage);
-	struct tensor_buffer *b = tensor_storage_buffer(base ? base : t->storage);
+	struct tensor_storage *s = is_loan(t->storage) ? loan_base(t->storage) : t->storage;
+	struct tensor_buffer *b = tensor_storage_buffer(s);
 	int err = -ESTALE;
 
 	if (b)
