@@ -2,6 +2,7 @@
 #include "sharing/group.h"
 
 #include "core/tensor_impl.h"
+#include "storage/provider/provider.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -87,8 +88,15 @@ int group_note(tensor_channel *ch, struct wire_in *in)
 {
 	const struct wire_message *m = &in->m;
 
+	/* The socket of the holder is closed then, so that the sender sees that its leases are over. */
+	if (m->dtype != WIRE_NOTE_HEAD && in->fd < 0 && in->lost)
+		return tensor_fail(
+			EMFILE,
+			"recv: the table of leases is lost, as many files were open as RLIMIT_NOFILE "
+			"permits (%llu%s); close some, and open a new channel on both ends",
+			fd_limit(), fd_limit_raise() ? ", raised for the next ones" : "");
 	if (in->extra || (in->fd >= 0) != (m->dtype != WIRE_NOTE_HEAD))
-		return tensor_fail(in->lost ? EMFILE : EBADMSG,
+		return tensor_fail(EBADMSG,
 				   "recv: a note came with more or fewer fds than announced");
 	switch (m->dtype) {
 	case WIRE_NOTE_HEAD:

@@ -72,6 +72,8 @@ void lease_get(struct lease *l);
 void lease_put(struct lease *l);
 /* Whether the receiver has no tensor of the message, and will get none. */
 bool lease_over(const struct lease *l);
+/* Whether the message was not received yet. */
+bool lease_can_recall(const struct lease *l);
 /* Takes the message back. True: the receiver has not received it and will not. */
 bool lease_recall(const struct lease *l);
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/init.h"
 #include "sharing/shm.h"
+#include "storage/provider/provider.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -45,16 +46,15 @@ INIT(INIT_LEASE) static void watch_forks(void)
 
 /* ---- tables ---- */
 
-struct lease_table *lease_table_new(int fds[2])
+/* 0 or -errno. */
+static int make_table(struct lease_table *t, int fds[2])
 {
-	struct lease_table *t = calloc(1, sizeof(*t));
-	int err = t ? 0 : -ENOMEM, ends[2];
+	int err, ends[2];
 	void *page;
 
-	if (!err)
-		err = shm_make("channel-leases", sizeof(struct lease_page), &fds[0]);
+	err = shm_make("channel-leases", sizeof(struct lease_page), &fds[0]);
 	if (err < 0)
-		goto free_table;
+		return err;
 	err = shm_map(fds[0], sizeof(struct lease_page), &page);
 	if (err < 0)
 		goto close_memory;
@@ -66,12 +66,24 @@ struct lease_table *lease_table_new(int fds[2])
 	t->page = page;
 	t->fd = ends[0];
 	fds[1] = ends[1];
-	return t;
+	return 0;
 unmap:
 	munmap(page, sizeof(struct lease_page));
 close_memory:
 	close(fds[0]);
-free_table:
+	fds[0] = -1;
+	return err;
+}
+
+struct lease_table *lease_table_new(int fds[2])
+{
+	struct lease_table *t = calloc(1, sizeof(*t));
+	int err = t ? make_table(t, fds) : -ENOMEM;
+
+	if (err == -EMFILE && fd_limit_raise())
+		err = make_table(t, fds);
+	if (!err)
+		return t;
 	free(t);
 	tensor_fail(-err, "send: no table for leases: %s", strerror(-err));
 	return NULL;
@@ -183,6 +195,12 @@ bool lease_over(const struct lease *l)
 	return word == lease_word(l->generation, LEASE_RELEASED) ||
 	       word == lease_word(l->generation, LEASE_RECALLED) || atomic_load(&t->dead) ||
 	       (closed && word == lease_word(l->generation, LEASE_SENT));
+}
+
+bool lease_can_recall(const struct lease *l)
+{
+	return atomic_load(&l->table->page->words[l->index]) ==
+	       lease_word(l->generation, LEASE_SENT);
 }
 
 bool lease_recall(const struct lease *l)

@@ -187,6 +187,10 @@ static int count_free(tensor_pool *p)
 /* Takes all messages with the buffer back. False: a receiver has one of them. */
 static bool recall(struct loan *l)
 {
+	/* Takes it from no receiver if another one has it. */
+	for (int i = 0; i < l->n; i++)
+		if (!lease_can_recall(l->leases[i]) && !lease_over(l->leases[i]))
+			return false;
 	for (int i = 0; i < l->n; i++)
 		if (!lease_recall(l->leases[i]) && !lease_over(l->leases[i]))
 			return false;

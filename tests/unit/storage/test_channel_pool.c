@@ -485,6 +485,26 @@ static void full_pool_drops_the_oldest_that_was_not_received(void **state)
 	}
 }
 
+/* Of a buffer that one of two receivers has, the other one loses nothing. */
+static void drop_takes_no_message_in_vain(void **state)
+{
+	struct pair p = pair_of(2), q = pair_of(0);
+	tensor_pool *pool = POOL(.n = 1, .full = TENSOR_POOL_DROP);
+	tensor *loan = ok(tensor_pool_loan(pool, 0)), *t;
+
+	assert_done(tensor_send(p.out, loan, 0));
+	assert_done(tensor_send(q.out, loan, 0));
+	tensor_release(loan);
+	t = ok(tensor_recv(q.in));
+	assert_fails(tensor_pool_loan(pool, 0), ETIMEDOUT, "1 buffers");
+	tensor_release(t);
+	tensor_release(ok(tensor_recv_timeout(p.in, 0)));
+	tensor_release(ok(tensor_pool_loan(pool, 0)));
+	tensor_pool_close(pool);
+	pair_close(&p);
+	pair_close(&q);
+}
+
 /* ---- waiting ---- */
 
 static void *release_later(void *t)
@@ -701,8 +721,29 @@ static int with_few_files(void)
 	return tensor_pool_available(pool) != 2;
 }
 
+/* The receiver has no descriptor left for the table: it says so, and the sender loses no buffer. */
+static int without_files_for_the_table(void)
+{
+	struct rlimit limit = { 64, 64 };
+	struct pair p = pair_of(0);
+	tensor_pool *pool = POOL(.n = 1);
+	int first, last = -1;
+
+	setrlimit(RLIMIT_NOFILE, &limit);
+	send_loan(p.out, pool, 1);
+	first = open("/dev/null", O_RDONLY);
+	for (int fd = first; fd >= 0; fd = open("/dev/null", O_RDONLY))
+		last = fd;
+	assert_fails(tensor_recv_timeout(p.in, 0), EMFILE, "table of leases");
+	for (int fd = first; fd <= last; fd++)
+		close(fd);
+	assert_fails(tensor_recv_timeout(p.in, 0), EBADMSG, "without a table");
+	return tensor_pool_available(pool) != 1;
+}
+
 static void few_files_are_enough(void **state)
 {
+	assert_int_equal(IN_CHILD(_exit(without_files_for_the_table())), 0);
 	assert_int_equal(IN_CHILD(_exit(with_few_files())), 0);
 }
 
@@ -844,6 +885,7 @@ int main(void)
 		cmocka_unit_test(receiver_that_never_receives_returns_all),
 		cmocka_unit_test(full_pool_refuses),
 		cmocka_unit_test(full_pool_drops_the_oldest_that_was_not_received),
+		cmocka_unit_test(drop_takes_no_message_in_vain),
 		cmocka_unit_test(release_wakes_a_loan_that_waits),
 		cmocka_unit_test(threads_share_a_pool),
 		cmocka_unit_test(both_waiting_threads_get_a_buffer),
