@@ -274,7 +274,7 @@ static void any_order_gives_messages_or_errors(void **state)
 	tensor_live_counts(&before);
 	for (long i = 0; i < n; i++) {
 		struct wire_message m = draw(&seed) % 3 ? l.part : head(draw(&seed) % 4, -1, 0);
-		tensor *t[4];
+		tensor *t[WIRE_PARTS];
 		int got;
 
 		if (draw(&seed) % 8 == 0)
@@ -284,7 +284,7 @@ static void any_order_gives_messages_or_errors(void **state)
 		if (m.flags & WIRE_FD)
 			m.flags &= ~WIRE_FD;
 		put(&l, &m, -1);
-		got = tensor_recv_many(l.ch, t, 4, NULL, 0);
+		got = tensor_recv_many(l.ch, t, WIRE_PARTS, NULL, 0);
 		assert_true(got >= 0 || got == -EBADMSG || got == -ETIMEDOUT);
 		received += got > 0;
 		refused += got == -EBADMSG;
