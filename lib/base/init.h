@@ -24,6 +24,8 @@
 #define INIT_SHAREABLE	   125
 #define INIT_AUTOGRAD_LOCK 126
 #define INIT_LOADER	   127
+#define INIT_LEASE	   128
+#define INIT_POOL	   129
 
 #define INIT(priority) __attribute__((constructor(priority)))
 

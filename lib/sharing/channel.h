@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* A channel: share.c sends, receive.c receives, link.c has the socket and the rings. */
+/* A channel: send.c and share.c send, receive.c and group.c receive, link.c has the socket and the rings. */
 #ifndef TENSOR_LIB_CHANNEL_H
 #define TENSOR_LIB_CHANNEL_H
 
 #include "sharing/sharing.h"
 
+#include "sharing/lease.h"
 #include "sharing/ring.h"
 #include "sharing/wire.h"
 
@@ -50,6 +51,17 @@ struct link_out {
 	uint32_t sent; /* messages of tensors on the socket */
 };
 
+/* A message of several tensors that is being received, or is complete and was not delivered; protected by receiving. */
+struct group {
+	uint32_t count, have;
+	bool open; /* parts are missing */
+	bool bad;  /* a part was refused: the message is not delivered */
+	bool complete;
+	uint64_t tag;
+	struct taken *taken;	     /* its lease, or NULL */
+	tensor *tensors[WIRE_PARTS]; /* owned; the first have of them */
+};
+
 struct tensor_channel {
 	int socket;
 	bool packets;
@@ -67,6 +79,13 @@ struct tensor_channel {
 	struct wire_in in;
 	int dead; /* error that ended the channel, -errno */
 	struct link_in ring_in;
+	struct group group;
+	struct lease_source *lease_source; /* NULL before the first message with a lease */
+	int lease_memory; /* came, and the socket that belongs to it did not; or -1 */
+
+	/* Leases that this end gives; protected by sending. */
+	struct lease_table *lease_table;
+	int lease_fds[2]; /* for the peer; -1: sent */
 
 	struct link_out ring_out; /* protected by sending */
 	bool ring_wanted;	  /* the socket belongs to the channel, and rings may be used */

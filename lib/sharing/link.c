@@ -16,8 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define NAP_MIN_NS  20000 /* between looks at a full ring */
-#define NAP_MAX_NS  1000000
+#define NAP_MIN_NS  1000000 /* a wait for a full ring, until the next look whether the peer lives */
+#define NAP_MAX_NS  10000000
+#define BELL_NAP_NS 1000000
 #define PUMP_MAX    64 /* messages on the socket that are read without a look at the deadline */
 #define PUMP_ROUNDS 256
 #define BELL_TRIES  100 /* while the kernel has no memory */
@@ -217,16 +218,16 @@ int link_send_socket(tensor_channel *ch, const struct wire_message *m, int fd, i
 	return err;
 }
 
-/* Spins until there is room. The room, 0 or -EBADMSG. */
-static int spin_for_room(tensor_channel *ch)
+/* Spins until there is room. The room, 0 if it is less, or -EBADMSG. */
+static int spin_for_room(tensor_channel *ch, uint32_t need)
 {
 	int64_t end = ch->spin_ns ? link_now() + ch->spin_ns : 0;
 	int room;
 
 	do {
 		for (int i = 0; i < 16; i++) {
-			room = ring_room(&ch->ring_out.ring);
-			if (room)
+			room = ring_room(&ch->ring_out.ring, need);
+			if (room < 0 || room >= (int)need)
 				return room;
 			ring_pause();
 		}
@@ -235,30 +236,30 @@ static int spin_for_room(tensor_channel *ch)
 }
 
 /*
- * Waits until the ring has room. The receiver sends no bell for room: a full ring is not the case to make fast, and
- * messages that were not received yet could be before it in the socket.
+ * Waits until the ring has room. The receiver sends no bell for room, because messages that were not received yet could
+ * be before it in the socket: it wakes a futex, and short sleeps see its death.
  */
-static int wait_room(tensor_channel *ch, int64_t until)
+static int wait_room(tensor_channel *ch, uint32_t need, int64_t until)
 {
-	int64_t nap = NAP_MIN_NS, step;
-	int n = ring_room(&ch->ring_out.ring);
+	int64_t nap = NAP_MIN_NS, now;
+	int n = ring_room(&ch->ring_out.ring, need);
 
-	while (n == 0) {
+	while (n >= 0 && n < (int)need) {
 		n = resolve(ch, &until);
 		if (n < 0)
 			return n;
-		n = spin_for_room(ch);
+		n = spin_for_room(ch, need);
 		if (n)
 			break;
-		step = link_now();
-		if (step >= until)
+		now = link_now();
+		if (now >= until)
 			return -ETIMEDOUT;
-		step = until - step < nap ? until : step + nap;
+		ring_sleep(&ch->ring_out.ring, need, until - now < nap ? until - now : nap);
 		nap = nap < NAP_MAX_NS / 2 ? 2 * nap : NAP_MAX_NS;
-		n = link_wait_socket(ch->socket, 0, step);
+		n = link_wait_socket(ch->socket, 0, 0);
 		if (n != -ETIMEDOUT)
 			return n < 0 ? n : -EPIPE;
-		n = ring_room(&ch->ring_out.ring);
+		n = ring_room(&ch->ring_out.ring, need);
 	}
 	return n < 0 ? n : 0;
 }
@@ -270,7 +271,7 @@ static int ring_bell(tensor_channel *ch)
 
 	for (int i = 0; i < BELL_TRIES && (err == -ENOBUFS || err == -ENOMEM); i++) {
 		if (i)
-			link_wait_socket(ch->socket, 0, link_now() + NAP_MAX_NS);
+			link_wait_socket(ch->socket, 0, link_now() + BELL_NAP_NS);
 		err = send_control(ch, WIRE_BELL, -1);
 	}
 	if (err == -EPIPE)
@@ -281,11 +282,16 @@ static int ring_bell(tensor_channel *ch)
 	return 0;
 }
 
+int link_wait_records(tensor_channel *ch, uint32_t n, int64_t until)
+{
+	return ch->eof ? -EPIPE : wait_room(ch, n, until);
+}
+
 int link_send_ring(tensor_channel *ch, const struct wire_message *m, int64_t until)
 {
 	struct ring *ring = &ch->ring_out.ring;
 	struct record_body body;
-	int err = ch->eof ? -EPIPE : wait_room(ch, until);
+	int err = link_wait_records(ch, 1, until);
 
 	if (err < 0)
 		return err;

@@ -36,6 +36,8 @@ void link_close(tensor_channel *ch);
 bool link_has_ring(tensor_channel *ch);
 /* Sends the message by the socket. 0; -EAGAIN or -ETIMEDOUT: it was not sent; -EPIPE; -errno. */
 int link_send_socket(tensor_channel *ch, const struct wire_message *m, int fd, int64_t until);
+/* Waits until n records are free in the ring, which has at least as many. The results of link_send_ring(). */
+int link_wait_records(tensor_channel *ch, uint32_t n, int64_t until);
 /* Sends the message, which has no fd, by the ring. The same results; -EBADMSG: the peer wrote nonsense to the ring. */
 int link_send_ring(tensor_channel *ch, const struct wire_message *m, int64_t until);
 

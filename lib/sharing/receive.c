@@ -3,6 +3,7 @@
  * The receiving side of a channel: checks a message, imports its buffer or finds it among the
  * earlier ones, and makes a tensor on it. The sender may be hostile.
  */
+#include "sharing/group.h"
 #include "sharing/link.h"
 
 #include "core/trace.h"
@@ -91,22 +92,13 @@ static void hold(tensor_channel *ch, const struct wire_message *m, struct tensor
 	*h = (struct held){ s, { m->dev, m->ino }, m->flags & WIRE_READONLY };
 }
 
-/* Processes a complete message. */
-static tensor *receive(tensor_channel *ch, struct wire_in *in)
+/* The tensor of a message that was checked, as a part of the group. */
+static tensor *receive_tensor(tensor_channel *ch, struct wire_in *in)
 {
 	const struct wire_message *m = &in->m;
 	struct tensor_storage *s;
-	const char *why;
 	unsigned item;
-	int err;
 
-	err = wire_check(m, &why);
-	if (err == -EPROTO)
-		ch->dead = err; /* the begin of the next message is unknown */
-	else
-		forget_held(ch, m);
-	if (err < 0)
-		return tensor_fail_null(-err, "recv: %s", why);
 	if (in->extra || (in->fd >= 0 && !(m->flags & WIRE_FD)))
 		return tensor_fail_null(EBADMSG, "recv: more fds than announced");
 	s = m->flags & WIRE_FD ? imported_storage(in) : held_storage(ch, m);
@@ -122,43 +114,90 @@ static tensor *receive(tensor_channel *ch, struct wire_in *in)
 					tensor_dtype_name(m->dtype));
 	}
 	hold(ch, m, s);
-	return tensor_new_on_storage(s, m->dtype, m->sizes, m->strides, (int)m->ndim,
-				     m->offset / (int64_t)item);
+	if (ch->group.taken)
+		s = group_storage(&ch->group, s);
+	return s ? tensor_new_on_storage(s, m->dtype, m->sizes, m->strides, (int)m->ndim,
+					 m->offset / (int64_t)item) :
+		   NULL;
 }
 
-static tensor *recv_error(tensor_channel *ch, int err)
+/* A part of a message, which counts even if it is refused; why: the result of wire_check(). */
+static int receive_part(tensor_channel *ch, struct wire_in *in, const char *why)
+{
+	struct group *g = &ch->group;
+	tensor *t = NULL;
+
+	if (!g->open)
+		return tensor_fail(EBADMSG, "recv: a part came without the head of its message");
+	if (why)
+		tensor_fail(EBADMSG, "recv: %s", why);
+	else
+		t = receive_tensor(ch, in);
+	group_add(g, t);
+	return t ? 0 : -thread()->error.code;
+}
+
+/* Processes one message of the link. 0, or -errno with the error set. */
+static int receive(tensor_channel *ch, struct wire_in *in)
+{
+	const struct wire_message *m = &in->m;
+	struct group *g = &ch->group;
+	const char *why;
+	tensor *t;
+	int err = wire_check(m, &why);
+
+	if (err == -EPROTO)
+		ch->dead = err; /* the begin of the next message is unknown */
+	else if (!(m->flags & WIRE_NOTE))
+		forget_held(ch, m);
+	if (!err && m->flags & WIRE_NOTE)
+		return group_note(ch, in);
+	if (err != -EPROTO && m->flags & WIRE_PART)
+		return receive_part(ch, in, why);
+	/* The sender of a message that is not complete has given it up. */
+	if (g->open)
+		group_drop(g);
+	if (err < 0)
+		return tensor_fail(-err, "recv: %s", why);
+	t = receive_tensor(ch, in);
+	if (!t)
+		return -thread()->error.code;
+	group_set_one(g, t);
+	return 0;
+}
+
+static int recv_error(tensor_channel *ch, int err)
 {
 	if (err == -EPIPE)
-		return tensor_fail_null(EPIPE, "recv: the peer is gone");
+		return tensor_fail(EPIPE, "recv: the peer is gone");
 	if (err == -ETIMEDOUT)
-		return tensor_fail_null(ETIMEDOUT, "recv: no message came in time");
+		return tensor_fail(ETIMEDOUT, "recv: no message came in time");
 	/* The rest of it would be read as the begin of the next message. */
 	if (!ch->packets && ch->in.have && err != -EAGAIN)
 		ch->dead = err;
 	if (err == -EBADMSG && ch->ring_wanted)
-		return tensor_fail_null(
-			EBADMSG, "recv: the peer wrote nonsense to the ring or to the socket");
+		return tensor_fail(EBADMSG,
+				   "recv: the peer wrote nonsense to the ring or to the socket");
 	if (err == -EBADMSG)
-		return tensor_fail_null(EBADMSG, "recv: the message is cut short or too long");
-	return tensor_fail_null(-err, "recv: %s", strerror(-err));
+		return tensor_fail(EBADMSG, "recv: the message is cut short or too long");
+	return tensor_fail(-err, "recv: %s", strerror(-err));
 }
 
-static tensor *dead_error(const tensor_channel *ch)
+static int dead_error(const tensor_channel *ch)
 {
 	if (ch->dead == -ETOOMANYREFS)
-		return tensor_fail_null(ETOOMANYREFS,
-					"recv: the channel ended: %d descriptors that were "
-					"refused could not be closed yet",
-					WIRE_REFUSED_MAX);
-	return tensor_fail_null(-ch->dead,
-				"recv: an earlier message was not a tensor: the channel has ended");
+		return tensor_fail(ETOOMANYREFS,
+				   "recv: the channel ended: %d descriptors that were "
+				   "refused could not be closed yet",
+				   WIRE_REFUSED_MAX);
+	return tensor_fail(-ch->dead,
+			   "recv: an earlier message was not a tensor: the channel has ended");
 }
 
-/* The caller holds receiving. */
-static tensor *next_tensor(tensor_channel *ch, int64_t until)
+/* Receives one message of the link. 0, or -errno with the error set. */
+static int receive_one(tensor_channel *ch, int64_t until)
 {
 	struct wire_in *in;
-	tensor *t;
 	int err;
 
 	if (!ch->dead && wire_overrun(&ch->in))
@@ -166,27 +205,93 @@ static tensor *next_tensor(tensor_channel *ch, int64_t until)
 	if (ch->dead)
 		return dead_error(ch);
 	err = link_next(ch, until, &in);
-	t = err < 0 ? recv_error(ch, err) : receive(ch, in);
-	if (!err)
+	if (!err) {
+		err = receive(ch, in);
 		link_done(ch, in);
-	else if (!ch->ring_wanted && err != -EAGAIN && err != -ETIMEDOUT)
+		return err;
+	}
+	recv_error(ch, err);
+	if (!ch->ring_wanted && err != -EAGAIN && err != -ETIMEDOUT)
 		wire_reset(&ch->in);
-	return t;
+	return err;
+}
+
+/* Receives until a message is complete. 0, or -errno with the error set. */
+static int complete_group(tensor_channel *ch, int64_t until)
+{
+	int err = 0;
+
+	while (!ch->group.complete && !err)
+		err = receive_one(ch, until);
+	return err;
+}
+
+static int refuse_size(const struct group *g, int max)
+{
+	return tensor_fail(EMSGSIZE,
+			   "recv: the message has %u tensors, and there are places for %d",
+			   g->count, max);
+}
+
+/* Takes the message that is complete; the caller owns the tensors. */
+static void take_group(struct group *g, tensor **tensors)
+{
+	for (uint32_t i = 0; i < g->count; i++)
+		tensors[i] = g->tensors[i];
+	if (g->taken)
+		taken_put(g->taken);
+	group_clear(g);
 }
 
 static tensor *recv_until(tensor_channel *ch, int64_t until)
 {
-	tensor *t;
+	tensor *t = NULL;
 
 	TRACE_SPAN("sharing", "tensor_recv");
 	if (!ch)
 		return tensor_fail_null(EINVAL, "recv: the channel is NULL");
-	if (link_lock(&ch->receiving, until) < 0)
-		return recv_error(ch, -ETIMEDOUT);
-	t = next_tensor(ch, until);
+	if (link_lock(&ch->receiving, until) < 0) {
+		recv_error(ch, -ETIMEDOUT);
+		return NULL;
+	}
+	if (complete_group(ch, until) == 0) {
+		if (ch->group.count == 1)
+			take_group(&ch->group, &t);
+		else
+			refuse_size(&ch->group, 1);
+	}
 	pthread_mutex_unlock(&ch->receiving);
 	trace_tensor(&trace_span, t);
 	return scope_own(thread(), t);
+}
+
+TENSOR_EXPORT int tensor_recv_many(tensor_channel *ch, tensor **tensors, int max, uint64_t *tag,
+				   int64_t timeout_ns)
+{
+	int64_t until = link_deadline(timeout_ns);
+	int n;
+
+	TRACE_SPAN("sharing", "tensor_recv_many");
+	if (!ch || max < 0 || (max && !tensors))
+		return tensor_fail(EINVAL, "recv_many: %s",
+				   !ch	   ? "the channel is NULL" :
+				   max < 0 ? "a negative number of tensors" :
+					     "there is no place for tensors");
+	if (link_lock(&ch->receiving, until) < 0)
+		return recv_error(ch, -ETIMEDOUT);
+	n = complete_group(ch, until);
+	if (!n && ch->group.count > (uint32_t)max)
+		n = refuse_size(&ch->group, max);
+	if (!n) {
+		n = (int)ch->group.count;
+		if (tag)
+			*tag = ch->group.tag;
+		take_group(&ch->group, tensors);
+	}
+	pthread_mutex_unlock(&ch->receiving);
+	if (n > 0 && scope_own_list(tensors, n) < 0)
+		return -ENOMEM;
+	return n;
 }
 
 TENSOR_EXPORT tensor *tensor_recv(tensor_channel *ch)

@@ -6,16 +6,15 @@
 #include "sharing/ring.h"
 
 #include "base/compiler.h"
-#include "base/file_limit.h"
+#include "sharing/shm.h"
 
-#include <fcntl.h>
-#include <linux/magic.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
-
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* ---- memory ---- */
 
@@ -27,25 +26,16 @@ static size_t bytes_of(uint32_t n)
 static int map(struct ring *r, int fd, uint32_t n)
 {
 	size_t bytes = bytes_of(n);
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	void *p;
+	int err = shm_map(fd, bytes, &p);
 
-	if (p == MAP_FAILED)
-		return -errno;
+	if (err < 0)
+		return err;
 	*r = (struct ring){ .page = p,
 			    .records = (void *)((char *)p + sizeof(struct ring_page)),
 			    .bytes = bytes,
 			    .n = n };
 	return 0;
-}
-
-/* The pages are reserved now: a record is never written to memory that is missing. */
-static int reserve(int fd, size_t bytes)
-{
-	struct file_limit before = file_limit_begin();
-	int err = fallocate(fd, 0, 0, (off_t)bytes);
-
-	file_limit_end(&before, err < 0);
-	return err;
 }
 
 int ring_make(struct ring *r, uint32_t n, int *fd)
@@ -54,13 +44,10 @@ int ring_make(struct ring *r, uint32_t n, int *fd)
 
 	if (n < RING_MIN || n > RING_MAX || n & (n - 1))
 		return err;
-	*fd = memfd_create("channel-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (*fd < 0)
-		return -errno;
-	if (reserve(*fd, bytes_of(n)) < 0 || fcntl(*fd, F_ADD_SEALS, SEALS) < 0)
-		err = errno == ENOSPC ? -ENOMEM : -errno;
-	else
-		err = map(r, *fd, n);
+	err = shm_make("channel-ring", bytes_of(n), fd);
+	if (err < 0)
+		return err;
+	err = map(r, *fd, n);
 	if (err < 0)
 		close(*fd);
 	else
@@ -72,17 +59,12 @@ int ring_make(struct ring *r, uint32_t n, int *fd)
 /* The number of records follows from the size of the file, which is sealed. */
 static int64_t records_of(int fd)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct statfs fs;
-	struct stat st;
-	int64_t n;
+	int64_t bytes = shm_size(fd), n;
 
-	if (seals < 0 || (seals & SEALS) != SEALS || fstatfs(fd, &fs) < 0 ||
-	    fs.f_type != TMPFS_MAGIC || fstat(fd, &st) < 0 ||
-	    st.st_size < (off_t)bytes_of(RING_MIN) || st.st_size > (off_t)bytes_of(RING_MAX))
+	if (bytes < (int64_t)bytes_of(RING_MIN) || bytes > (int64_t)bytes_of(RING_MAX))
 		return -EBADMSG;
-	n = (st.st_size - (off_t)sizeof(struct ring_page)) / RING_RECORD;
-	return n & (n - 1) || (off_t)bytes_of((uint32_t)n) != st.st_size ? -EBADMSG : n;
+	n = (bytes - (int64_t)sizeof(struct ring_page)) / RING_RECORD;
+	return n & (n - 1) || (int64_t)bytes_of((uint32_t)n) != bytes ? -EBADMSG : n;
 }
 
 int ring_open(struct ring *r, int fd)
@@ -106,17 +88,29 @@ static struct ring_record *record_at(const struct ring *r, uint64_t at)
 
 /* ---- sender ---- */
 
-int ring_room(struct ring *r)
+int ring_room(struct ring *r, uint32_t need)
 {
 	uint64_t tail;
 
-	if (r->at - r->tail < r->n)
+	if (r->n - (r->at - r->tail) >= need)
 		return (int)(r->n - (r->at - r->tail));
 	tail = atomic_load_explicit(&r->page->tail, memory_order_acquire);
 	if (tail - r->tail > r->at - r->tail)
 		return -EBADMSG;
 	r->tail = tail;
 	return (int)(r->n - (r->at - r->tail));
+}
+
+void ring_sleep(struct ring *r, uint32_t need, int64_t ns)
+{
+	const struct timespec t = { ns / 1000000000, ns % 1000000000 };
+	uint32_t least = need > r->n / 2 ? need : r->n / 2;
+	uint32_t room = atomic_load(&r->page->room);
+
+	atomic_store(&r->page->want, r->at - (r->n - least));
+	if (ring_room(r, need) < (int)need)
+		syscall(SYS_futex, &r->page->room, FUTEX_WAIT, room, &t, NULL, 0);
+	atomic_store_explicit(&r->page->want, 0, memory_order_relaxed);
 }
 
 bool ring_push(struct ring *r, uint32_t kind, const void *body, uint32_t bytes)
@@ -146,6 +140,18 @@ bool ring_ready(const struct ring *r)
 	return atomic_load(&record_at(r, r->at)->seq) != seq_before(r);
 }
 
+/* Without a barrier after the store of tail, which would be paid for each record. */
+static void wake_sender(const struct ring *r)
+{
+	uint64_t want = atomic_load_explicit(&r->page->want, memory_order_relaxed);
+
+	if (likely(!want || r->at < want))
+		return;
+	atomic_store_explicit(&r->page->want, 0, memory_order_relaxed);
+	atomic_fetch_add(&r->page->room, 1);
+	syscall(SYS_futex, &r->page->room, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 int ring_pop(struct ring *r, struct ring_copy *to)
 {
 	const struct ring_record *from = record_at(r, r->at);
@@ -165,6 +171,7 @@ int ring_pop(struct ring *r, struct ring_copy *to)
 	__asm__ volatile("" : "+m"(*to) : : "memory");
 	r->at++;
 	atomic_store_explicit(&r->page->tail, r->at, memory_order_release);
+	wake_sender(r);
 	return 1;
 }
 

@@ -29,7 +29,10 @@ struct ring_copy {
 	unsigned char body[RING_BODY];
 };
 
-/* The first page: tail and armed are the receiver's, mail is the sender's, who also clears armed. */
+/*
+ * The first page: tail and armed are the receiver's, mail and want are the sender's, who also clears armed. The receiver
+ * clears want, and increments room before it wakes the sender.
+ */
 struct ring_page {
 	_Atomic uint64_t tail; /* records taken */
 	char pad0[56];
@@ -37,7 +40,11 @@ struct ring_page {
 	char pad1[60];
 	_Atomic uint32_t
 		mail; /* messages that came by another way, to end the spinning of the receiver */
-	char pad2[3964];
+	char pad2[60];
+	_Atomic uint64_t
+		want; /* the tail at which a sender that waits is to be woken; 0: none waits */
+	_Atomic uint32_t room; /* the futex of the sender */
+	char pad3[3892];
 };
 
 _Static_assert(sizeof(struct ring_record) == RING_RECORD, "the record is an ABI between processes");
@@ -60,8 +67,16 @@ int ring_make(struct ring *r, uint32_t n, int *fd);
 int ring_open(struct ring *r, int fd);
 void ring_close(struct ring *r);
 
-/* Sender: free records, or -EBADMSG if the receiver's position is impossible. */
-int ring_room(struct ring *r);
+/*
+ * Sender: free records, or -EBADMSG if the receiver's position is impossible. Reads that position only if fewer than
+ * need were free before.
+ */
+int ring_room(struct ring *r, uint32_t need);
+/*
+ * Sender: sleeps until need records are free and half of the ring is, or for a time. The receiver may have been about to
+ * take a record when it looked for the sender, so that it wakes it a record later: the time must be short.
+ */
+void ring_sleep(struct ring *r, uint32_t need, int64_t ns);
 /* Sender: writes a record; there is room. True if the receiver has to be woken. */
 bool ring_push(struct ring *r, uint32_t kind, const void *body, uint32_t bytes);
 

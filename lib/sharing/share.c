@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Channels: tensors over a unix socket (docs/sharing.md describes the protocol).
+ * Channels, and the message of one tensor (docs/sharing.md describes the protocol). send.c has the public functions.
  *
  * The sender numbers the buffers that the receiver keeps: a table of slots, mirrored by the
  * receiver. A buffer enters a slot with its fd; later messages have the number of the slot and the
@@ -8,10 +8,11 @@
  * or the slot is needed, and announces it in its next message. The receiver relies on its own table
  * only.
  */
-#include "sharing/link.h"
+#include "sharing/send.h"
 
 #include "base/init.h"
-#include "core/trace.h"
+#include "sharing/group.h"
+#include "sharing/pool.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -77,7 +78,8 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 	}
 	ch->socket = socket;
 	ch->packets = type == SOCK_SEQPACKET;
-	ch->in.fd = -1;
+	ch->in.fd = ch->lease_memory = -1;
+	ch->lease_fds[0] = ch->lease_fds[1] = -1;
 	link_open(ch);
 	if (o) {
 		ch->ring_wanted = o->ring;
@@ -128,6 +130,11 @@ TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
 	if (ch->next)
 		ch->next->link = ch->link;
 	unlock_tables();
+	group_end(ch);
+	lease_table_put(ch->lease_table);
+	for (int i = 0; i < 2; i++)
+		if (ch->lease_fds[i] >= 0)
+			close(ch->lease_fds[i]);
 	for (int i = 0; i < WIRE_SLOTS; i++)
 		if (ch->held[i].storage)
 			storage_put(ch->held[i].storage);
@@ -201,7 +208,7 @@ static void choose_slot(tensor_channel *ch, struct tensor_buffer *b, bool once, 
 {
 	int slot = -1;
 
-	m->flags = readonly ? WIRE_READONLY : 0;
+	m->flags |= readonly ? WIRE_READONLY : 0;
 	m->slot = WIRE_NO_SLOT;
 	lock_tables();
 	if (!once)
@@ -250,7 +257,7 @@ static void set_geometry(struct wire_message *m, const tensor *t, const struct t
 	}
 }
 
-static int send_error(int err)
+int send_error(int err)
 {
 	if (err == -ETIMEDOUT)
 		return tensor_fail(ETIMEDOUT, "send: the peer took no message in time");
@@ -277,10 +284,12 @@ static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, b
 {
 	bool readonly = flags & TENSOR_SEND_READONLY || b->readonly;
 	struct wire_message m = { 0 };
-	bool ring = link_has_ring(ch);
+	bool ring = link_has_ring(ch) && !(flags & SEND_BY_SOCKET);
 	int fd = -1, err;
 
 	set_geometry(&m, t, b);
+	if (flags & SEND_PART)
+		m.flags |= WIRE_PART;
 	choose_slot(ch, b, once, readonly, &m);
 	if (m.flags & WIRE_FD) {
 		describe_once(b, t); /* for tools that list buffers */
@@ -358,17 +367,10 @@ int channel_send_once(tensor_channel *ch, tensor *t)
 		       err;
 }
 
-static int send_until(tensor_channel *ch, tensor *t, unsigned flags, int64_t until)
+int channel_send_check(tensor *t, unsigned flags)
 {
-	struct tensor_buffer *b;
-	int err = -ESTALE;
-
-	TRACE_SPAN("sharing", "tensor_send");
-	if (!ch)
-		return tensor_fail(EINVAL, "send: the channel is NULL");
 	if (tensor_absent("send", t))
 		return -thread()->error.code;
-	trace_tensor(&trace_span, t);
 	if (flags & ~TENSOR_SEND_READONLY)
 		return tensor_fail(EINVAL, "send: flags 0x%x are unknown", flags);
 	if (t->device.type != TENSOR_CPU || t->ext)
@@ -376,29 +378,18 @@ static int send_until(tensor_channel *ch, tensor *t, unsigned flags, int64_t unt
 				   "send: a strided tensor of plain numbers in host memory is "
 				   "needed, got a %s one %s of another kind or on another device",
 				   tensor_layout_name(t->layout), SHAPE_STR(t));
-	if (storage_is_private(t->storage) && !t->storage->readonly && (err = storage_share(t)) < 0)
-		return err;
-	b = tensor_storage_buffer(t->storage);
-	err = -ESTALE;
-	if (link_lock(&ch->sending, until) < 0)
-		return send_error(-ETIMEDOUT);
+	return storage_is_private(t->storage) && !t->storage->readonly ? storage_share(t) : 0;
+}
+
+int channel_send_tensor(tensor_channel *ch, tensor *t, unsigned flags, int64_t until)
+{
+	struct tensor_storage *s = is_loan(t->storage) ? loan_base(t->storage) : t->storage;
+	struct tensor_buffer *b = tensor_storage_buffer(s);
+	int err = -ESTALE;
+
 	if (b)
 		err = send_buffer(ch, t, b, false, flags, until);
-	if (err == -ESTALE)
-		err = send_copy(ch, t, flags, until);
-	pthread_mutex_unlock(&ch->sending);
-	return err;
-}
-
-TENSOR_EXPORT int tensor_send(tensor_channel *ch, tensor *t, unsigned flags)
-{
-	return send_until(ch, t, flags, LINK_BY_SOCKET);
-}
-
-TENSOR_EXPORT int tensor_send_timeout(tensor_channel *ch, tensor *t, unsigned flags,
-				      int64_t timeout_ns)
-{
-	return send_until(ch, t, flags, link_deadline(timeout_ns));
+	return err == -ESTALE ? send_copy(ch, t, flags, until) : err;
 }
 
 INIT(INIT_SHARE) static void share_init(void)

@@ -11,7 +11,7 @@ static bool is_ready(tensor_channel *ch, const struct pollfd *p)
 
 	if (pthread_mutex_trylock(&ch->receiving))
 		return false;
-	ready = link_ready(ch) || (!ch->ring_wanted && p->revents);
+	ready = ch->group.complete || link_ready(ch) || (!ch->ring_wanted && p->revents);
 	pthread_mutex_unlock(&ch->receiving);
 	return ready;
 }

@@ -352,6 +352,20 @@ static bool tail_zero(const struct wire_message *m)
 	return true;
 }
 
+static int check_note(const struct wire_message *m, const char **why)
+{
+	bool head = m->dtype == WIRE_NOTE_HEAD;
+
+	if (m->flags != (head ? WIRE_NOTE : WIRE_NOTE | WIRE_FD) ||
+	    (!head && m->dtype != WIRE_NOTE_LEASES && m->dtype != WIRE_NOTE_HOLDER))
+		*why = "the kind of a note is unknown";
+	else if (head && (m->slot > WIRE_PARTS || m->offset < -1))
+		*why = "there are too many tensors in a message";
+	else if (m->ndim || !tail_zero(m) || (!head && (m->slot || m->dev || m->ino || m->offset)))
+		*why = "a note has a member that it does not need";
+	return *why ? -EBADMSG : 0;
+}
+
 int wire_check(const struct wire_message *m, const char **why)
 {
 	if (m->magic != WIRE_MAGIC || m->version != WIRE_VERSION || m->size != sizeof(*m)) {
@@ -360,6 +374,8 @@ int wire_check(const struct wire_message *m, const char **why)
 		return -EPROTO;
 	}
 	*why = NULL;
+	if (m->flags & WIRE_NOTE)
+		return check_note(m, why);
 	if (m->flags & ~WIRE_FLAGS)
 		*why = "a flag is unknown";
 	else if (m->slot >= WIRE_SLOTS && m->slot != WIRE_NO_SLOT)

@@ -19,7 +19,20 @@
 /* wire_message.flags */
 #define WIRE_FD	      1u /* the fd of the buffer is attached; the buffer enters the slot */
 #define WIRE_READONLY 2u /* the tensor is read-only */
-#define WIRE_FLAGS    (WIRE_FD | WIRE_READONLY)
+/*
+ * Messages of several tensors (group.h): a note, which is no tensor but has its place among them, and a part, a tensor
+ * that belongs to the head before it. A receiver of an older version refuses both.
+ */
+#define WIRE_NOTE  8u
+#define WIRE_PART  16u
+#define WIRE_FLAGS (WIRE_FD | WIRE_READONLY | WIRE_PART)
+
+/* wire_message.dtype of a note; the other members are 0 but for those that are named */
+#define WIRE_NOTE_HEAD \
+	1u /* the message after it: slot: parts; dev: tag; ino: generation; offset: lease, -1: none */
+#define WIRE_NOTE_LEASES 2u /* the memfd of the words of leases (lease.h) */
+#define WIRE_NOTE_HOLDER 3u /* the socket that the receiver holds as long as it has leases */
+#define WIRE_PARTS	 64 /* of a message */
 
 /*
  * Messages between two channels with rings (link.c). A message of a channel, not of a tensor; dtype is its kind: a bell
@@ -92,7 +105,7 @@ bool wire_overrun(struct wire_in *in);
 /* Frees the state of a channel. */
 void wire_end(struct wire_in *in);
 
-/* Checks a message. 0; -EPROTO if it is not of this protocol; -EBADMSG with the reason in *why. */
+/* Checks a message, also a note. 0; -EPROTO if it is not of this protocol; -EBADMSG with the reason in *why. */
 int wire_check(const struct wire_message *m, const char **why);
 /* Whether the tensor lies within a buffer of this size. */
 bool wire_fits(const struct wire_message *m, uint64_t bytes, unsigned itemsize);

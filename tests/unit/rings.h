@@ -37,8 +37,8 @@ static inline void ring_pair_agree(struct pair *p, tensor *t)
 	assert_true(tensor_channel_has_ring(p->in));
 }
 
-/* The number of mappings of rings; the last one in *page unless page is NULL. */
-static inline int ring_mappings(void **page, size_t *bytes)
+/* The number of mappings of a memfd; the last one in *page unless page is NULL. */
+static inline int memfd_mappings(const char *name, void **page, size_t *bytes)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
 	unsigned long from, to;
@@ -46,8 +46,7 @@ static inline int ring_mappings(void **page, size_t *bytes)
 	int n = 0;
 
 	while (fgets(line, sizeof(line), f))
-		if (strstr(line, "memfd:channel-ring") &&
-		    sscanf(line, "%lx-%lx", &from, &to) == 2) {
+		if (strstr(line, name) && sscanf(line, "%lx-%lx", &from, &to) == 2) {
 			n++;
 			if (page) {
 				*page = (void *)from;
@@ -56,6 +55,16 @@ static inline int ring_mappings(void **page, size_t *bytes)
 		}
 	fclose(f);
 	return n;
+}
+
+static inline int ring_mappings(void **page, size_t *bytes)
+{
+	return memfd_mappings("memfd:channel-ring", page, bytes);
+}
+
+static inline int lease_mappings(void **page, size_t *bytes)
+{
+	return memfd_mappings("memfd:channel-leases", page, bytes);
 }
 
 /* A count of the environment, or the one of `make test`. */

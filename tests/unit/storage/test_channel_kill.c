@@ -2,7 +2,7 @@
 /*
  * A process with a channel is killed at a random moment while it sends, receives or waits. The other one gets what was
  * sent completely and then EPIPE; nothing hangs and nothing is left behind. KILLS sets another number than that of
- * `make test`, SEED another seed.
+ * `make test`, SEED another seed. So for a pool: when its receiver is dead, all its buffers are free.
  */
 #include "rings.h"
 
@@ -130,6 +130,107 @@ static void death_at_any_moment_ends_the_channel(void **state)
 	tensor_release(mine);
 }
 
+/* ---- pools ---- */
+
+/* Sends three loans in each message, all with its number in their elements. 0 or -errno. */
+static int send_three(tensor_channel *ch, tensor_pool *pool, uint64_t number)
+{
+	int err = 0;
+
+	tensor_scope {
+		tensor *t[3];
+
+		for (int i = 0; i < 3; i++)
+			t[i] = tensor_fill_(ok(tensor_pool_loan(pool, 10000 * MS)),
+					    TENSOR_SCALAR(number));
+		err = tensor_send_many(ch, t, 3, number, 0, 10000 * MS);
+	}
+	return err;
+}
+
+/* Receives a message and looks at it and at the one before it. 0 or -errno. */
+static int recv_three(tensor_channel *ch, tensor *last[3], uint64_t *number)
+{
+	tensor *t[3];
+	uint64_t before = *number;
+	int n = tensor_recv_many(ch, t, 3, number, 10000 * MS);
+
+	if (n < 0)
+		return n;
+	assert_int_equal(n, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_true(((float *)tensor_data(t[i]))[99] == *number);
+		assert_true(!last[i] || ((float *)tensor_data(last[i]))[99] == before);
+		tensor_release(last[i]);
+		last[i] = t[i];
+	}
+	return 0;
+}
+
+/* Until the peer is dead, or for ever. */
+static void work_with_pool(tensor_channel *ch, bool sends)
+{
+	tensor_pool *pool = tensor_pool_open(TENSOR_SHAPE(100), TENSOR_POOL_OPTIONS(.n = 7));
+	uint64_t number = 0, n = 0;
+	tensor *last[3] = { NULL };
+	int err = 0;
+
+	while (!err)
+		err = sends ? send_three(ch, pool, ++n) : recv_three(ch, last, &number);
+	assert_int_equal(err, -EPIPE);
+	if (sends) {
+		for (int i = 0; i < 10000 && tensor_pool_available(pool) < 7; i++)
+			usleep(1000);
+		assert_int_equal(tensor_pool_available(pool), 7);
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_true(!last[i] || ((float *)tensor_data(last[i]))[99] == number);
+		tensor_release(last[i]);
+	}
+	tensor_pool_close(pool);
+}
+
+static void death_at_any_moment_frees_the_pool(void **state)
+{
+	long kills = count_of("KILLS", 300) / 2;
+	int fds = 0, buffers = 0, status;
+
+	for (long i = 0; i < kills; i++) {
+		const struct tensor_channel_options o = { .ring = i & 2,
+							  .records = i & 4 ? 2 : 16 };
+		struct itimerval timer = { .it_value = { .tv_usec = 1 + random() % 3000 } };
+		int ends[2], type = i & 1 ? SOCK_STREAM : SOCK_SEQPACKET;
+		tensor_channel *ch;
+		pid_t pid;
+
+		if (i == 16) {
+			tensor_cache_trim();
+			fds = count_fds();
+			buffers = count_buffers();
+		}
+		assert_int_equal(socketpair(AF_UNIX, type, 0, ends), 0);
+		pid = fork();
+		if (!pid) {
+			close(ends[0]);
+			signal(SIGALRM, kill_self);
+			setitimer(ITIMER_REAL, &timer, NULL);
+			work_with_pool(tensor_channel_open_with(ends[1], &o), i & 8);
+			_exit(1);
+		}
+		close(ends[1]);
+		ch = tensor_channel_open_with(ends[0], &o);
+		work_with_pool(ch, !(i & 8));
+		assert_true(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
+			    WTERMSIG(status) == SIGKILL);
+		tensor_channel_close(ch);
+		close(ends[0]);
+	}
+	tensor_cache_trim();
+	assert_fds(fds);
+	assert_true(count_buffers() <= buffers);
+	assert_int_equal(ring_mappings(NULL, NULL) + lease_mappings(NULL, NULL), 0);
+}
+
 /* The time from the death of the peer to the end of a receive that waits. */
 static void death_ends_a_wait_at_once(void **state)
 {
@@ -156,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(death_at_any_moment_ends_the_channel),
+		cmocka_unit_test(death_at_any_moment_frees_the_pool),
 		cmocka_unit_test(death_ends_a_wait_at_once),
 	};
 

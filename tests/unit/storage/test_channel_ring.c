@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 static const int types[] = { SOCK_STREAM, SOCK_SEQPACKET };
@@ -394,6 +395,55 @@ static void options_out_of_range_are_refused(void **state)
 	close(ends[1]);
 }
 
+struct flood {
+	tensor_channel *ch;
+	tensor *t;
+	int n;
+	long switches;
+};
+
+static void *flood(void *arg)
+{
+	struct flood *f = arg;
+	struct rusage usage;
+
+	for (int i = 0; i < f->n; i++)
+		assert_done(tensor_send(f->ch, f->t, 0));
+	getrusage(RUSAGE_THREAD, &usage);
+	f->switches = usage.ru_nvcsw;
+	return NULL;
+}
+
+/* A receiver slower than the sender: the sender sleeps until half of the ring is free, not for each record. */
+static void full_ring_wakes_its_sender_seldom(void **state)
+{
+	struct pair p =
+		ring_pair_open(SOCK_SEQPACKET, TENSOR_CHANNEL_OPTIONS(.ring = true, .spin_ns = -1));
+	struct flood f = { p.out, F32_SHARED(4), 400, 0 };
+	void *page = NULL;
+	pthread_t thread;
+	size_t bytes;
+
+	for (int i = 0; i < 4; i++) {
+		assert_done(tensor_send(p.out, f.t, 0));
+		tensor_release(ok(tensor_recv(p.in)));
+	}
+	assert_int_equal(ring_mappings(&page, &bytes), 2); /* of one ring */
+	assert_int_equal(pthread_create(&thread, NULL, flood, &f), 0);
+	for (int i = 0; i < f.n; i++) {
+		if (i < f.n / 2)
+			usleep(200);
+		else if (i % 64 == 0)
+			usleep(20000); /* then takes all of it at once */
+		tensor_release(ok(tensor_recv_timeout(p.in, 10000 * MS)));
+	}
+	pthread_join(thread, NULL);
+	assert_true(f.switches < f.n / 3);
+	assert_true(atomic_load(&((struct ring_page *)page)->room) > 0); /* the receiver woke it */
+	tensor_release(f.t);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +460,7 @@ int main(void)
 		cmocka_unit_test(threads_share_a_channel),
 		cmocka_unit_test(child_goes_on_with_the_channel),
 		cmocka_unit_test(options_out_of_range_are_refused),
+		cmocka_unit_test(full_ring_wakes_its_sender_seldom),
 	};
 
 	alarm(120);

@@ -128,9 +128,28 @@ static void random_records_are_tensors_or_errors(void **state)
 
 struct writer {
 	struct target *g;
+	_Atomic uint64_t *leases; /* or NULL: the ring */
 	_Atomic bool begun, stop;
 	uint64_t seed;
 };
+
+/* All states of the first generations, in the first words of the table and in its flags. */
+static void *overwrite_leases(void *arg)
+{
+	struct writer *w = arg;
+
+	while (!w->stop) {
+		uint64_t r = draw(&w->seed);
+		uint64_t word = r % 8 ? r / 8 % 4096 : draw(&w->seed);
+
+		atomic_store(&w->leases[r % 64 ? 8 + draw(&w->seed) % 8 : draw(&w->seed) % 2],
+			     word);
+		w->begun = true;
+		if (r % 16 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
 
 static void *overwrite(void *arg)
 {
@@ -159,7 +178,7 @@ static void ring_overwritten_during_use_gives_errors(void **state)
 
 	for (long i = 0; i < rounds; i++) {
 		struct target g;
-		struct writer w = { &g, false, false, draw(&seed) | 1 };
+		struct writer w = { &g, NULL, false, false, draw(&seed) | 1 };
 		double start = seconds_of(CLOCK_MONOTONIC);
 		pthread_t thread;
 
@@ -186,6 +205,60 @@ static void ring_overwritten_during_use_gives_errors(void **state)
 		assert_true(seconds_of(CLOCK_MONOTONIC) - start < 5);
 	}
 	assert_true(errors > rounds);
+}
+
+/* The pool and its receiver while a third writes the words of leases: wrong values, errors, timeouts, and no more. */
+static void leases_overwritten_during_use_give_errors(void **state)
+{
+	long rounds = count_of("RING_ROUNDS", 200) / 4, received = 0, times = 0;
+	struct writer w = { .seed = draw(&seed) | 1 };
+
+	for (long i = 0; i < rounds; i++) {
+		struct pair p =
+			ring_pair_open(i & 1 ? SOCK_STREAM : SOCK_SEQPACKET,
+				       TENSOR_CHANNEL_OPTIONS(.ring = i & 2, .spin_ns = -1));
+		tensor_pool *pool = tensor_pool_open(
+			TENSOR_SHAPE(8),
+			TENSOR_POOL_OPTIONS(.n = 3, .full = i & 4 ? TENSOR_POOL_DROP : 0));
+		double start = seconds_of(CLOCK_MONOTONIC);
+		void *page = NULL;
+		pthread_t thread;
+		size_t bytes;
+
+		for (int k = 0; k < 100; k++) {
+			tensor *t = tensor_pool_loan(pool, MS), *got[1];
+
+			if (t && tensor_send_many(p.out, &t, 1, 0, 0, MS) == 0 && !page) {
+				assert_int_equal(lease_mappings(&page, &bytes), 1);
+				w.leases = page;
+				w.begun = w.stop = false;
+				assert_int_equal(
+					pthread_create(&thread, NULL, overwrite_leases, &w), 0);
+				while (!w.begun)
+					sched_yield();
+			}
+			times += !t;
+			tensor_release(t);
+			if (tensor_recv_many(p.in, got, 1, NULL, k % 3 * MS / 10) == 1) {
+				touch(got[0]);
+				tensor_release(got[0]);
+				received++;
+			}
+		}
+		assert_true(tensor_pool_available(pool) >= 0);
+		w.stop = true;
+		pthread_join(thread, NULL);
+		/* The end of the receiver ends all leases, whatever the words say. */
+		tensor_channel_close(p.in);
+		close(p.ends[1]);
+		assert_int_equal(tensor_pool_available(pool), 3);
+		tensor_channel_close(p.out);
+		close(p.ends[0]);
+		tensor_pool_close(pool);
+		assert_int_equal(lease_mappings(NULL, NULL), 0);
+		assert_true(seconds_of(CLOCK_MONOTONIC) - start < 5);
+	}
+	assert_true(received > rounds && times > rounds / 4);
 }
 
 /* Bells without end, and none of them for a record: a receive keeps its timeout. */
@@ -219,6 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_records_are_tensors_or_errors),
 		cmocka_unit_test(ring_overwritten_during_use_gives_errors),
+		cmocka_unit_test(leases_overwritten_during_use_give_errors),
 		cmocka_unit_test(bells_without_end_do_not_delay_a_timeout),
 	};
 
