@@ -6,7 +6,14 @@
     y = b.recv(timeout=1.0)
 
 A received tensor is an ordinary tensor. Its memory lives until the last process has released it, whatever
-happens to the sender. A process that writes makes sure that no other process reads at that moment.
+happens to the sender. A process that writes makes sure that no other process reads at that moment: a Pool lends
+buffers that no receiver uses any more.
+
+    with sharing.Pool((64, 784), n=4) as pool:
+        batch = pool.loan()            # waits for a free buffer
+        fill(batch)
+        a.send_many([batch], tag=7)    # the buffer returns when the receiver has released its tensors
+        del batch
 """
 import asyncio
 import os
@@ -14,25 +21,63 @@ import socket
 import stat
 import weakref
 
-from devtensor._C import Channel
+import devtensor as dt
+from devtensor._C import Channel, _channel_wait, _Pool
 
-__all__ = ['Channel', 'AsyncChannel', 'pair', 'connect', 'Listener']
+__all__ = ['Channel', 'AsyncChannel', 'Pool', 'pair', 'connect', 'wait', 'Listener']
 
-
-def pair():
-    """Two connected channels."""
-    return tuple(Channel(s) for s in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+_FULL = {'wait': 0, 'drop': 1, 'refuse': 2}     # enum tensor_pool_full
 
 
-def connect(path):
-    """A channel to the process that listens at path (see Listener)."""
+def pair(**options):
+    """Two connected channels. options: those of Channel, for example ring=True."""
+    return tuple(Channel(s, **options) for s in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+
+
+def connect(path, **options):
+    """A channel to the process that listens at path (see Listener). options: those of Channel."""
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         s.connect(os.fspath(path))
-        return Channel(s)
+        return Channel(s, **options)
     except BaseException:
         s.close()
         raise
+
+
+def wait(channels, timeout=None):
+    """The channel of several from which recv() would not wait: it has a message, or the peer has ended. Of several such
+    the one that was returned longest ago. TimeoutError after timeout seconds."""
+    channels = list(channels)
+    return channels[_channel_wait(channels, timeout)]
+
+
+class Pool(_Pool):
+    """n buffers of one shape that are lent, sent, and lent again.
+
+    A message with a tensor of the pool gives its receivers the buffers until they have released the last tensor of the
+    message, with its views and what autograd saved of it; then they return by themselves, and also when a receiver
+    dies. full says what loan() does while no buffer is free: 'wait', 'drop' the message that was sent longest ago and
+    not received, or 'refuse' with BlockingIOError. tensors instead of shape: the pool lends these, which are on
+    different memory and are left to it.
+    """
+
+    def __new__(cls, shape=None, *, n=4, dtype=None, full='wait', tensors=None):
+        if (shape is None) == (tensors is None):
+            raise TypeError('Pool needs a shape or tensors')
+        if full not in _FULL:
+            raise ValueError(f"full must be one of {', '.join(map(repr, _FULL))}, got {full!r}")
+        if tensors is None:
+            if not 1 <= n <= 4096:
+                raise ValueError(f'n must be 1 to 4096, got {n}')
+            tensors = [dt.zeros(shape, dtype=dtype) for _ in range(n)]
+        return super().__new__(cls, tensors, _FULL[full])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
 
 
 class Listener:
@@ -68,12 +113,12 @@ class Listener:
             except OSError:
                 pass  # bind() names the reason
 
-    def accept(self, timeout=None):
-        """The next channel; TimeoutError after timeout seconds."""
+    def accept(self, timeout=None, **options):
+        """The next channel; TimeoutError after timeout seconds. options: those of Channel."""
         self.socket.settimeout(timeout)
         s, _ = self.socket.accept()
         try:
-            return Channel(s)
+            return Channel(s, **options)
         except BaseException:
             s.close()
             raise
@@ -182,11 +227,38 @@ class AsyncChannel:
                 await self._ready('reader')
             return t
 
+    async def recv_many(self, most=64):
+        """The next message, as Channel.recv_many(): the list of its tensors, and its number."""
+        async with self._lock(0):
+            while (message := self.channel.try_recv_many(most)) is None:
+                await self._ready('reader')
+            return message
+
+    async def _space(self, delay):
+        """Waits until a send may succeed. With a ring the socket does not tell, so that the task looks again after a
+        delay, which grows."""
+        if not self.channel.has_ring:
+            await self._ready('writer')
+            return delay
+        await asyncio.sleep(delay)
+        return min(2 * delay, 0.01)
+
     async def send(self, tensor, *, readonly=False):
         """Sends a tensor as Channel.send() does."""
+        delay = 1e-4
         async with self._lock(1):
             while not self.channel.try_send(tensor, readonly=readonly):
-                await self._ready('writer')
+                delay = await self._space(delay)
+
+    async def send_many(self, tensors, tag=0, *, readonly=False):
+        """Sends a message as Channel.send_many() does."""
+        delay, tensors = 1e-4, list(tensors)
+        async with self._lock(1):
+            while True:
+                try:
+                    return self.channel.send_many(tensors, tag, readonly=readonly, timeout=0)
+                except TimeoutError:
+                    delay = await self._space(delay)
 
     def close(self):
         """Closes the channel, as Channel.close()."""

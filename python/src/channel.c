@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Channels: tensors over a unix socket. The socket is non-blocking, and the functions wait in poll()
- * without the lock of the interpreter, so that signals and timeouts end a wait.
+ * Channels: tensors over a unix socket, or a ring in shared memory. The socket is non-blocking, and the functions wait
+ * without the lock of the interpreter, and for a moment at a time, so that signals and timeouts end a wait.
  */
 #include "internal.h"
+#include "waiting.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
+#include <limits.h>
 #include <poll.h>
-#include <time.h>
+#include <tensor/channel.h>
 
 typedef struct {
 	PyObject_HEAD tensor_channel *channel; /* NULL: closed */
@@ -21,33 +22,6 @@ typedef struct {
 static PyTypeObject *channel_type;
 
 /* ---- waiting ---- */
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* The time at which a wait ends, from seconds or None: HUGE_VAL for no end. */
-static int as_deadline(PyObject *timeout, double *deadline)
-{
-	double seconds;
-
-	*deadline = HUGE_VAL;
-	if (!timeout || timeout == Py_None)
-		return 0;
-	seconds = PyFloat_AsDouble(timeout);
-	if (seconds == -1 && PyErr_Occurred())
-		return -1;
-	if (!(seconds >= 0)) {
-		PyErr_SetString(PyExc_ValueError, "timeout must be seconds, not negative, or None");
-		return -1;
-	}
-	*deadline = now() + seconds;
-	return 0;
-}
 
 /* Waits for an event of the descriptor. TimeoutError, or the exception of a signal handler. */
 static int wait_for(int fd, short events, double deadline)
@@ -88,20 +62,43 @@ static int set_nonblocking(int fd)
 	return -1;
 }
 
+/* Seconds; 0: never, None: the library chooses. */
+static int as_spin(PyObject *o, int64_t *ns)
+{
+	double seconds;
+
+	*ns = 0;
+	if (!o || o == Py_None)
+		return 0;
+	seconds = PyFloat_AsDouble(o);
+	if (seconds == -1 && PyErr_Occurred())
+		return -1;
+	if (!(seconds >= 0 && seconds <= 1)) {
+		PyErr_SetString(PyExc_ValueError, "spin must be 0 to 1 second, or None");
+		return -1;
+	}
+	*ns = seconds > 0 ? (int64_t)(seconds * 1e9) + 1 : -1;
+	return 0;
+}
+
 static PyObject *channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *keywords[] = { "socket", NULL };
+	static char *keywords[] = { "socket", "ring", "records", "spin", NULL };
+	struct tensor_channel_options options = { .ring = false };
+	PyObject *socket, *spin = NULL;
 	tensor_channel *channel;
-	PyObject *socket;
+	int fd, ring = 0;
 	PyChannel *o;
-	int fd;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O", keywords, &socket))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$piO", keywords, &socket, &ring,
+					 &options.records, &spin) ||
+	    as_spin(spin, &options.spin_ns) < 0)
 		return NULL;
 	fd = PyObject_AsFileDescriptor(socket);
 	if (fd < 0)
 		return NULL;
-	channel = tensor_channel_open(fd);
+	options.ring = ring;
+	channel = tensor_channel_open_with(fd, &options);
 	if (!channel)
 		return raise_error();
 	o = set_nonblocking(fd) < 0 ?
@@ -158,31 +155,42 @@ static PyObject *raise_channel_error(void)
 	return NULL;
 }
 
-static int try_send(PyChannel *o, PyObject *t, unsigned flags)
+/* A message to be sent: one tensor by tensor_send(), or a list with a tag. */
+struct message {
+	tensor_list list;
+	uint64_t tag;
+	unsigned flags;
+	bool many;
+};
+
+static int try_send(PyChannel *o, const struct message *m, int64_t ns)
 {
 	int err;
 
-	Py_BEGIN_ALLOW_THREADS err = tensor_send(o->channel, tensor_of(t), flags);
-	Py_END_ALLOW_THREADS return err;
+	Py_BEGIN_ALLOW_THREADS if (m->many) err =
+		tensor_send_many(o->channel, m->list.data, (int)m->list.len, m->tag, m->flags, ns);
+	else err = tensor_send_timeout(o->channel, m->list.data[0], m->flags, ns);
+	Py_END_ALLOW_THREADS return err == -ETIMEDOUT ? -EAGAIN : err;
 }
 
-static PyObject *channel_send(PyObject *self, PyObject *args, PyObject *kwargs)
+/* With a ring the socket does not say when there is space. */
+static int wait_to_send(PyChannel *o, double deadline)
 {
-	static char *keywords[] = { "tensor", "readonly", "timeout", NULL };
-	PyObject *t, *timeout = NULL;
-	int readonly = 0, err = 0;
-	double deadline;
-	PyChannel *o;
+	return tensor_channel_has_ring(o->channel) ? wait_over(deadline) :
+						     wait_for(o->fd, POLLOUT, deadline);
+}
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$pO", keywords, tensor_type, &t,
-					 &readonly, &timeout) ||
-	    as_deadline(timeout, &deadline) < 0)
-		return NULL;
-	o = enter(self);
+static PyObject *send_message(PyObject *self, const struct message *m, double deadline)
+{
+	PyChannel *o = enter(self);
+	int err;
+
 	if (!o)
 		return NULL;
-	while ((err = try_send(o, t, readonly ? TENSOR_SEND_READONLY : 0)) == -EAGAIN)
-		if (wait_for(o->fd, POLLOUT, deadline) < 0)
+	while ((err = try_send(o, m,
+			       tensor_channel_has_ring(o->channel) ? moment_ns(deadline) : 0)) ==
+	       -EAGAIN)
+		if (wait_to_send(o, deadline) < 0)
 			break;
 	o->users--;
 	if (err == -EAGAIN)
@@ -190,14 +198,66 @@ static PyObject *channel_send(PyObject *self, PyObject *args, PyObject *kwargs)
 	return err ? raise_channel_error() : Py_NewRef(Py_None);
 }
 
-/* NULL without an exception: nothing has arrived. */
-static PyObject *try_recv(PyChannel *o)
+static PyObject *channel_send(PyObject *self, PyObject *args, PyObject *kwargs)
 {
+	static char *keywords[] = { "tensor", "readonly", "timeout", NULL };
+	PyObject *object, *timeout = NULL;
+	int readonly = 0;
+	double deadline;
 	tensor *t;
 
-	Py_BEGIN_ALLOW_THREADS t = tensor_recv(o->channel);
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$pO", keywords, tensor_type, &object,
+					 &readonly, &timeout) ||
+	    as_deadline(timeout, &deadline) < 0)
+		return NULL;
+	t = tensor_of(object);
+	return send_message(self,
+			    &(const struct message){ .list = { &t, 1 },
+						     .flags = readonly ? TENSOR_SEND_READONLY : 0 },
+			    deadline);
+}
+
+static PyObject *channel_send_many(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keywords[] = { "tensors", "tag", "readonly", "timeout", NULL };
+	PyObject *objects, *tag = NULL, *timeout = NULL, *res = NULL;
+	struct message m = { .many = true };
+	struct arena arena;
+	int readonly = 0;
+	double deadline;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$pO", keywords, &objects, &tag,
+					 &readonly, &timeout) ||
+	    as_deadline(timeout, &deadline) < 0)
+		return NULL;
+	if (tag) {
+		m.tag = PyLong_AsUnsignedLongLong(tag);
+		if (PyErr_Occurred())
+			return NULL;
+	}
+	m.flags = readonly ? TENSOR_SEND_READONLY : 0;
+	arena_init(&arena);
+	if (tensors_of(&arena, objects, "send_many", &m.list) == 0) {
+		if (m.list.len > TENSOR_MESSAGE_MAX)
+			PyErr_Format(PyExc_ValueError, "send_many: at most %d tensors, got %zd",
+				     TENSOR_MESSAGE_MAX, (Py_ssize_t)m.list.len);
+		else
+			res = send_message(self, &m, deadline);
+	}
+	arena_free(&arena);
+	return res;
+}
+
+/* NULL without an exception: nothing has arrived. */
+static PyObject *try_recv(PyChannel *o, int64_t ns)
+{
+	tensor *t;
+	int code;
+
+	Py_BEGIN_ALLOW_THREADS t = tensor_recv_timeout(o->channel, ns);
 	Py_END_ALLOW_THREADS if (t) return wrap_result(t);
-	return tensor_last_error()->code == EAGAIN ? NULL : raise_channel_error();
+	code = tensor_last_error()->code;
+	return code == EAGAIN || code == ETIMEDOUT ? NULL : raise_channel_error();
 }
 
 static PyObject *receive(PyObject *self, double deadline)
@@ -207,11 +267,75 @@ static PyObject *receive(PyObject *self, double deadline)
 
 	if (!o)
 		return NULL;
-	while (!(t = try_recv(o)) && !PyErr_Occurred())
+	while (!(t = try_recv(o, spin_ns(deadline))) && !PyErr_Occurred())
 		if (wait_for(o->fd, POLLIN, deadline) < 0)
 			break;
 	o->users--;
 	return t;
+}
+
+/* (list of tensors, tag); NULL without an exception: nothing has arrived. */
+static PyObject *try_recv_many(PyChannel *o, int most, int64_t ns)
+{
+	tensor *tensors[TENSOR_MESSAGE_MAX];
+	PyObject *list, *t;
+	uint64_t tag;
+	int n;
+
+	Py_BEGIN_ALLOW_THREADS n = tensor_recv_many(o->channel, tensors, most, &tag, ns);
+	Py_END_ALLOW_THREADS if (n == -EAGAIN || n == -ETIMEDOUT) return NULL;
+	if (n < 0)
+		return raise_channel_error();
+	list = PyList_New(n);
+	for (int i = 0; i < n; i++) {
+		t = list ? wrap_result(tensors[i]) : NULL;
+		if (!t)
+			Py_CLEAR(list);
+		if (list)
+			PyList_SetItem(list, i, t);
+	}
+	return list ? Py_BuildValue("NK", list, (unsigned long long)tag) : NULL;
+}
+
+static PyObject *receive_many(PyObject *self, int most, double deadline, bool block)
+{
+	PyObject *res;
+	PyChannel *o;
+
+	if (most < 0 || most > TENSOR_MESSAGE_MAX)
+		return PyErr_Format(PyExc_ValueError, "recv_many: most must be 0 to %d, got %d",
+				    TENSOR_MESSAGE_MAX, most);
+	o = enter(self);
+	if (!o)
+		return NULL;
+	while (!(res = try_recv_many(o, most, block ? spin_ns(deadline) : 0)) && !PyErr_Occurred())
+		if (!block || wait_for(o->fd, POLLIN, deadline) < 0)
+			break;
+	o->users--;
+	return res || block || PyErr_Occurred() ? res : Py_NewRef(Py_None);
+}
+
+static PyObject *channel_recv_many(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keywords[] = { "most", "timeout", NULL };
+	int most = TENSOR_MESSAGE_MAX;
+	PyObject *timeout = NULL;
+	double deadline;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|iO", keywords, &most, &timeout) ||
+	    as_deadline(timeout, &deadline) < 0)
+		return NULL;
+	return receive_many(self, most, deadline, true);
+}
+
+static PyObject *channel_try_recv_many(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keywords[] = { "most", NULL };
+	int most = TENSOR_MESSAGE_MAX;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|i", keywords, &most))
+		return NULL;
+	return receive_many(self, most, 0, false);
 }
 
 static PyObject *channel_recv(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -234,30 +358,40 @@ static PyObject *channel_try_recv(PyObject *self, PyObject *unused)
 
 	if (!o)
 		return NULL;
-	t = try_recv(o);
+	t = try_recv(o, 0);
 	o->users--;
 	return t || PyErr_Occurred() ? t : Py_NewRef(Py_None);
 }
 
 /* False where send() would wait. */
-static PyObject *channel_try_send(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *try_message(PyObject *self, const struct message *m)
 {
-	static char *keywords[] = { "tensor", "readonly", NULL };
-	int readonly = 0, err;
-	PyChannel *o;
-	PyObject *t;
+	PyChannel *o = enter(self);
+	int err;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$p", keywords, tensor_type, &t,
-					 &readonly))
-		return NULL;
-	o = enter(self);
 	if (!o)
 		return NULL;
-	err = try_send(o, t, readonly ? TENSOR_SEND_READONLY : 0);
+	err = try_send(o, m, 0);
 	o->users--;
 	if (err && err != -EAGAIN)
 		return raise_channel_error();
 	return PyBool_FromLong(!err);
+}
+
+static PyObject *channel_try_send(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *keywords[] = { "tensor", "readonly", NULL };
+	PyObject *object;
+	int readonly = 0;
+	tensor *t;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$p", keywords, tensor_type, &object,
+					 &readonly))
+		return NULL;
+	t = tensor_of(object);
+	return try_message(self,
+			   &(const struct message){ .list = { &t, 1 },
+						    .flags = readonly ? TENSOR_SEND_READONLY : 0 });
 }
 
 static PyObject *channel_close(PyObject *self, PyObject *unused)
@@ -336,6 +470,13 @@ static PyObject *channel_get_closed(PyObject *self, void *unused)
 	return PyBool_FromLong(!((PyChannel *)self)->channel);
 }
 
+static PyObject *channel_get_has_ring(PyObject *self, void *unused)
+{
+	tensor_channel *channel = ((PyChannel *)self)->channel;
+
+	return PyBool_FromLong(channel && tensor_channel_has_ring(channel));
+}
+
 static PyObject *channel_get_socket(PyObject *self, void *unused)
 {
 	PyObject *socket = ((PyChannel *)self)->socket;
@@ -357,6 +498,16 @@ static PyMethodDef methods[] = {
 	  "try_send($self, tensor, *, readonly=False)\n--\n\nAs send(); False where it would wait." },
 	{ "try_recv", channel_try_recv, METH_NOARGS,
 	  "try_recv($self, /)\n--\n\nAs recv(); None where it would wait." },
+	{ "send_many", (PyCFunction)(void (*)(void))channel_send_many, METH_VARARGS | METH_KEYWORDS,
+	  "send_many($self, tensors, tag=0, *, readonly=False, timeout=None)\n--\n\n"
+	  "Send up to 64 tensors and a number of 64 bits as one message: the peer receives all of it or nothing." },
+	{ "recv_many", (PyCFunction)(void (*)(void))channel_recv_many, METH_VARARGS | METH_KEYWORDS,
+	  "recv_many($self, most=64, timeout=None)\n--\n\n"
+	  "Receive a message of up to `most` tensors: the list of them, and the number. A message with more stays for the "
+	  "next call (OSError with errno EMSGSIZE)." },
+	{ "try_recv_many", (PyCFunction)(void (*)(void))channel_try_recv_many,
+	  METH_VARARGS | METH_KEYWORDS,
+	  "try_recv_many($self, most=64)\n--\n\nAs recv_many(); None where it would wait." },
 	{ "close", channel_close, METH_NOARGS,
 	  "close($self, /)\n--\n\nClose the channel and its socket. Received tensors stay valid." },
 	{ "fileno", channel_fileno, METH_NOARGS,
@@ -370,14 +521,19 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef getset[] = {
 	{ "closed", channel_get_closed, NULL, "True after close()." },
+	{ "has_ring", channel_get_has_ring, NULL,
+	  "Whether what is sent goes through a ring by now." },
 	{ "socket", channel_get_socket, NULL, "The socket, None after close()." },
 	{ NULL },
 };
 
 static PyType_Slot slots[] = {
-	{ Py_tp_doc, "Channel(socket)\n--\n\n"
-		     "One end of a connected unix socket that transfers tensors between processes. "
-		     "Iteration receives until the peer closes its end." },
+	{ Py_tp_doc,
+	  "Channel(socket, *, ring=False, records=0, spin=None)\n--\n\n"
+	  "One end of a connected unix socket that transfers tensors between processes. "
+	  "Iteration receives until the peer closes its end.\n\n"
+	  "With ring, messages go through a ring of `records` in shared memory if the peer wants it, too, and a "
+	  "wait spins for `spin` seconds before it blocks; 0 and None: the library chooses." },
 	{ Py_tp_new, channel_new },
 	{ Py_tp_dealloc, channel_dealloc },
 	{ Py_tp_traverse, channel_traverse },
@@ -388,11 +544,71 @@ static PyType_Slot slots[] = {
 	{ 0 },
 };
 
+/* ---- several channels ---- */
+
+static PyObject *wait_some(tensor_channel **channels, int n, double deadline)
+{
+	int i;
+
+	for (;;) {
+		Py_BEGIN_ALLOW_THREADS i = tensor_channel_wait(channels, n, moment_ns(deadline));
+		Py_END_ALLOW_THREADS if (i >= 0) return PyLong_FromLong(i);
+		if (i != -ETIMEDOUT)
+			return raise_error();
+		if (wait_over(deadline) < 0)
+			return NULL;
+	}
+}
+
+/* _channel_wait(channels, timeout): the index of the one that can be received from. */
+static PyObject *channel_wait(PyObject *module, PyObject *args)
+{
+	PyObject *objects, *timeout, *tuple, *res = NULL;
+	tensor_channel **channels;
+	double deadline;
+	Py_ssize_t n, held = 0;
+
+	if (!PyArg_ParseTuple(args, "OO", &objects, &timeout) ||
+	    as_deadline(timeout, &deadline) < 0)
+		return NULL;
+	tuple = PySequence_Tuple(objects);
+	if (!tuple)
+		return NULL;
+	n = PyTuple_Size(tuple);
+	channels = PyMem_Calloc(n ? n : 1, sizeof(*channels));
+	if (!channels || n > INT_MAX)
+		PyErr_NoMemory();
+	for (; channels && n <= INT_MAX && held < n; held++) {
+		PyObject *o = PyTuple_GetItem(tuple, held);
+
+		if (!PyObject_TypeCheck(o, channel_type)) {
+			PyErr_Format(PyExc_TypeError, "wait: channels are needed, got %R",
+				     Py_TYPE(o));
+			break;
+		}
+		if (!enter(o))
+			break;
+		channels[held] = ((PyChannel *)o)->channel;
+	}
+	if (!PyErr_Occurred())
+		res = wait_some(channels, (int)n, deadline);
+	while (held-- > 0)
+		((PyChannel *)PyTuple_GetItem(tuple, held))->users--;
+	PyMem_Free(channels);
+	Py_DECREF(tuple);
+	return res;
+}
+
+static PyMethodDef functions[] = { { "_channel_wait", channel_wait, METH_VARARGS, NULL },
+				   { NULL } };
+
 int add_channel(PyObject *module)
 {
 	PyType_Spec spec = { "devtensor.Channel", sizeof(PyChannel), 0,
 			     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots };
 
+	if (PyModule_AddFunctions(module, functions) < 0)
+		return -1;
 	channel_type = (PyTypeObject *)PyType_FromSpec(&spec);
 	return channel_type ? PyModule_AddObjectRef(module, "Channel", (PyObject *)channel_type) :
 			      -1;

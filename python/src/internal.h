@@ -284,6 +284,7 @@ int add_constants(PyObject *module);
 int add_generator(PyObject *module);
 int add_tensor(PyObject *module);
 int add_channel(PyObject *module);
+int add_pool(PyObject *module);
 int add_shared(PyObject *module);
 int add_devices(PyObject *module);
 
