@@ -21,6 +21,14 @@ every_example_succeeds() { each timeout 60; }
 every_example_succeeds_with_memory_checks() { each timeout 60 env TENSOR_DEBUG=1; }
 every_example_succeeds_with_a_trace() { each timeout 60 env TENSOR_TRACE="$tmp/trace.json"; }
 
+a_program_in_python_consumes_what_one_in_c_produces() {
+	local python=${PYTHON:-python3}
+	[ -d "$build/python/devtensor" ] || { echo "no Python package in this build"; exit 77; }
+	PYTHONPATH="$build/python" "$python" -c "import devtensor" || exit 77
+	PYTHONPATH="$build/python" timeout 60 "$build/examples/produce" "$python" -B examples/python/consume.py |
+		grep -x "received 100 batches"
+}
+
 every_example_is_short_and_in_the_readme() {
 	local source
 	for source in examples/*.c; do
@@ -40,4 +48,5 @@ every_example_compiles_with_clang() {
 }
 
 check_all every_example_succeeds every_example_succeeds_with_memory_checks every_example_succeeds_with_a_trace \
+	a_program_in_python_consumes_what_one_in_c_produces \
 	every_example_is_short_and_in_the_readme every_example_compiles_with_clang
