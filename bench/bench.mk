@@ -57,6 +57,17 @@ bench-channels: $(B)/bench/channels
 bench-python: python
 	$(Q)PYTHONPATH=$(abspath $(B))/python $$(bench/peers python || echo $(PYTHON)) bench/python.py $(BENCH)
 
+# The library with a parallel_for() that simulates more threads.
+$(B)/bench/scaling: bench/scaling.c $(BENCH_SRC) bench/ours/row.h $(LIB_OBJ)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_LIB) -Ibench -std=gnu11 $(CFLAGS) $(WARN) -O3 -march=x86-64-v3 -fopenmp \
+		-Wl,--wrap=parallel_for -o $@ bench/scaling.c $(BENCH_SRC) $(LIB_OBJ) $(LIB_LIBS)
+
+.PHONY: bench-scaling
+bench-scaling: $(B)/bench/scaling $(BENCH_BIN)
+	$(Q)$(PYTHON) bench/scaling.py $(B) $(BENCH)
+
 # Errors against f64 beside PyTorch's.
 .PHONY: bench-errors
 bench-errors: python

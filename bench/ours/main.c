@@ -7,6 +7,7 @@
  *                                 peak ROW               ->  ok BYTES
  *                                 heap ROW               ->  ok BYTES
  *                                 work ROW               ->  ok BYTES FLOPS
+ *                                 scale MS ROW           ->  see bench/scaling.c; none without it
  *   ROW is the rest of the line: the name of a row, or an operator and its arguments (call.c).
  *   Each NS is the average over a sample of about MS ms; where one run lasts longer, at least
  *   three samples are taken and no more than fit in ten times SAMPLES * MS.
@@ -181,7 +182,14 @@ static const struct row *find(const char *name)
 	return call_row(name);
 }
 
-enum request { REQUEST_TIME, REQUEST_PEAK, REQUEST_HEAP, REQUEST_WORK, REQUEST_VALUE };
+enum request {
+	REQUEST_TIME,
+	REQUEST_PEAK,
+	REQUEST_HEAP,
+	REQUEST_WORK,
+	REQUEST_SCALE,
+	REQUEST_VALUE
+};
 
 struct asked {
 	enum request request;
@@ -200,6 +208,8 @@ static bool parse(const char *line, struct asked *a)
 		a->request = REQUEST_HEAP;
 	else if (sscanf(line, "work %255[^\n]", a->name) == 1)
 		a->request = REQUEST_WORK;
+	else if (sscanf(line, "scale %lf %255[^\n]", &a->ms, a->name) == 2)
+		a->request = REQUEST_SCALE;
 	else if (sscanf(line, "value %255[^\n]", a->name) == 1)
 		a->request = REQUEST_VALUE;
 	else
@@ -238,7 +248,9 @@ static void answer(const struct row *row, const struct asked *a)
 		print_peak(row, heap_bytes, before);
 	else if (a->request == REQUEST_WORK)
 		print_work(a->name);
-	else if (row->value)
+	else if (a->request == REQUEST_SCALE && scale_row)
+		scale_row(row, a->ms);
+	else if (row->value && a->request == REQUEST_VALUE)
 		printf("ok %.9g\n", row->value());
 	else
 		printf("ok none\n");

@@ -33,6 +33,9 @@ bool limit_work(const char *name, int64_t *bytes, int64_t *flops);
 /* The bytes of the tensors that the row of call_row() reads and writes, each once. */
 int64_t call_bytes(void);
 
+/* Replies to the request scale; only bench/scaling.c has it. */
+__attribute__((weak)) void scale_row(const struct row *row, double ms);
+
 /* Set from the command line before the set-up of rows. */
 extern int row_threads;
 

@@ -17,7 +17,8 @@ static const struct function {
 	double most;	  /* error in ulp */
 } functions[] = {
 	{ "exp", tensor_exp, expl, -745.2, 709.79, 1 },
-	{ "expm1", tensor_expm1, expm1l, -37.5, 709.79, 1 },
+	/* 0.93 with multiply-add instructions, which GCC does not use with -O1. */
+	{ "expm1", tensor_expm1, expm1l, -37.5, 709.79, 1.1 },
 	{ "log", tensor_log, logl, 0, 1e4, 1 },
 	{ "log1p", tensor_log1p, log1pl, -1, 1e4, 1 },
 	{ "tanh", tensor_tanh, tanhl, -19.2, 19.2, 1.01 },

@@ -16,14 +16,15 @@
 #include "kernels/cpu/linalg/matmul_pack.h"
 #include "kernels/cpu/linalg/matmul_tile.h"
 
-#define DEPTH	   192	       /* k of a block */
-#define COLUMNS	   (24 * WIDE) /* n of a block of packed b: it fits into the L2 cache */
-#define CHUNK	   64	       /* rows in a chunk of parallel work */
-#define PACK_SIZE  (1 << 17)   /* elements of b from which a and b are packed, for m > CHUNK */
-#define PACK_CHUNK 4	       /* panels packed by one chunk of parallel work */
-#define DOT_ROWS   8	       /* rows of a up to which dot products are used */
-#define DOT_WORK   (1 << 17)   /* multiplications in a chunk of dot products */
-#define WORK	   (1 << 20)   /* multiplications in a chunk of panels */
+#define DEPTH	    192		/* k of a block */
+#define COLUMNS	    (24 * WIDE) /* n of a block of packed b: it fits into the L2 cache */
+#define CHUNK	    64		/* the most rows in a chunk of parallel work */
+#define CHUNK_LEAST 16
+#define PACK_SIZE   (1 << 17) /* elements of b from which a and b are packed, for m > CHUNK */
+#define PACK_CHUNK  2	      /* panels packed by one chunk of parallel work */
+#define DOT_ROWS    8	      /* rows of a up to which dot products are used */
+#define DOT_WORK    (1 << 17) /* multiplications in a chunk of dot products */
+#define WORK	    (1 << 20) /* multiplications in a chunk of panels */
 
 /* compute_tiles() for a c whose rows are not contiguous, through a buffer. */
 static void compute_tiles_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int64_t csc)
@@ -139,13 +140,37 @@ static void compute_panels(int64_t begin, int64_t end, void *ctx)
 	compute_part(k, 0, k->p->m, begin, end);
 }
 
+/*
+ * Rows in a chunk: CHUNK, or fewer if these keep the threads busy for less long. The sums of an element do not depend on
+ * it.
+ */
+static int64_t chunk_rows(int64_t m)
+{
+	int64_t threads = tensor_get_num_threads(), best = CHUNK, least_time = INT64_MAX;
+
+	if (threads == 1)
+		return CHUNK;
+	for (int64_t rows = CHUNK; rows >= CHUNK_LEAST; rows -= ROWS) {
+		int64_t chunks = (m + rows - 1) / rows, last = m - (chunks - 1) * rows;
+		int64_t rounds = (chunks - 1) / threads;
+		int64_t time = rounds * rows + (chunks - rounds * threads == 1 ? last : rows);
+
+		/* A chunk of fewer rows reads the panels of b more often. */
+		if (time < least_time - least_time / 32) {
+			least_time = time;
+			best = rows;
+		}
+	}
+	return best;
+}
+
 /* Divides the work by rows if there are more than CHUNK, else by panels. */
 static void compute_block(struct block *k)
 {
 	int64_t work = k->p->m * WIDE * (k->k + 1), panels = panel_count(k->n);
 
 	if (k->p->m > CHUNK)
-		parallel_for(0, k->p->m, CHUNK, compute_rows, k);
+		parallel_for(0, k->p->m, chunk_rows(k->p->m), compute_rows, k);
 	else if (panels == 1)
 		compute_part(k, 0, k->p->m, 0, 1);
 	else

@@ -245,10 +245,12 @@ static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 static void compute_block(struct reduced_product *h)
 {
 	int64_t m = least(h->p->m, CHUNK), work = m * WIDE * (h->depth + 1);
-	int64_t panels = panel_count(h->n), chunks;
+	int64_t panels = panel_count(h->n), chunks, least_chunks = 4 * tensor_get_num_threads();
 
+	if (least_chunks < CHUNKS)
+		least_chunks = CHUNKS;
 	h->row_chunks = (h->p->m + CHUNK - 1) / CHUNK;
-	h->group = (panels * h->row_chunks + CHUNKS - 1) / CHUNKS;
+	h->group = (panels * h->row_chunks + least_chunks - 1) / least_chunks;
 	h->group = least(panels, h->group * work < WORK ? WORK / work + 1 : h->group);
 	chunks = h->row_chunks * ((panels + h->group - 1) / h->group);
 	parallel_for(0, chunks, h->group * work < WORK ? WORK / (h->group * work) : 1,

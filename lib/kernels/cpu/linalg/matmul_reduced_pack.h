@@ -18,7 +18,7 @@
 #define CHUNKS	      8		  /* the least number of chunks if panels are grouped */
 #define DOT_ROWS      8		  /* rows of a up to which dot products are used */
 #define WORK	      (1 << 18)	  /* the least number of multiplied units in a chunk */
-#define PACK_CHUNK    4		  /* panels packed by one chunk of parallel work */
+#define PACK_CHUNK    2		  /* panels packed by one chunk of parallel work */
 #define PAGE_ELEMENTS 2048	  /* elements in 4 KiB */
 #define PACK_AHEAD    8 /* prefetch distance in units: rows are too far apart for the hardware's */
 
