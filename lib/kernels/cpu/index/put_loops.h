@@ -110,8 +110,7 @@ static inline __attribute__((always_inline)) void F(across)(char *o, const char 
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t r = 0; r < rows; r++)
 			F(element)
-			((T *)(o + r * s1[0] + at[r * step + i]), (const T *)(s + r * s1[2]) + i,
-			 factor);
+	((T *)(o + r * s1[0] + at[r * step + i]), (const T *)(s + r * s1[2]) + i, factor);
 }
 
 /*
@@ -159,8 +158,8 @@ static __attribute__((noinline)) void F(short_rows)(const struct put *p, char *c
 
 			for (int64_t i = 0; i < n0; i++)
 				F(element)
-				((T *)(o + i * s0[0] + at[r * step + i]),
-				 (const T *)(s + i * s0[2]), p->alpha);
+			((T *)(o + i * s0[0] + at[r * step + i]), (const T *)(s + i * s0[2]),
+			 p->alpha);
 		}
 	}
 }
