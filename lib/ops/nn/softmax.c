@@ -13,16 +13,22 @@ static int check_float(const struct tensor_op *op, enum tensor_dtype dtype)
 			   tensor_dtype_name(dtype));
 }
 
+#define ACROSS_MIN 4   /* neighbouring lines that the CPU's kernel converts together */
+#define ACROSS_MAX 512 /* elements of their longest line */
+
 /*
  * True if the kernel converts reduced floats itself: CUDA's always, the CPU's if the dimension's
- * elements are adjacent.
+ * elements are adjacent, or those of neighbouring lines in a contiguous tensor.
  */
 static bool reduced_float_in_lines(const tensor *self, enum tensor_dtype dtype, int d)
 {
 	if (self->dtype != dtype || !dtype_is_reduced_float(dtype) || !self->ndim)
 		return false;
-	return self->device.type == TENSOR_CUDA ||
-	       (self->device.type == TENSOR_CPU && self->strides[d] == 1);
+	if (self->device.type == TENSOR_CUDA)
+		return true;
+	return self->device.type == TENSOR_CPU &&
+	       (self->strides[d] == 1 || (self->contiguous && self->strides[d] >= ACROSS_MIN &&
+					  self->sizes[d] <= ACROSS_MAX));
 }
 
 /* Reduced floats are widened to f32 for the kernel, except where it converts them itself. */

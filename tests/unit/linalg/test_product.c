@@ -43,6 +43,36 @@ static void bmm_is_mm_of_each_matrix(void **state)
 				}
 }
 
+/* Few large products are divided among threads by product or within each; both have the same bits. */
+static void few_large_products_have_the_same_bits_for_any_number_of_threads(void **state)
+{
+	int before = tensor_get_num_threads();
+
+	for (int count = 2; count <= 7; count++)
+		tensor_scope {
+			tensor *a =
+				ok(tensor_randn(TENSOR_SHAPE(count, 33, 511), TENSOR_OPTIONS(0)));
+			tensor *b =
+				ok(tensor_randn(TENSOR_SHAPE(count, 511, 130), TENSOR_OPTIONS(0)));
+			tensor *c[3];
+
+			for (int n = 0; n < 3; n++) {
+				assert_done(tensor_set_num_threads(n + 1));
+				c[n] = ok(tensor_bmm(a, b));
+			}
+			for (int i = 0; i < count; i++)
+				assert_memory_equal(
+					tensor_data(ok(tensor_select(c[0], 0, i))),
+					tensor_data(ok(tensor_mm(ok(tensor_select(a, 0, i)),
+								 ok(tensor_select(b, 0, i))))),
+					33 * 130 * 4);
+			for (int n = 1; n < 3; n++)
+				assert_memory_equal(tensor_data(c[0]), tensor_data(c[n]),
+						    count * 33 * 130 * 4);
+		}
+	tensor_set_num_threads(before);
+}
+
 static void baddbmm_scales_and_broadcasts_self(void **state)
 {
 	for (size_t d_ = 0; d_ < ARRAY_SIZE(dtypes); d_++)
@@ -276,6 +306,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bmm_is_mm_of_each_matrix),
+		cmocka_unit_test(few_large_products_have_the_same_bits_for_any_number_of_threads),
 		cmocka_unit_test(baddbmm_scales_and_broadcasts_self),
 		cmocka_unit_test(integer_products_are_exact),
 		cmocka_unit_test(matmul_takes_vectors_as_rows_or_columns),

@@ -229,23 +229,57 @@ static void f16_and_bf16_are_the_rounded_f32_result(void **state)
 		}
 }
 
-static void same_bits_on_one_and_two_threads(void **state)
+/* Lines along the middle dimension of f16 and bf16: tiles of converted lines up to 512 elements. */
+static void f16_and_bf16_across_contiguous_lines_are_the_rounded_f32_result(void **state)
+{
+	static const int64_t shapes[][3] = { { 3, 17, 85 },  { 2, 512, 40 }, { 2, 513, 40 },
+					     { 1, 3, 2900 }, { 4, 200, 5 },  { 5, 21, 3 } };
+
+	for (int way = 0; way < 4 * 6; way++)
+		tensor_scope {
+			bool log = way & 1, brain = way & 2;
+			tensor_options o = { .dtype = brain ? TENSOR_BF16 : TENSOR_F16 };
+			const int64_t *n = shapes[way / 4];
+			tensor *t = numbers(TENSOR_INTS(n[0], n[1], n[2]), o, 3);
+			tensor *g = ok(tensor_abs(numbers(TENSOR_INTS(n[0], n[1], n[2]), o, 99)));
+			tensor *t32 = ok(tensor_to(t, F32)), *g32 = ok(tensor_to(g, F32));
+			tensor *y = forward(t, 1, log), *y32 = ok(tensor_to(y, F32));
+			double unit = brain ? 0x1p-7 : 0x1p-10;
+
+			assert_rounded(y, forward(t32, 1, log), unit);
+			assert_rounded(ok(log ? tensor_log_softmax_backward(g, y, 1) :
+						tensor_softmax_backward(g, y, 1)),
+				       ok(log ? tensor_log_softmax_backward(g32, y32, 1) :
+						tensor_softmax_backward(g32, y32, 1)),
+				       unit);
+		}
+}
+
+static void check_bits_on_one_and_two_threads(tensor_options o, int64_t size)
 {
 	int before = tensor_get_num_threads();
 
 	for (int dim = 0; dim < 2; dim++)
 		tensor_scope {
-			tensor *t = numbers(TENSOR_INTS(300, 1001), F32, 3), *y[2], *g[2];
+			tensor *t = numbers(TENSOR_INTS(300, 1001), o, 3), *y[2], *g[2];
 
 			for (int n = 0; n < 2; n++) {
 				assert_done(tensor_set_num_threads(n + 1));
 				y[n] = ok(tensor_softmax(t, dim));
 				g[n] = ok(tensor_softmax_backward(t, y[n], dim));
 			}
-			assert_memory_equal(tensor_data(y[0]), tensor_data(y[1]), 300 * 1001 * 4);
-			assert_memory_equal(tensor_data(g[0]), tensor_data(g[1]), 300 * 1001 * 4);
+			assert_memory_equal(tensor_data(y[0]), tensor_data(y[1]),
+					    300 * 1001 * size);
+			assert_memory_equal(tensor_data(g[0]), tensor_data(g[1]),
+					    300 * 1001 * size);
 		}
 	tensor_set_num_threads(before);
+}
+
+static void same_bits_on_one_and_two_threads(void **state)
+{
+	check_bits_on_one_and_two_threads(F32, 4);
+	check_bits_on_one_and_two_threads((tensor_options){ .dtype = TENSOR_BF16 }, 2);
 }
 
 int main(void)
@@ -258,6 +292,7 @@ int main(void)
 		cmocka_unit_test(empty_and_zero_dim_tensors_keep_their_shape),
 		cmocka_unit_test(dtype_argument_is_the_dtype_of_the_computation),
 		cmocka_unit_test(f16_and_bf16_are_the_rounded_f32_result),
+		cmocka_unit_test(f16_and_bf16_across_contiguous_lines_are_the_rounded_f32_result),
 		cmocka_unit_test(same_bits_on_one_and_two_threads),
 	};
 

@@ -78,6 +78,23 @@ static inline bool indices_fetch(struct indices *x, const char *p, int64_t strid
 	return fine;
 }
 
+/*
+ * The same for `rows` rows of n positions, n * rows <= INDEX_BLOCK: element i of row r is
+ * at[r * *step + i].
+ */
+static inline bool indices_fetch_rows(struct indices *x, const char *p, int64_t stride,
+				      int64_t row_stride, int64_t n, int64_t rows, int64_t *at,
+				      int64_t *step)
+{
+	*step = row_stride ? n : 0;
+	if (!row_stride || row_stride == n * stride)
+		return indices_fetch(x, p, stride, row_stride ? n * rows : n, at);
+	for (int64_t r = 0; r < rows; r++)
+		if (!indices_fetch(x, p + r * row_stride, stride, n, at + r * n))
+			return false;
+	return true;
+}
+
 /* t with the sizes of `shape`, and stride 0 in the dimensions of the mask `fixed`. */
 static inline struct tensor walk_view(const tensor *t, const tensor *shape, uint32_t fixed)
 {

@@ -14,6 +14,8 @@
 #include "iter/parallel.h"
 #include "kernels/cpu/simd/loops.h"
 
+#define ROW_BLOCK 32 /* elements of a short row, at most */
+
 struct put {
 	struct indices *x;
 	double alpha;

@@ -101,6 +101,69 @@ static __attribute__((noinline)) bool F(dense)(const struct put *p, char *o, con
 	return in_range;
 }
 
+/* Rows of n elements side by side, to offsets at[]. */
+static inline __attribute__((always_inline)) void F(across)(char *o, const char *s,
+							    const int64_t *s1, const int64_t *at,
+							    int64_t step, int64_t n, int64_t rows,
+							    double factor)
+{
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t r = 0; r < rows; r++)
+			F(element)
+	((T *)(o + r * s1[0] + at[r * step + i]), (const T *)(s + r * s1[2]) + i, factor);
+}
+
+/*
+ * dense() for short rows of different elements of the output: one element of each of several rows,
+ * then the next, so that the sum of an element rarely waits for the one before.
+ */
+static __attribute__((noinline)) void F(dense_rows)(const struct put *p, char *const *data,
+						    const int64_t *s1, int64_t n0, int64_t n1)
+{
+	int64_t at[INDEX_BLOCK], most = INDEX_BLOCK / n0, step;
+
+	for (int64_t j = 0, rows; j < n1; j += rows) {
+		char *o = data[0] + j * s1[0];
+		const char *s = data[2] + j * s1[2];
+
+		rows = n1 - j < most ? n1 - j : most;
+		if (!indices_fetch_rows(p->x, data[1] + j * s1[1], sizeof(int64_t), s1[1], n0, rows,
+					at, &step))
+			return;
+#ifdef PUT_ALPHA
+		if (p->alpha == 1) {
+			F(across)(o, s, s1, at, step, n0, rows, 1);
+			continue;
+		}
+#endif
+		F(across)(o, s, s1, at, step, n0, rows, p->alpha);
+	}
+}
+
+/* Short rows along which the index changes: the indices of several are read together. */
+static __attribute__((noinline)) void F(short_rows)(const struct put *p, char *const *data,
+						    const int64_t *s0, const int64_t *s1,
+						    int64_t n0, int64_t n1)
+{
+	int64_t at[INDEX_BLOCK], most = INDEX_BLOCK / n0, step;
+
+	for (int64_t j = 0, rows; j < n1; j += rows) {
+		rows = n1 - j < most ? n1 - j : most;
+		if (!indices_fetch_rows(p->x, data[1] + j * s1[1], s0[1], s1[1], n0, rows, at,
+					&step))
+			return;
+		for (int64_t r = 0; r < rows; r++) {
+			char *o = data[0] + (j + r) * s1[0];
+			const char *s = data[2] + (j + r) * s1[2];
+
+			for (int64_t i = 0; i < n0; i++)
+				F(element)
+			((T *)(o + i * s0[0] + at[r * step + i]), (const T *)(s + i * s0[2]),
+			 p->alpha);
+		}
+	}
+}
+
 /* Rows along which the index changes. */
 static void F(rows)(const struct put *p, char *const *data, const int64_t *s0, const int64_t *s1,
 		    int64_t n0, int64_t n1)
@@ -150,12 +213,19 @@ static void CPU_PASTE(PUT, SUFFIX)(char *const *data, const int64_t *s0, const i
 {
 	const struct put *p = params;
 
-	if (!p->window && p->x->n == 1 && !p->x->narrow && s0[1] == sizeof(int64_t) &&
-	    s0[2] == sizeof(T) && !s0[0]) {
+	/* Measured: dense() is faster for elements of 4 and 8 bytes, whose sums take less time. */
+	if (sizeof(T) == 2 && !p->window && p->x->n == 1 && !p->x->narrow &&
+	    s0[1] == sizeof(int64_t) && s0[2] == sizeof(T) && !s0[0] && s1[0] && n1 > 1 &&
+	    n0 <= ROW_BLOCK) {
+		F(dense_rows)(p, data, s1, n0, n1);
+	} else if (!p->window && p->x->n == 1 && !p->x->narrow && s0[1] == sizeof(int64_t) &&
+		   s0[2] == sizeof(T) && !s0[0]) {
 		for (int64_t j = 0; j < n1; j++)
 			if (!F(dense)(p, data[0] + j * s1[0], data[1] + j * s1[1],
 				      data[2] + j * s1[2], n0))
 				return;
+	} else if (s0[1] && !p->window && n0 <= ROW_BLOCK) {
+		F(short_rows)(p, data, s0, s1, n0, n1);
 	} else if (s0[1]) {
 		F(rows)(p, data, s0, s1, n0, n1);
 	} else {

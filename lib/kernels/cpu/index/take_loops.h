@@ -91,4 +91,52 @@ static void F(take)(char *const *data, const int64_t *s0, const int64_t *s1, int
 	}
 }
 
+/* Blocks that have the same indices: their offsets are computed once. */
+static void F(take_same_blocks)(const struct take_blocks *b, int64_t begin, int64_t end)
+{
+	int64_t bytes = b->inner * (int64_t)sizeof(T), rows = b->n / b->inner;
+	int64_t at[INDEX_BLOCK], from[INDEX_BLOCK];
+
+	if (!indices_fetch(b->x, b->index, b->stride, rows, at))
+		return;
+	for (int64_t j = begin; j < end && bytes >= COPIED_ROW; j++)
+		for (int64_t r = 0; r < rows; r++)
+			copy_bytes(b->out + (j * rows + r) * bytes, b->self + j * b->span + at[r],
+				   bytes);
+	if (bytes >= COPIED_ROW)
+		return;
+	for (int64_t i = 0; i < b->n; i++)
+		from[i] = at[i / b->inner] + i % b->inner * (int64_t)sizeof(T);
+	for (int64_t j = begin; j < end; j++)
+		for (int64_t i = 0; i < b->n; i++)
+			((T *)b->out)[j * b->n + i] = *(const T *)(b->self + j * b->span + from[i]);
+}
+
+static void F(take_blocks)(int64_t begin, int64_t end, void *ctx)
+{
+	const struct take_blocks *b = ctx;
+	int64_t at[INDEX_BLOCK], column[INDEX_BLOCK], n = b->n, many = INDEX_BLOCK / n;
+
+	if (b->stride) {
+		F(take_same_blocks)(b, begin, end);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++)
+		column[i] = i % b->inner * (int64_t)sizeof(T);
+	for (int64_t j = begin, m; j < end; j += m) {
+		int64_t size = b->x->narrow ? sizeof(int32_t) : sizeof(int64_t);
+
+		m = end - j < many ? end - j : many;
+		if (!indices_fetch(b->x, b->index + j * n * size, size, m * n, at))
+			return;
+		for (int64_t r = 0; r < m; r++) {
+			const char *s = b->self + (j + r) * b->span;
+			T *to = (T *)b->out + (j + r) * n;
+
+			for (int64_t i = 0; i < n; i++)
+				to[i] = *(const T *)(s + column[i] + at[r * n + i]);
+		}
+	}
+}
+
 #undef F

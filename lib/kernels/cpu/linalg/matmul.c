@@ -134,9 +134,9 @@ static void compute_some(int64_t begin, int64_t end, void *ctx)
 }
 
 /*
- * Large products of a small batch are computed one after the other, each in parallel; small ones in
- * parallel with each other. Depends on the shape alone, so that the bits do not depend on the
- * number of threads.
+ * Large products of a small batch are computed one after the other, each in parallel, unless the
+ * threads can share the products evenly; small ones in parallel with each other. Each product has
+ * the same bits in both ways.
  */
 static int compute_batch(struct batch *t, int64_t count)
 {
@@ -147,7 +147,7 @@ static int compute_batch(struct batch *t, int64_t count)
 		return 0;
 	if (count == 1)
 		return compute_one(t, 0);
-	if (work >= WORK_LARGE && count < 8)
+	if (work >= WORK_LARGE && count < 8 && count % tensor_get_num_threads())
 		compute_some(0, count, t);
 	else
 		parallel_for(0, count, work < WORK ? WORK / work : 1, compute_some, t);

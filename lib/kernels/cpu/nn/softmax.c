@@ -4,6 +4,7 @@
  * subtracted before exp(), so that nothing overflows. Adjacent lines whose elements are contiguous
  * across the lines are computed as a tile, row by row; all others one by one.
  */
+#include "kernels/cpu/nn/softmax_columns.h"
 #include "kernels/cpu/reduce/lines.h"
 #include "kernels/cpu/simd/cpu.h"
 #include "kernels/cpu/simd/vec_elements.h"
@@ -251,6 +252,29 @@ static void long_reduced_backward(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+/*
+ * Whether there are `enough` adjacent lines whose elements are contiguous across in every operand.
+ */
+static bool side_by_side(const struct reduce_iter *t, int64_t size, int64_t enough)
+{
+	for (int i = 0; i < t->nops; i++)
+		if (t->kept.stride[i][0] != size || t->along.stride[i][0] == size)
+			return false;
+	return t->kept.size[0] >= enough;
+}
+
+static void reduced_columns(int64_t begin, int64_t end, void *ctx)
+{
+	const struct reduced_job *j = ctx;
+	columns_fn fn = columns_of(j->t->nops == 3, j->log, j->dtype == TENSOR_F16);
+	char *data[REDUCE_ITER_OPERANDS];
+
+	for (int64_t n; begin < end; begin += n) {
+		n = lines_next(j->t, begin, end, INT64_MAX, data);
+		fn(j->t, data, n);
+	}
+}
+
 static int for_reduced_lines(parallel_fn fn, const tensor *const *op, int nops, int dim, bool log)
 {
 	struct reduced_job j = { .dtype = op[1]->dtype, .log = log };
@@ -262,6 +286,11 @@ static int for_reduced_lines(parallel_fn fn, const tensor *const *op, int nops, 
 		return 0;
 	j.t = &t;
 	grain = ITER_GRAIN / t.along.count;
+	if ((nops == 3 || t.along.size[0] <= STRIP_ROWS) &&
+	    side_by_side(&t, sizeof(uint16_t), TILE_MIN / 4)) {
+		fn = reduced_columns;
+		grain = grain < STRIP ? STRIP : grain / STRIP * STRIP;
+	}
 	parallel_for(0, t.kept.count, grain < 1 ? 1 : grain, fn, &j);
 	return 0;
 }
@@ -269,17 +298,6 @@ static int for_reduced_lines(parallel_fn fn, const tensor *const *op, int nops, 
 struct softmax_fns {
 	lines_fn rows, columns;
 };
-
-/*
- * Whether there are `enough` adjacent lines whose elements are contiguous across in every operand.
- */
-static bool side_by_side(const struct reduce_iter *t, int64_t size, int64_t enough)
-{
-	for (int i = 0; i < t->nops; i++)
-		if (t->kept.stride[i][0] != size || t->along.stride[i][0] == size)
-			return false;
-	return t->kept.size[0] >= enough;
-}
 
 static int for_lines(const struct softmax_fns *fns, const tensor *const *op, int nops, int dim,
 		     bool log)

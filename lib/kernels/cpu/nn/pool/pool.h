@@ -38,6 +38,14 @@ static inline struct pool_shape pool_shape_of(const tensor *out, const tensor *i
 	return s;
 }
 
+/* n / by, rounded up, for n >= 0; divisions by the usual strides and dilations are avoided. */
+static inline int64_t pool_ceil(int64_t n, int64_t by)
+{
+	if (by == 1)
+		return n;
+	return by == 2 ? (n + 1) >> 1 : (n + by - 1) / by;
+}
+
 /* The window of an output along a dimension: taps `from` to `until` are within the input. */
 struct pool_window {
 	int64_t start; /* position of tap 0; negative in the padding */
@@ -47,8 +55,8 @@ struct pool_window {
 static inline struct pool_window pool_window_of(const struct pool_shape *s, int d, int64_t o)
 {
 	int64_t step = s->p->dilation[d], start = o * s->p->stride[d] - s->p->padding[d];
-	int64_t from = start < 0 ? (-start + step - 1) / step : 0;
-	int64_t until = start < s->in[d] ? (s->in[d] - start + step - 1) / step : 0;
+	int64_t from = start < 0 ? pool_ceil(-start, step) : 0;
+	int64_t until = start < s->in[d] ? pool_ceil(s->in[d] - start, step) : 0;
 
 	if (until > s->p->kernel[d])
 		until = s->p->kernel[d];
@@ -59,8 +67,8 @@ static inline struct pool_window pool_window_of(const struct pool_shape *s, int 
 static inline void pool_served(const struct pool_shape *s, int64_t k, int64_t *begin, int64_t *end)
 {
 	int64_t shift = s->p->padding[2] - k * s->p->dilation[2], stride = s->p->stride[2];
-	int64_t from = shift > 0 ? (shift + stride - 1) / stride : 0;
-	int64_t until = s->in[2] + shift > 0 ? (s->in[2] + shift + stride - 1) / stride : 0;
+	int64_t from = shift > 0 ? pool_ceil(shift, stride) : 0;
+	int64_t until = s->in[2] + shift > 0 ? pool_ceil(s->in[2] + shift, stride) : 0;
 
 	*begin = from > *begin ? from : *begin;
 	*end = until < *end ? until : *end;

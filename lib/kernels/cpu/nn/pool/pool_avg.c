@@ -7,6 +7,9 @@
  */
 #include "kernels/cpu/nn/pool/pool.h"
 
+#define POOL_COLUMNS 1024 /* elements of rows that are added before the windows of a row are */
+#define POOL_FEW     16	  /* outputs that are summed one by one */
+
 struct avg_pool {
 	struct pool_shape s;
 	void *out;

@@ -19,6 +19,35 @@ static void F(gather)(T *restrict sum, const T *restrict row, int64_t stride, in
 		F(gather_stepped)(sum, row, stride, n);
 }
 
+/*
+ * The sums of the windows of n outputs of a row. The rows of a window are added first, to a row with
+ * its padding: at[0] is tap 0 of the first output.
+ */
+static void F(sum_columns)(const struct pool_shape *s, const T *in, const struct pool_window *z,
+			   const struct pool_window *y, int64_t begin, int64_t n, T *sum)
+{
+	int64_t kernel = s->p->kernel[2], stride = s->p->stride[2];
+	int64_t first = begin * stride - s->p->padding[2], wide = (n - 1) * stride + kernel;
+	int64_t from = first < 0 ? -first : 0;
+	int64_t until = s->in[2] - first < wide ? s->in[2] - first : wide;
+	T at[POOL_COLUMNS];
+
+	memset(at, 0, wide * sizeof(T));
+	for (int64_t a = z->from; a < z->until; a++)
+		for (int64_t b = y->from; b < y->until; b++) {
+			const T *row = in + ((z->start + a) * s->in[1] + y->start + b) * s->in[2];
+
+			IVDEP for (int64_t x = from; x < until; x++) at[x] += row[first + x];
+		}
+	for (int64_t i = 0; i < n && n < POOL_FEW; i++) {
+		sum[i] = at[i * stride];
+		for (int64_t k = 1; k < kernel; k++)
+			sum[i] += at[i * stride + k];
+	}
+	for (int64_t k = 0; k < kernel && n >= POOL_FEW; k++)
+		F(gather)(sum, at + k, stride, n);
+}
+
 /* Outputs begin to begin + n of row (oz, oy) of one plane. */
 static void F(avg_chunk)(const struct pool_shape *s, const T *in, int64_t oz, int64_t oy,
 			 int64_t begin, int64_t n, T *sum)
@@ -28,6 +57,10 @@ static void F(avg_chunk)(const struct pool_shape *s, const T *in, int64_t oz, in
 	int64_t divisor[POOL_CHUNK];
 
 	memset(sum, 0, n * sizeof(T));
+	if (p->stride[2] <= p->kernel[2] && (n - 1) * p->stride[2] + p->kernel[2] <= POOL_COLUMNS) {
+		F(sum_columns)(s, in, &z, &y, begin, n, sum);
+		z.until = z.from;
+	}
 	for (int64_t a = z.from; a < z.until; a++)
 		for (int64_t b = y.from; b < y.until; b++)
 			for (int64_t k = 0; k < p->kernel[2]; k++) {
@@ -50,15 +83,23 @@ static void F(avg_rows)(int64_t begin, int64_t end, void *ctx)
 	const struct avg_pool *m = ctx;
 	const struct pool_shape *s = &m->s;
 
+	int64_t oy = begin % s->out[1], oz = begin / s->out[1] % s->out[0];
+	const T *in = (const T *)m->in + begin / s->out[1] / s->out[0] * s->in_plane;
+
 	for (int64_t i = begin; i < end; i++) {
-		int64_t oy = i % s->out[1], oz = i / s->out[1] % s->out[0];
-		const T *in = (const T *)m->in + i / s->out[1] / s->out[0] * s->in_plane;
 		T *out = (T *)m->out + i * s->out[2];
 
 		for (int64_t c = 0, n; c < s->out[2]; c += n) {
 			n = s->out[2] - c < POOL_CHUNK ? s->out[2] - c : POOL_CHUNK;
 			F(avg_chunk)(s, in, oz, oy, c, n, out + c);
 		}
+		if (++oy < s->out[1])
+			continue;
+		oy = 0;
+		if (++oz < s->out[0])
+			continue;
+		oz = 0;
+		in += s->in_plane;
 	}
 }
 
