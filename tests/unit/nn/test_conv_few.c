@@ -283,6 +283,30 @@ static void taps_far_outside_cost_nothing(void **state)
 					4.0) < 1);
 }
 
+/* Tensors without elements may have sizes whose products overflow, to a size that is possible. */
+static void sizes_that_overflow_are_refused(void **state)
+{
+	(void)state;
+	tensor_scope {
+		tensor *w = ok(tensor_ones(TENSOR_INTS(1, 1, 3), F32));
+		tensor *long_one = ok(tensor_empty(TENSOR_INTS(0, 1, ((int64_t)1 << 40) + 1), F32));
+		tensor *longest = ok(tensor_empty(TENSOR_INTS(0, 1, INT64_MAX), F32));
+		tensor *none = ok(tensor_empty(TENSOR_INTS(1, 0, 5), F32));
+		tensor *none_w = ok(tensor_empty(TENSOR_INTS(0, 4, 3), F32));
+
+		assert_fails(tensor_conv_transpose1d(long_one, w, tensor_none, TENSOR_INTS(1 << 24),
+						     TENSOR_INTS(0), TENSOR_INTS(0), 1,
+						     TENSOR_INTS(1)),
+			     EINVAL, "overflows");
+		assert_fails(tensor_conv1d(longest, w, tensor_none, TENSOR_INTS(1), TENSOR_INTS(9),
+					   TENSOR_INTS(1), 1),
+			     EINVAL, "overflows");
+		assert_fails(tensor_conv1d(none, none_w, tensor_none, TENSOR_INTS(1),
+					   TENSOR_INTS(0), TENSOR_INTS(1), (int64_t)1 << 62),
+			     EINVAL, "overflows");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +315,7 @@ int main(void)
 		cmocka_unit_test(taps_of_the_border_are_not_read),
 		cmocka_unit_test(long_filters_take_time_in_proportion),
 		cmocka_unit_test(taps_far_outside_cost_nothing),
+		cmocka_unit_test(sizes_that_overflow_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("conv_few", tests, NULL, NULL);
