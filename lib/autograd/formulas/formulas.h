@@ -188,16 +188,16 @@ tensor *grid_sampler_double_backward(tensor *const *grads, tensor *grad_output, 
 
 /* Fails: the backward operator is not differentiable itself. */
 tensor *formula_not_again(const char *op);
-tensor *formula_sum_channels(tensor *grad);
 tensor *fft_r2c_backward(tensor *grad, tensor_ints sizes, tensor_ints dim, int64_t normalization,
 			 bool onesided);
 tensor *fft_c2r_backward(tensor *grad, tensor_ints dim, int64_t normalization);
 tensor *batch_norm_input_backward(tensor *grad, tensor *input, tensor *weight, tensor *running_mean,
 				  tensor *running_var, tensor *save_mean, tensor *save_invstd,
 				  bool training, double eps);
-tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_mean,
-				   tensor *running_var, tensor *save_mean, tensor *save_invstd,
-				   bool training, double eps);
+tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *weight,
+				   tensor *running_mean, tensor *running_var, tensor *save_mean,
+				   tensor *save_invstd, bool training, double eps);
+tensor *channel_bias_backward(tensor *grad);
 tensor *bce_target_backward(tensor *grad, tensor *self, tensor *target, tensor *weight,
 			    int64_t reduction);
 tensor *embedding_weight_backward(tensor *grad, tensor *indices, tensor_ints sizes,
@@ -211,8 +211,10 @@ tensor *layer_norm_weight_backward(tensor *grad, tensor *input, tensor_ints norm
 tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
 				  tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
 				  double eps);
+tensor *layer_norm_bias_backward(tensor *grad, tensor_ints normalized_shape);
 tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
-				   int64_t N, int64_t C, int64_t HxW, int64_t group, double eps);
+				   tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
+				   double eps);
 
 /* Sparse tensor with self's indices and these values. */
 tensor *formula_sparse_like(tensor *self, tensor *values);

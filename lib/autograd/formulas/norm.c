@@ -133,6 +133,24 @@ tensor *layer_norm_weight_backward(tensor *grad, tensor *input, tensor_ints norm
 	return layer_dweight(grad, input, normalized_shape, (struct epsilon){ eps, NULL });
 }
 
+/*
+ * Sums of a reduced float stay in f32, which may be the dtype of the bias: the engine converts them to that dtype.
+ * grad itself if there are no dimensions to sum.
+ */
+static tensor *wide_sum(tensor *grad, tensor_ints dims)
+{
+	return dims.len ? tensor_sum_dim_opt(grad, dims, false, dtype_wide(grad->dtype)) : grad;
+}
+
+tensor *layer_norm_bias_backward(tensor *grad, tensor_ints normalized_shape)
+{
+	int64_t dims[TENSOR_MAX_DIMS], n = grad->ndim - normalized_shape.len;
+
+	for (int64_t i = 0; i < n; i++)
+		dims[i] = i;
+	return wide_sum(grad, (tensor_ints){ dims, n });
+}
+
 /* The arguments of a backward operator that are no inputs of its derivative. */
 struct layer_args {
 	tensor_ints shape;
@@ -168,16 +186,29 @@ tensor *layer_norm_double_backward(tensor *const *grads, tensor *grad_out, tenso
 
 /* ---- group_norm ---- */
 
-/* Sum over all dimensions but the second. */
-tensor *formula_sum_channels(tensor *grad)
+/* Sets dims to all dimensions but the second. */
+static tensor_ints but_channels(int64_t *dims, const tensor *t)
 {
-	int64_t dims[TENSOR_MAX_DIMS];
-	int n = 0;
+	int64_t n = 0;
 
-	for (int i = 0; grad && i < grad->ndim; i++)
+	for (int i = 0; i < t->ndim; i++)
 		if (i != 1)
 			dims[n++] = i;
-	return tensor_sum_dim(grad, (tensor_ints){ dims, n }, false);
+	return (tensor_ints){ dims, n };
+}
+
+static tensor *sum_channels(tensor *grad)
+{
+	int64_t dims[TENSOR_MAX_DIMS];
+
+	return grad ? tensor_sum_dim(grad, but_channels(dims, grad), false) : NULL;
+}
+
+tensor *channel_bias_backward(tensor *grad)
+{
+	int64_t dims[TENSOR_MAX_DIMS];
+
+	return wide_sum(grad, but_channels(dims, grad));
 }
 
 /* The sizes of a group norm. */
@@ -232,14 +263,15 @@ tensor *group_norm_input_backward(tensor *grad, tensor *input, tensor *mean, ten
 }
 
 tensor *group_norm_weight_backward(tensor *grad, tensor *input, tensor *mean, tensor *rstd,
-				   int64_t N, int64_t C, int64_t HxW, int64_t group, double eps)
+				   tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
+				   double eps)
 {
 	const struct group_args args = { N, C, HxW, group, NULL };
 	tensor *dweight, *none[2];
 
 	if (!formula_is_differentiated())
-		return tensor_native_group_norm_backward(grad, input, mean, rstd, tensor_none, N, C,
-							 HxW, group, 2, &none[0], &dweight,
+		return tensor_native_group_norm_backward(grad, input, mean, rstd, weight, N, C, HxW,
+							 group, 2, &none[0], &dweight,
 							 &none[1]) < 0 ?
 			       NULL :
 			       dweight;
@@ -257,7 +289,7 @@ static int group_composed(tensor *const *in, tensor **out, const void *ctx)
 		return -1;
 	out[0] = group_dx(in[0], in[1], in[2], a, eps);
 	out[1] = group_dweight(in[0], in[1], a, eps);
-	out[2] = formula_sum_channels(in[0]);
+	out[2] = sum_channels(in[0]);
 	return out[0] && out[1] && out[2] ? 0 : -1;
 }
 
@@ -332,9 +364,9 @@ tensor *batch_norm_input_backward(tensor *grad, tensor *input, tensor *weight, t
 			input->dtype);
 }
 
-tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_mean,
-				   tensor *running_var, tensor *save_mean, tensor *save_invstd,
-				   bool training, double eps)
+tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *weight,
+				   tensor *running_mean, tensor *running_var, tensor *save_mean,
+				   tensor *save_invstd, bool training, double eps)
 {
 	enum tensor_dtype wide = dtype_wide(input->dtype);
 	tensor *dweight, *x, *scale;
@@ -342,8 +374,8 @@ tensor *batch_norm_weight_backward(tensor *grad, tensor *input, tensor *running_
 	if (!input->numel) /* the sum of nothing: the statistics are NaN */
 		return formula_zeros_for(grad, TENSOR_INTS(input->sizes[1]));
 	if (!formula_is_differentiated())
-		return batch_backward(grad, input, tensor_none, running_mean, running_var,
-				      save_mean, save_invstd, training, eps, 2, &dweight) < 0 ?
+		return batch_backward(grad, input, weight, running_mean, running_var, save_mean,
+				      save_invstd, training, eps, 2, &dweight) < 0 ?
 			       NULL :
 			       dweight;
 	x = three(as_dtype(input, wide));
@@ -365,9 +397,9 @@ static int batch_composed(tensor *const *in, tensor **out, const void *ctx)
 
 	out[0] = batch_norm_input_backward(in[0], in[1], in[2], a->mean, a->var, tensor_none,
 					   tensor_none, a->training, a->eps);
-	out[1] = batch_norm_weight_backward(in[0], in[1], a->mean, a->var, tensor_none, tensor_none,
-					    a->training, a->eps);
-	out[2] = formula_sum_channels(in[0]);
+	out[1] = batch_norm_weight_backward(in[0], in[1], in[2], a->mean, a->var, tensor_none,
+					    tensor_none, a->training, a->eps);
+	out[2] = sum_channels(in[0]);
 	return out[0] && out[1] && out[2] ? 0 : -1;
 }
 

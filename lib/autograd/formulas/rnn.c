@@ -111,13 +111,14 @@ static bool deactivate(struct walk *w, int64_t t, tensor *grad, tensor *before)
 		return false;
 	if (w->grad_cells && !tensor_add_(w->c, at(w->grad_cells, t)))
 		return false;
-	tensor_tanh_out(w->tanh, at(w->cells, t));
-	tensor_sigmoid_backward_out(dy[3], tensor_mul_out(w->part, w->h, w->tanh), y[3]);
-	tensor_mul_out(w->part, w->h, y[3]);
-	tensor_add_(w->c, tensor_tanh_backward_out(w->part, w->part, w->tanh));
-	tensor_sigmoid_backward_out(dy[0], tensor_mul_out(w->part, w->c, y[2]), y[0]);
-	tensor_sigmoid_backward_out(dy[1], tensor_mul_out(w->part, w->c, before), y[1]);
-	return tensor_tanh_backward_out(dy[2], tensor_mul_out(w->part, w->c, y[0]), y[2]) &&
+	/* Results are checked one by one: a step that goes on without memory for a view is wrong. */
+	return tensor_tanh_out(w->tanh, at(w->cells, t)) &&
+	       tensor_sigmoid_backward_out(dy[3], tensor_mul_out(w->part, w->h, w->tanh), y[3]) &&
+	       tensor_mul_out(w->part, w->h, y[3]) &&
+	       tensor_add_(w->c, tensor_tanh_backward_out(w->part, w->part, w->tanh)) &&
+	       tensor_sigmoid_backward_out(dy[0], tensor_mul_out(w->part, w->c, y[2]), y[0]) &&
+	       tensor_sigmoid_backward_out(dy[1], tensor_mul_out(w->part, w->c, before), y[1]) &&
+	       tensor_tanh_backward_out(dy[2], tensor_mul_out(w->part, w->c, y[0]), y[2]) &&
 	       tensor_mul_(w->c, y[1]);
 }
 

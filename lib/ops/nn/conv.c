@@ -44,6 +44,11 @@ static int check_tensors(const struct tensor_op *op, const tensor *input, const 
 				   "%s: weight %s must have a first size that %lld groups "
 				   "divide",
 				   name, SHAPE_STR(weight), (long long)groups);
+	if (__builtin_mul_overflow(weight->sizes[1], groups, &out))
+		return tensor_fail(EINVAL,
+				   "%s: the number of channels of %lld groups overflows for "
+				   "weight %s",
+				   name, (long long)groups, SHAPE_STR(weight));
 	if (input->sizes[1] != in_channels(weight, transposed, groups))
 		return tensor_fail(EINVAL,
 				   "%s: input must have %lld channels for weight %s and "
@@ -81,19 +86,22 @@ static int get_params(const struct tensor_op *op, int n, tensor_ints stride, ten
 	return spatial_list(op, "output_padding", output_padding, n, 0, 0, extra);
 }
 
-/* Output size of dimension d: `size` positions, `taps` of the weight. */
-static int64_t plain_size(const struct conv_params *p, int d, int64_t size, int64_t taps)
+/*
+ * Output size of dimension d: `size` positions, `taps` of the weight; -1 if it is negative. Tensors without elements have
+ * sizes whose products overflow: then it is INT64_MAX.
+ */
+static int64_t output_size(const struct conv_params *p, int d, int64_t size, int64_t taps,
+			   bool transposed, int64_t extra)
 {
-	int64_t left = size + 2 * p->padding[d] - p->dilation[d] * (taps - 1) - 1;
+	__int128 reach = (__int128)p->dilation[d] * (taps - 1), n;
 
-	return left < 0 ? -1 : left / p->stride[d] + 1;
-}
-
-static int64_t transposed_size(const struct conv_params *p, int d, int64_t size, int64_t taps,
-			       int64_t extra)
-{
-	return (size - 1) * p->stride[d] - 2 * p->padding[d] + p->dilation[d] * (taps - 1) + extra +
-	       1;
+	if (transposed)
+		n = (__int128)(size - 1) * p->stride[d] - 2 * p->padding[d] + reach + extra + 1;
+	else
+		n = (__int128)size + 2 * p->padding[d] - reach - 1;
+	if (!transposed && n >= 0)
+		n = n / p->stride[d] + 1;
+	return n < 0 ? -1 : n > INT64_MAX ? INT64_MAX : (int64_t)n;
 }
 
 static int check_extra(const struct tensor_op *op, const struct conv_params *p, int d,
@@ -119,8 +127,12 @@ static int infer(const struct tensor_op *op, const tensor *input, const tensor *
 
 		if (transposed && check_extra(op, p, d, extra[d]) < 0)
 			return error_code();
-		sizes[i] = transposed ? transposed_size(p, d, size, taps, extra[d]) :
-					plain_size(p, d, size, taps);
+		sizes[i] = output_size(p, d, size, taps, transposed, extra[d]);
+		if (sizes[i] == INT64_MAX)
+			return tensor_fail(EINVAL,
+					   "%s: the output's size of dimension %d overflows for "
+					   "input %s and weight %s",
+					   op->schema.name, i, SHAPE_STR(input), SHAPE_STR(weight));
 		if (sizes[i] < (transposed ? 1 : 0))
 			return tensor_fail(EINVAL,
 					   "%s: input %s with padding %lld is too small for "

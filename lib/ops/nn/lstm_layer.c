@@ -102,10 +102,8 @@ static bool activate(const struct lstm_layer *l, tensor *a, tensor *before, tens
 	tensor *g[4];
 
 	if (!tensor_sigmoid_(tensor_narrow(a, 1, 0, 2 * l->size)) ||
-	    tensor_chunk(a, 4, 1, g, 4) < 0)
+	    tensor_chunk(a, 4, 1, g, 4) < 0 || !tensor_tanh_(g[2]) || !tensor_sigmoid_(g[3]))
 		return false;
-	tensor_tanh_(g[2]);
-	tensor_sigmoid_(g[3]);
 	c = tensor_mul_out(c, g[1], before);
 	return tensor_add_(c, tensor_mul_out(h, g[0], g[2])) && tensor_tanh_out(h, c) &&
 	       tensor_mul_(h, g[3]);
@@ -115,8 +113,10 @@ static bool step(const struct lstm_layer *l, int64_t t, tensor *gates, tensor *h
 {
 	tensor *a = tensor_select(l->activated, 0, l->save ? t : 0);
 	tensor *cells = tensor_select(l->cells, 0, t), *output = tensor_select(l->output, 0, t);
+	tensor *of_input = tensor_select(gates, 0, t);
 
-	if (!cells || !output || !rnn_multiply(&l->w_hh_t, a, tensor_select(gates, 0, t), h))
+	if (!a || !cells || !output || !of_input || !h || !c ||
+	    !rnn_multiply(&l->w_hh_t, a, of_input, h))
 		return false;
 	if (!l->state)
 		return activate(l, a, c, cells, output);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#include "autograd.h"
 #include "formulas.h"
 
 static tensor *group_norm(tensor *x, tensor *w, tensor *b)
@@ -175,11 +176,59 @@ static void statistics_have_no_gradient(void **state)
 	}
 }
 
+/* ---- reduced floats with parameters of f32 ---- */
+
+static tensor *apply_norm(int kind, tensor *x, tensor *w, tensor *b)
+{
+	tensor *mean = tensor_full_like(w, S(0.4), TENSOR_OPTIONS(0));
+	tensor *var = tensor_full_like(w, S(0.1), TENSOR_OPTIONS(0));
+
+	if (kind < 2)
+		return tensor_batch_norm(x, w, b, kind ? mean : tensor_none,
+					 kind ? var : tensor_none, !kind, 0.1, 1e-5, false);
+	return kind == 2 ? tensor_group_norm(x, 2, w, b, 1e-5, false) :
+			   tensor_layer_norm(x, TENSOR_INTS(4), w, b, 1e-5, false);
+}
+
+/* They are as those of f64, not rounded to the dtype of the input. */
+static void gradients_of_f32_parameters_keep_their_precision(void **state)
+{
+	const enum tensor_dtype reduced[] = { TENSOR_BF16, TENSOR_F16 };
+
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		tensor_scope {
+			tensor *x = ok(tensor_rand(TENSOR_INTS(70, 4), OF(reduced[i % 2])));
+			tensor *grad = ok(tensor_mul(x, x)), *p[2][2];
+
+			for (int k = 0; k < 2; k++) {
+				tensor_options of = k ? F64 : F32;
+				tensor *g = k ? ok(tensor_to(grad, F64)) : grad, *y;
+
+				p[k][0] = leaf(tensor_full(TENSOR_INTS(4), S(1.25), of));
+				p[k][1] = leaf(tensor_zeros(TENSOR_INTS(4), of));
+				y = ok(apply_norm(i / 2, k ? ok(tensor_to(x, F64)) : x, p[k][0],
+						  p[k][1]));
+				assert_done(tensor_backward_ex(TENSOR_LIST(y), &g,
+							       (tensor_list){ 0 }, NULL, 0));
+			}
+			for (int k = 0; k < 2; k++) {
+				double *want = values_of(tensor_grad(p[1][k]));
+
+				assert_int_equal(tensor_dtype(tensor_grad(p[0][k])), TENSOR_F32);
+				check_values_(tensor_grad(p[0][k]), want, 4, 5e-5, __FILE__,
+					      __LINE__);
+				free(want);
+			}
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FORMULA_TEST_LIST,
 		cmocka_unit_test(statistics_have_no_gradient),
+		cmocka_unit_test(gradients_of_f32_parameters_keep_their_precision),
 	};
 
 	return cmocka_run_group_tests_name("autograd_norm", tests, NULL, NULL);

@@ -240,12 +240,82 @@ static void taps_of_the_border_are_not_read(void **state)
 		}
 }
 
+/* Time that is used for the convolution of ones and its gradients, whose sums are counts of taps. */
+static double seconds_for(tensor *x, tensor *w, int64_t stride, int64_t apart, double taps)
+{
+	double begin = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+	tensor *y, *gx, *gw, *gb;
+
+	y = ok(tensor_conv1d(x, w, tensor_none, TENSOR_INTS(stride), TENSOR_INTS(apart - 1),
+			     TENSOR_INTS(apart), 1));
+	assert_done(tensor_convolution_backward(ok(tensor_ones_like(y, TENSOR_OPTIONS(0))), x, w,
+						TENSOR_NO_INTS, TENSOR_INTS(stride),
+						TENSOR_INTS(apart - 1), TENSOR_INTS(apart), false,
+						TENSOR_INTS(0), 1, 3, &gx, &gw, &gb));
+	begin = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - begin;
+	assert_values(ok(tensor_sum(tensor_to(y, F64))), 0, taps);
+	assert_values(ok(tensor_sum(tensor_to(gx, F64))), 0, taps);
+	assert_values(ok(tensor_sum(tensor_to(gw, F64))), 0, taps);
+	return begin;
+}
+
+/* With as many phases as taps, loops over both would take seconds. */
+static void long_filters_take_time_in_proportion(void **state)
+{
+	const int64_t n = 1 << 16;
+
+	(void)state;
+	tensor_scope
+		assert_true(seconds_for(ok(tensor_ones(TENSOR_INTS(1, 2, 2 * n), F32)),
+					ok(tensor_ones(TENSOR_INTS(2, 2, n), F32)), n, 1,
+					8.0 * n) < 3);
+}
+
+/* One of three taps reads the input; a border for the others would have gigabytes. */
+static void taps_far_outside_cost_nothing(void **state)
+{
+	const int64_t apart = 1 << 28;
+
+	(void)state;
+	tensor_scope
+		assert_true(seconds_for(ok(tensor_ones(TENSOR_INTS(1, 2, 3), F32)),
+					ok(tensor_ones(TENSOR_INTS(2, 2, 3), F32)), 1, apart,
+					4.0) < 1);
+}
+
+/* Tensors without elements may have sizes whose products overflow, to a size that is possible. */
+static void sizes_that_overflow_are_refused(void **state)
+{
+	(void)state;
+	tensor_scope {
+		tensor *w = ok(tensor_ones(TENSOR_INTS(1, 1, 3), F32));
+		tensor *long_one = ok(tensor_empty(TENSOR_INTS(0, 1, ((int64_t)1 << 40) + 1), F32));
+		tensor *longest = ok(tensor_empty(TENSOR_INTS(0, 1, INT64_MAX), F32));
+		tensor *none = ok(tensor_empty(TENSOR_INTS(1, 0, 5), F32));
+		tensor *none_w = ok(tensor_empty(TENSOR_INTS(0, 4, 3), F32));
+
+		assert_fails(tensor_conv_transpose1d(long_one, w, tensor_none, TENSOR_INTS(1 << 24),
+						     TENSOR_INTS(0), TENSOR_INTS(0), 1,
+						     TENSOR_INTS(1)),
+			     EINVAL, "overflows");
+		assert_fails(tensor_conv1d(longest, w, tensor_none, TENSOR_INTS(1), TENSOR_INTS(9),
+					   TENSOR_INTS(1), 1),
+			     EINVAL, "overflows");
+		assert_fails(tensor_conv1d(none, none_w, tensor_none, TENSOR_INTS(1),
+					   TENSOR_INTS(0), TENSOR_INTS(1), (int64_t)1 << 62),
+			     EINVAL, "overflows");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(floats_equal_integers),
 		cmocka_unit_test(bits_do_not_depend_on_threads),
 		cmocka_unit_test(taps_of_the_border_are_not_read),
+		cmocka_unit_test(long_filters_take_time_in_proportion),
+		cmocka_unit_test(taps_far_outside_cost_nothing),
+		cmocka_unit_test(sizes_that_overflow_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("conv_few", tests, NULL, NULL);

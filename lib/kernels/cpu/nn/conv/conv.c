@@ -308,6 +308,7 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 	int64_t *offset = s->free, *weight = offset + channels * s->taps;
 	struct tap_planes *tap = (struct tap_planes *)(weight + channels * s->taps);
 	int64_t *scratch = (int64_t *)(tap + s->axis[0].taps), z_taps = 0;
+	const struct axis *a = s->axis;
 	struct positions q[AXES];
 	struct conv_gemm part = *c;
 
@@ -317,26 +318,18 @@ static int sum_phase(const struct shape *s, const struct source *h, struct conv_
 		at += q[d].at * c->out_step[d];
 		part.out_step[d] = c->out_step[d] * s->axis[d].stride;
 	}
-	for (int64_t z = 0; z < s->axis[0].taps; z++) {
-		int64_t plane = q[0].first - s->axis[0].shift[z]; /* that position 0 reads */
+	for (int64_t z = a[0].head[phase[0]]; z >= 0; z = a[0].next[z]) {
+		int64_t plane = q[0].first - a[0].shift[z]; /* that position 0 reads */
 
-		if (s->axis[0].slot[z] == phase[0])
-			tap[z_taps++] = (struct tap_planes){ -plane, s->axis[0].out - plane };
-		for (int64_t y = 0; y < s->axis[1].taps; y++)
-			for (int64_t x = 0; x < s->axis[2].taps; x++) {
+		tap[z_taps++] = (struct tap_planes){ -plane, a[0].out - plane };
+		for (int64_t y = a[1].head[phase[1]]; y >= 0; y = a[1].next[y])
+			for (int64_t x = a[2].head[phase[2]]; x >= 0; x = a[2].next[x]) {
 				const int64_t r[AXES] = { z, y, x };
 				int64_t from = 0;
-				bool in_phase = true;
 
-				for (int d = 0; d < AXES; d++) {
-					const struct axis *a = &s->axis[d];
-
-					in_phase &= a->slot[r[d]] == phase[d];
+				for (int d = 0; d < AXES; d++)
 					from += c->src.step[d] *
-						(q[d].first - a->shift[r[d]] - h->axis[d].first);
-				}
-				if (!in_phase)
-					continue;
+						(q[d].first - a[d].shift[r[d]] - h->axis[d].first);
 				offset[taps] = from;
 				weight[taps++] = window_index(s, r);
 			}

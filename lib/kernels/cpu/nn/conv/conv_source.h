@@ -23,6 +23,8 @@ struct axis {
 	int64_t *tap;	       /* [taps]: their indices in the weight, ascending */
 	int64_t *phase;	       /* [phases]: residues modulo stride */
 	int64_t *slot, *shift; /* [taps]: the index of its phase, and its offset in strides */
+	int64_t *head,
+		*next; /* [phases], [taps]: the first tap of a phase, the next of its phase, or -1 */
 };
 
 struct shape {
@@ -61,19 +63,42 @@ static void axis_taps(struct axis *a, bool all)
 			a->tap[a->taps++] = r;
 }
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* Sets phases and their taps. A filter may have as many phases as taps, and 100,000 of them: no loop over both. */
 static void axis_phases(struct axis *a)
 {
-	for (int64_t r = 0; r < a->taps; r++) {
-		int64_t offset = a->tap[r] * a->dilation, residue = offset % a->stride, f = 0;
+	/* Taps this far apart have the same residue; until the end, head[] has the phase of each residue. */
+	int64_t period = a->stride / common_divisor(a->stride, a->dilation);
 
-		while (f < a->phases && a->phase[f] != residue)
-			f++;
-		if (f == a->phases)
-			a->phase[a->phases++] = residue;
-		a->slot[r] = f;
+	memset(a->head, -1, a->extent * sizeof(*a->head));
+	for (int64_t r = 0; r < a->taps; r++) {
+		int64_t offset = a->tap[r] * a->dilation, *f = &a->head[a->tap[r] % period];
+
+		if (*f < 0) {
+			*f = a->phases++;
+			a->phase[*f] = offset % a->stride;
+		}
+		a->slot[r] = *f;
 		a->shift[r] = offset / a->stride;
 	}
+	memset(a->head, -1, a->extent * sizeof(*a->head));
+	for (int64_t r = a->taps - 1; r >= 0; r--) {
+		a->next[r] = a->head[a->slot[r]];
+		a->head[a->slot[r]] = r;
+	}
 }
+
+#define FAR 4 /* times the sizes of input and output */
 
 /* Takes n numbers of the scratch. */
 static int64_t *shape_take(struct shape *s, int64_t n)
@@ -90,12 +115,19 @@ static bool has_plan(const tensor *t)
 	return t->dtype == TENSOR_F32 || t->dtype == TENSOR_F64;
 }
 
+/* Whether a source with a border for all taps is much larger than those that are read and computed. */
+static bool axis_is_far(const struct axis *a)
+{
+	return a->dilation * (a->extent - 1) / a->stride > FAR * (a->in + a->out);
+}
+
 /*
- * Sets the taps and phases of all axes. Taps are left out if at most one of `part` taps is used.
+ * Sets the taps and phases of all axes. Taps are left out if at most one of `part` taps is used, or if they are far
+ * outside of the input.
  */
 static void shape_taps(struct shape *s, int64_t part)
 {
-	bool all;
+	bool all, far = false;
 
 	for (int d = 0; d < AXES; d++) {
 		struct axis *a = &s->axis[d];
@@ -104,10 +136,13 @@ static void shape_taps(struct shape *s, int64_t part)
 		a->phase = shape_take(s, a->extent);
 		a->slot = shape_take(s, a->extent);
 		a->shift = shape_take(s, a->extent);
+		a->head = shape_take(s, a->extent);
+		a->next = shape_take(s, a->extent);
 		axis_taps(a, false);
 		s->taps *= a->taps;
+		far |= axis_is_far(a);
 	}
-	all = part * s->taps > s->window;
+	all = part * s->taps > s->window && !far;
 	for (int d = 0; d < AXES; d++) {
 		axis_taps(&s->axis[d], all);
 		axis_phases(&s->axis[d]);
@@ -146,7 +181,7 @@ static int shape_begin(struct shape *s, const tensor *y, const tensor *x, const 
 		s->window *= a->extent;
 		s->in_plane *= a->in;
 		s->out_plane *= a->out;
-		n += 6 * a->extent;
+		n += 8 * a->extent;
 	}
 	s->scratch = storage_alloc(TENSOR_DEVICE_CPU, n * sizeof(*s->free), false);
 	if (!s->scratch)
