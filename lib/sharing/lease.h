@@ -14,6 +14,7 @@
 #ifndef TENSOR_LEASE_H
 #define TENSOR_LEASE_H
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,6 +77,21 @@ bool lease_over(const struct lease *l);
 bool lease_can_recall(const struct lease *l);
 /* Takes the message back. True: the receiver has not received it and will not. */
 bool lease_recall(const struct lease *l);
+
+/* ---- sender, waiting (lease_watch.c) ---- */
+
+/* An eventfd, and the tables for which a thread waits, each once, with a reference. */
+struct lease_watch {
+	struct lease_table **tables; /* from 1 on */
+	struct pollfd *fds;	     /* 0: of the eventfd */
+	int n;			     /* of fds */
+};
+
+/* For at most so many leases. 0 or -ENOMEM; either way lease_watch_end() frees it. */
+int lease_watch_begin(struct lease_watch *w, size_t most, int event);
+void lease_watch_add(struct lease_watch *w, struct lease_table *t);
+/* After poll(): true if another thread may have waited for what was read from a table. */
+bool lease_watch_end(struct lease_watch *w);
 
 /* ---- receiver (lease_in.c) ---- */
 
