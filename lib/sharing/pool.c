@@ -395,17 +395,27 @@ TENSOR_EXPORT void tensor_pool_close(tensor_pool *p)
 		free_pool(p);
 }
 
+/* Whether two storages are on one buffer. Received ones can be, and have other addresses than the sender's own. */
+static bool same_buffer(struct tensor_storage *a, struct tensor_storage *b)
+{
+	const struct tensor_buffer *x = tensor_storage_buffer(a), *y = tensor_storage_buffer(b);
+
+	return a == b || (x && y && identity_equal(x->id, y->id));
+}
+
 static int adopt(tensor_pool *p, int i, tensor *t)
 {
 	if (tensor_absent("pool_open", t))
 		return -thread()->error.code;
-	for (int k = 0; k < i; k++)
-		if (p->loans[k].buffer->storage == t->storage)
-			return tensor_fail(EINVAL,
-					   "pool_open: tensors %d and %d are on the same storage",
-					   k, i);
 	if (tensor_share_memory(t) < 0)
 		return -thread()->error.code;
+	for (int k = 0; k < i; k++)
+		if (same_buffer(p->loans[k].buffer->storage, t->storage))
+			return tensor_fail(
+				EINVAL,
+				"pool_open: tensors %d and %d are on the same storage or "
+				"the same buffer",
+				k, i);
 	if (t->storage->readonly)
 		return tensor_fail(EINVAL, "pool_open: tensor %d is read-only", i);
 	p->loans[i].buffer = tensor_retain(t);
