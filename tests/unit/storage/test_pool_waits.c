@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 struct loan {
 	tensor_pool *pool;
@@ -222,6 +223,43 @@ static void loan_that_drops_sees_messages_that_are_sent_meanwhile(void **state)
 	pair_close(&p);
 }
 
+/* The time of a loan in vain grows with the number of buffers, not with its square. */
+static void full_pool_of_many_buffers_fails_soon(void **state)
+{
+	enum { MANY = 2048 };
+	struct rlimit limit;
+	struct pair p = pair_of(1);
+	tensor *pooled[MANY], *got[MANY];
+	tensor_pool *pool;
+	double begin;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max < 4 * MANY)
+		skip();
+	for (int i = 0; i < MANY; i++)
+		pooled[i] = ok(tensor_ones(TENSOR_INTS(1), SHAREABLE(TENSOR_F32)));
+	pool = tensor_pool_open(TENSOR_NO_INTS,
+				TENSOR_POOL_OPTIONS(.n = MANY, .full = TENSOR_POOL_DROP,
+						    .tensors = pooled));
+	assert_non_null(pool);
+	for (int i = 0; i < MANY; i++) {
+		send_loan(p.out, pool, 1);
+		got[i] = ok(tensor_recv(p.in));
+	}
+	begin = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+	for (int i = 0; i < 20; i++)
+		assert_null(tensor_pool_loan(pool, 0));
+	assert_true(seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin < 20 * 0.001);
+	for (int i = 0; i < MANY; i++) {
+		tensor_release(got[i]);
+		tensor_release(pooled[i]);
+	}
+	tensor_pool_close(pool);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +268,7 @@ int main(void)
 		cmocka_unit_test(loan_whose_receiver_died_does_not_spin),
 		cmocka_unit_test(bytes_of_the_receiver_extend_no_wait),
 		cmocka_unit_test(loan_that_drops_sees_messages_that_are_sent_meanwhile),
+		cmocka_unit_test(full_pool_of_many_buffers_fails_soon),
 	};
 
 	alarm(240);
