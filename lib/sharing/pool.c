@@ -18,6 +18,7 @@
 
 #define POOL_BUFFERS 4
 #define POOL_MAX     4096
+#define RECALL_TRIES 8 /* to take a message back, when it is received at the same moment */
 
 struct loan {
 	tensor_pool *pool;
@@ -202,30 +203,34 @@ static int count_free(tensor_pool *p)
 	return n;
 }
 
-/* Takes all messages with the buffer back. False: a receiver has one of them. */
-static bool recall(struct loan *l)
+/* Whether no receiver has a message with the buffer. */
+static bool can_recall(const struct loan *l)
 {
-	/* Takes it from no receiver if another one has it. */
 	for (int i = 0; i < l->n; i++)
 		if (!lease_can_recall(l->leases[i]) && !lease_over(l->leases[i]))
 			return false;
+	return true;
+}
+
+/* Takes all messages with the buffer back. False: a receiver has just received one of them. */
+static bool recall(struct loan *l)
+{
 	for (int i = 0; i < l->n; i++)
 		if (!lease_recall(l->leases[i]) && !lease_over(l->leases[i]))
 			return false;
 	return settle(l);
 }
 
+/* Takes back what was sent longest ago and that no receiver has: from no receiver if another one has it. */
 static struct loan *find_oldest(tensor_pool *p)
 {
-	uint64_t after = 0;
-
-	for (;;) {
+	for (int tries = 0; tries < RECALL_TRIES; tries++) {
 		struct loan *oldest = NULL;
 
 		for (int i = 0; i < p->n; i++) {
 			struct loan *l = &p->loans[i];
 
-			if (!l->out && l->sent > after && (!oldest || l->sent < oldest->sent))
+			if (!l->out && (!oldest || l->sent < oldest->sent) && can_recall(l))
 				oldest = l;
 		}
 		if (!oldest)
@@ -234,8 +239,8 @@ static struct loan *find_oldest(tensor_pool *p)
 			wake_all();
 			return oldest;
 		}
-		after = oldest->sent;
 	}
+	return NULL;
 }
 
 /* ---- waiting ---- */
