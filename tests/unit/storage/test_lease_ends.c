@@ -86,7 +86,52 @@ static void message_that_fails_at_the_receiver_ends_its_lease(void **state)
 			}
 }
 
-/* The same without a descriptor for the buffer of one part. */
+/* Address space for so many bytes more: too few for the stack of another thread. */
+static void limit_memory(rlim_t more)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	struct rlimit limit = { 0, RLIM_INFINITY };
+	unsigned long pages;
+
+	assert_int_equal(fscanf(f, "%lu", &pages), 1);
+	fclose(f);
+	limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + more;
+	setrlimit(RLIMIT_AS, &limit);
+}
+
+/* The table is lost, and no thread can be started that closes its socket: the sender sees the end all the same. */
+static int without_memory_for_the_table(void)
+{
+	struct pair p = pair_of(0);
+	tensor_pool *pool = POOL(.n = 1);
+	tensor *got;
+	int res = 0;
+
+	send_loan(p.out, pool, 1);
+	limit_memory(1 << 20);
+	for (long n = 1; n < 20 && res != -ENOMEM; n++) {
+		fail_at(n);
+		res = tensor_recv_many(p.in, &got, 1, NULL, 0);
+		fail_end();
+		if (res >= 0)
+			return 1;
+	}
+	for (int i = 0; i < 1000 && !tensor_pool_available(pool); i++)
+		usleep(1000);
+	return tensor_pool_available(pool) == 1 ? 0 : 2;
+}
+
+static void table_that_is_lost_ends_its_leases(void **state)
+{
+#ifdef __SANITIZE_ADDRESS__
+	skip();
+#endif
+	if (!fail_possible)
+		skip();
+	assert_int_equal(IN_CHILD(_exit(without_memory_for_the_table())), 0);
+}
+
+/* A receiver without a descriptor for the buffer of one part. */
 static int without_files(void)
 {
 	struct pair p = pair_of(0);
@@ -122,6 +167,7 @@ static void message_that_lost_a_buffer_ends_its_lease(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(table_that_is_lost_ends_its_leases), /* before any thread */
 		cmocka_unit_test(child_that_closes_its_copy_ends_no_lease),
 		cmocka_unit_test(message_that_fails_at_the_receiver_ends_its_lease),
 		cmocka_unit_test(message_that_lost_a_buffer_ends_its_lease),
