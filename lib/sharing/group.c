@@ -82,12 +82,16 @@ static int take_holder(tensor_channel *ch, struct wire_in *in)
 	if (err < 0) {
 		close(ch->lease_memory);
 		ch->lease_memory = -1;
-		return err == -ENOMEM ?
-			       tensor_fail(ENOMEM,
-					   "recv: no memory for the table of leases; open a "
-					   "new channel on both ends") :
-			       refuse_leases("an invalid table");
 	}
+	if (err == -ENOMEM) {
+		/* Here: without memory there may be no thread for it, and its end tells the sender. */
+		close(in->fd);
+		in->fd = -1;
+		return tensor_fail(ENOMEM, "recv: no memory for the table of leases; open a new "
+					   "channel on both ends");
+	}
+	if (err < 0)
+		return refuse_leases("an invalid table");
 	ch->lease_memory = in->fd = -1;
 	return 0;
 }
