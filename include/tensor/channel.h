@@ -95,8 +95,8 @@ struct tensor_pool_options {
 	enum tensor_dtype dtype; /* TENSOR_DTYPE_NONE: f32 */
 	enum tensor_pool_full full;
 	/*
-	 * NULL: new buffers, zeroed. Otherwise n tensors on different storages, which are moved into buffers as by
-	 * tensor_share_memory(). The pool has a reference to each; the program leaves them alone. Their shapes and
+	 * NULL: new buffers, zeroed. Otherwise n tensors, each of its own storage and buffer. Private ones are moved into
+	 * buffers as by tensor_share_memory(). The pool has a reference to each; the program leaves them alone. Their shapes and
 	 * dtypes may differ, and sizes and dtype must be TENSOR_NO_INTS and TENSOR_DTYPE_NONE.
 	 */
 	tensor *const *tensors;

@@ -2,10 +2,12 @@
 /* Waiting with deadlines: for a socket, for a lock. */
 #include "sharing/link.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <time.h>
 
-#define SPIN_NS 50000 /* about as long as it takes to wake an idle processor */
+#define SPIN_NS 50000	/* about as long as it takes to wake an idle processor */
+#define LOOK_NS 1000000 /* while spinning, between looks whether the peer lives */
 
 int64_t link_now(void)
 {
@@ -31,6 +33,25 @@ int64_t link_left(int64_t until)
 	return left > 0 ? left : 0;
 }
 
+int link_resolve(const tensor_channel *ch, int64_t *until)
+{
+	if (*until != LINK_BY_SOCKET)
+		return 0;
+	*until = LINK_FOREVER;
+	return fcntl(ch->socket, F_GETFL) & O_NONBLOCK ? -EAGAIN : 0;
+}
+
+int link_late(tensor_channel *ch, int64_t until)
+{
+	int err = link_resolve(ch, &until);
+
+	if (!err && link_left(until))
+		return 0;
+	if (ch->ring_in.ring.page)
+		ring_arm(&ch->ring_in.ring);
+	return err ? err : -ETIMEDOUT;
+}
+
 static struct timespec timespec_of(int64_t ns)
 {
 	return (struct timespec){ ns / 1000000000, ns % 1000000000 };
@@ -52,6 +73,30 @@ int64_t link_default_spin(void)
 
 	/* With one processor the peer cannot run while this process spins. */
 	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1 ? 0 : SPIN_NS;
+}
+
+struct link_spin link_spin_begin(const tensor_channel *ch, int64_t until)
+{
+	int64_t begin = link_now();
+	struct link_spin s = { ch->socket, begin + LOOK_NS, INT64_MAX };
+
+	if (__builtin_add_overflow(begin, ch->spin_ns, &s.end))
+		s.end = INT64_MAX;
+	if (until != LINK_BY_SOCKET && s.end > until)
+		s.end = until;
+	return s;
+}
+
+bool link_spin_on(struct link_spin *s)
+{
+	int64_t now = link_now();
+
+	if (now >= s->look) {
+		if (link_wait_socket(s->socket, 0, 0) != -ETIMEDOUT)
+			return false;
+		s->look = now + LOOK_NS;
+	}
+	return now < s->end;
 }
 
 int link_poll(struct pollfd *fds, int n, int64_t until)

@@ -42,7 +42,9 @@ static int begin(tensor_channel *ch, const struct wire_message *m)
 	group_drop(g);
 	if (m->offset >= 0) {
 		g->taken = taken_new(ch->lease_source, (uint64_t)m->offset, m->ino);
-		if (!g->taken)
+		/* The parts are read all the same: their buffers enter slots. */
+		g->bad = !g->taken && m->slot;
+		if (!g->taken && !g->bad)
 			return -thread()->error.code;
 	}
 	g->open = true;
@@ -50,7 +52,7 @@ static int begin(tensor_channel *ch, const struct wire_message *m)
 	g->tag = m->dev;
 	if (!g->count)
 		complete(g);
-	return 0;
+	return g->bad ? -thread()->error.code : 0;
 }
 
 static int refuse_leases(const char *why)
@@ -72,14 +74,24 @@ static int take_memory(tensor_channel *ch, struct wire_in *in)
 
 static int take_holder(tensor_channel *ch, struct wire_in *in)
 {
+	int err;
+
 	if (ch->lease_source || ch->lease_memory < 0)
 		return refuse_leases("a socket without a table");
-	ch->lease_source = lease_source_open(ch->lease_memory, in->fd);
-	if (!ch->lease_source) {
+	err = lease_source_open(ch->lease_memory, in->fd, &ch->lease_source);
+	if (err < 0) {
 		close(ch->lease_memory);
 		ch->lease_memory = -1;
-		return refuse_leases("an invalid table");
 	}
+	if (err == -ENOMEM) {
+		/* Here: without memory there may be no thread for it, and its end tells the sender. */
+		close(in->fd);
+		in->fd = -1;
+		return tensor_fail(ENOMEM, "recv: no memory for the table of leases; open a new "
+					   "channel on both ends");
+	}
+	if (err < 0)
+		return refuse_leases("an invalid table");
 	ch->lease_memory = in->fd = -1;
 	return 0;
 }

@@ -4,7 +4,7 @@
  *
  * Each channel has a table of words in shared memory for the leases that its sender gave, made by the sender. A word
  * has a generation, which the sender counts in private memory, and a state. The sender stores SENT. The receiver
- * changes it to TAKEN when the message is complete, and to RELEASED at the end; the sender changes SENT to RECALLED to
+ * changes it to TAKEN when the message is complete, and to RELEASED at the end or if the message fails; the sender changes SENT to RECALLED to
  * take a message back that was not received. Each change of a state is one compare-and-swap. The receiver can write all
  * of the table: it can end its own leases early or never, and no other.
  *
@@ -14,6 +14,7 @@
 #ifndef TENSOR_LEASE_H
 #define TENSOR_LEASE_H
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,22 +78,41 @@ bool lease_can_recall(const struct lease *l);
 /* Takes the message back. True: the receiver has not received it and will not. */
 bool lease_recall(const struct lease *l);
 
+/* ---- sender, waiting (lease_watch.c) ---- */
+
+/* An eventfd, and the tables for which a thread waits, each once, with a reference. */
+struct lease_watch {
+	struct lease_table **tables; /* from 1 on */
+	struct pollfd *fds;	     /* 0: of the eventfd */
+	int n;			     /* of fds */
+};
+
+/* For at most so many leases. 0 or -ENOMEM; either way lease_watch_end() frees it. */
+int lease_watch_begin(struct lease_watch *w, size_t most, int event);
+void lease_watch_add(struct lease_watch *w, struct lease_table *t);
+/* After poll(): true if another thread may have waited for what was read from a table. */
+bool lease_watch_end(struct lease_watch *w);
+
 /* ---- receiver (lease_in.c) ---- */
 
 struct lease_source;
 
-/* The state of a channel's receiver; consumes both descriptors only if it succeeds. NULL: they are not what they should be. */
-struct lease_source *lease_source_open(int memory, int socket);
+/*
+ * The state of a channel's receiver; consumes both descriptors only if it succeeds. 0; -EBADMSG: they are not what they
+ * should be; -ENOMEM.
+ */
+int lease_source_open(int memory, int socket, struct lease_source **s);
 /* The channel is closed: no message is taken any more. */
 void lease_source_close(struct lease_source *s);
 
 /* The lease of one message; its owners are the message until it is delivered, and storages. */
 struct taken;
 
-/* NULL with the error set. */
+/* NULL with the error set; the lease is over then, if there is one. */
 struct taken *taken_new(struct lease_source *s, uint64_t index, uint64_t generation);
 /* The message is complete. False: the sender has taken it back. */
 bool taken_take(struct taken *t);
+/* The last reference ends the lease, whether the message was taken or failed. */
 void taken_put(struct taken *t);
 /* A storage on the memory of base whose release ends its part of the lease. Consumes base. NULL with the error set. */
 struct tensor_storage *taken_storage(struct taken *t, struct tensor_storage *base);

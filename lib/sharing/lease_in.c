@@ -18,6 +18,7 @@
 struct lease_source {
 	atomic_int refs; /* of the channel, and of each lease */
 	int fd;		 /* this end of the sender's socket pair */
+	uint32_t forks;	 /* when it was opened */
 	struct lease_page *page;
 };
 
@@ -37,15 +38,23 @@ struct leased {
 
 /* A child of fork() has another number: the leases are the parent's. */
 static _Atomic uint32_t process_number;
+/* In the parent, too: either of both may go on with a channel. */
+static _Atomic uint32_t forks;
+
+static void count_fork(void)
+{
+	atomic_fetch_add(&forks, 1);
+}
 
 static void count_process(void)
 {
 	atomic_fetch_add(&process_number, 1);
+	count_fork();
 }
 
 INIT(INIT_LEASE) static void watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, count_process);
+	pthread_atfork(NULL, count_fork, count_process);
 }
 
 /* ---- the table of a channel ---- */
@@ -58,22 +67,28 @@ static bool is_unix_socket(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX;
 }
 
-struct lease_source *lease_source_open(int memory, int socket)
+int lease_source_open(int memory, int socket, struct lease_source **to)
 {
 	struct lease_source *s;
 	void *page;
+	int err;
 
-	if (!is_unix_socket(socket) || shm_size(memory) != sizeof(struct lease_page) ||
-	    shm_map(memory, sizeof(struct lease_page), &page) < 0)
-		return NULL;
+	if (!is_unix_socket(socket) || shm_size(memory) != sizeof(struct lease_page))
+		return -EBADMSG;
 	s = malloc(sizeof(*s));
-	if (!s) {
-		munmap(page, sizeof(struct lease_page));
-		return NULL;
+	if (!s)
+		return -ENOMEM;
+	err = shm_map(memory, sizeof(struct lease_page), &page);
+	if (err < 0) {
+		free(s);
+		return err == -ENOMEM ? err : -EBADMSG;
 	}
-	*s = (struct lease_source){ .refs = 1, .fd = socket, .page = page };
+	*s = (struct lease_source){
+		.refs = 1, .fd = socket, .forks = atomic_load(&forks), .page = page
+	};
 	close(memory);
-	return s;
+	*to = s;
+	return 0;
 }
 
 static void source_put(struct lease_source *s)
@@ -98,12 +113,27 @@ void lease_source_close(struct lease_source *s)
 {
 	if (!s)
 		return;
-	atomic_store(&s->page->closed, 1);
-	wake(s);
+	/*
+	 * After a fork() the other process may go on with the channel. When it does not, the sender sees the end of the
+	 * socket pair, which is later if there are tensors with leases.
+	 */
+	if (s->forks == atomic_load(&forks)) {
+		atomic_store(&s->page->closed, 1);
+		wake(s);
+	}
 	source_put(s);
 }
 
 /* ---- the lease of a message ---- */
+
+static bool change(const struct lease_source *s, uint32_t index, uint64_t generation,
+		   enum lease_state from, enum lease_state to)
+{
+	uint64_t word = lease_word(generation, from);
+
+	return atomic_compare_exchange_strong(&s->page->words[index], &word,
+					      lease_word(generation, to));
+}
 
 struct taken *taken_new(struct lease_source *s, uint64_t index, uint64_t generation)
 {
@@ -115,6 +145,8 @@ struct taken *taken_new(struct lease_source *s, uint64_t index, uint64_t generat
 	}
 	t = malloc(sizeof(*t));
 	if (!t) {
+		if (change(s, (uint32_t)index, generation, LEASE_SENT, LEASE_RELEASED))
+			wake(s);
 		tensor_fail(ENOMEM, "recv: no memory for a lease");
 		return NULL;
 	}
@@ -127,17 +159,9 @@ struct taken *taken_new(struct lease_source *s, uint64_t index, uint64_t generat
 	return t;
 }
 
-static bool change(const struct taken *t, enum lease_state from, enum lease_state to)
-{
-	uint64_t word = lease_word(t->generation, from);
-
-	return atomic_compare_exchange_strong(&t->source->page->words[t->index], &word,
-					      lease_word(t->generation, to));
-}
-
 bool taken_take(struct taken *t)
 {
-	t->is_taken = change(t, LEASE_SENT, LEASE_TAKEN);
+	t->is_taken = change(t->source, t->index, t->generation, LEASE_SENT, LEASE_TAKEN);
 	return t->is_taken;
 }
 
@@ -145,8 +169,10 @@ void taken_put(struct taken *t)
 {
 	if (!t || !ref_put(&t->refs))
 		return;
-	if (t->is_taken && t->process == atomic_load(&process_number) &&
-	    change(t, LEASE_TAKEN, LEASE_RELEASED))
+	/* A message that was not taken failed: the sender has to get its buffers back, too. */
+	if (t->process == atomic_load(&process_number) &&
+	    change(t->source, t->index, t->generation, t->is_taken ? LEASE_TAKEN : LEASE_SENT,
+		   LEASE_RELEASED))
 		wake(t->source);
 	source_put(t->source);
 	free(t);

@@ -27,15 +27,6 @@
 
 static const uint64_t mark[WIRE_SLOTS / 64] = WIRE_MARK;
 
-/* The deadline of a call that has to wait; -EAGAIN if it must not. */
-static int resolve(const tensor_channel *ch, int64_t *until)
-{
-	if (*until != LINK_BY_SOCKET)
-		return 0;
-	*until = LINK_FOREVER;
-	return fcntl(ch->socket, F_GETFL) & O_NONBLOCK ? -EAGAIN : 0;
-}
-
 /* ---- begin and end ---- */
 
 void link_open(tensor_channel *ch)
@@ -219,9 +210,9 @@ int link_send_socket(tensor_channel *ch, const struct wire_message *m, int fd, i
 }
 
 /* Spins until there is room. The room, 0 if it is less, or -EBADMSG. */
-static int spin_for_room(tensor_channel *ch, uint32_t need)
+static int spin_for_room(tensor_channel *ch, uint32_t need, int64_t until)
 {
-	int64_t end = ch->spin_ns ? link_now() + ch->spin_ns : 0;
+	struct link_spin s = link_spin_begin(ch, until);
 	int room;
 
 	do {
@@ -231,7 +222,7 @@ static int spin_for_room(tensor_channel *ch, uint32_t need)
 				return room;
 			ring_pause();
 		}
-	} while (link_now() < end);
+	} while (link_spin_on(&s));
 	return 0;
 }
 
@@ -245,10 +236,10 @@ static int wait_room(tensor_channel *ch, uint32_t need, int64_t until)
 	int n = ring_room(&ch->ring_out.ring, need);
 
 	while (n >= 0 && n < (int)need) {
-		n = resolve(ch, &until);
+		n = link_resolve(ch, &until);
 		if (n < 0)
 			return n;
-		n = spin_for_room(ch, need);
+		n = spin_for_room(ch, need, until);
 		if (n)
 			break;
 		now = link_now();
@@ -356,14 +347,12 @@ static int take(tensor_channel *ch, struct wire_in **in)
 static bool spin(tensor_channel *ch, int64_t until)
 {
 	struct link_in *in = &ch->ring_in;
-	int64_t end;
+	struct link_spin s;
 
 	/* Before the first record the peer may not have the ring. */
 	if (!ch->spin_ns || !in->ring.at || (in->skip && in->skip--))
 		return false;
-	end = link_now() + ch->spin_ns;
-	if (until != LINK_BY_SOCKET && end > until)
-		end = until;
+	s = link_spin_begin(ch, until);
 	do {
 		for (int i = 0; i < 16; i++) {
 			if (ring_ready(&in->ring)) {
@@ -374,7 +363,7 @@ static bool spin(tensor_channel *ch, int64_t until)
 		}
 		if (ring_has_mail(&in->ring))
 			return false;
-	} while (link_now() < end);
+	} while (link_spin_on(&s));
 	/*
 	 * In vain: messages are rare, or the scheduler has put the peer on this processor. Skips 1, 3, 7, ... waits if
 	 * the program has set no time.

@@ -17,10 +17,24 @@ int64_t link_now(void);
 int64_t link_deadline(int64_t timeout_ns);
 /* The time until then, at least 0. */
 int64_t link_left(int64_t until);
+/* The deadline of a call that has to wait; -EAGAIN if it must not. */
+int link_resolve(const tensor_channel *ch, int64_t *until);
+/* 0 if a receive may go on; -EAGAIN or -ETIMEDOUT if its time is over, whatever there is: the next record rings. */
+int link_late(tensor_channel *ch, int64_t until);
 /* Takes the lock. 0 or -ETIMEDOUT. */
 int link_lock(pthread_mutex_t *lock, int64_t until);
 /* The time for which a wait spins if the program does not say. */
 int64_t link_default_spin(void);
+
+/* The time of a wait that spins. */
+struct link_spin {
+	int socket;
+	int64_t look, end;
+};
+
+struct link_spin link_spin_begin(const tensor_channel *ch, int64_t until);
+/* False when the time or the deadline is over, or the peer is dead. */
+bool link_spin_on(struct link_spin *s);
 
 /* poll() with a deadline. The number of descriptors with events; -ETIMEDOUT; -errno. */
 int link_poll(struct pollfd *fds, int n, int64_t until);

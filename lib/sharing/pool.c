@@ -18,6 +18,7 @@
 
 #define POOL_BUFFERS 4
 #define POOL_MAX     4096
+#define RECALL_TRIES 8 /* to take a message back, when it is received at the same moment */
 
 struct loan {
 	tensor_pool *pool;
@@ -33,9 +34,12 @@ struct tensor_pool {
 	int n, waiters, event;
 	enum tensor_pool_full full;
 	uint64_t sent;
+	struct tensor_pool *next, **link;
 	struct loan loans[];
 };
 
+/* All pools, for wake_all(). */
+static tensor_pool *pools;
 /* For all pools: a child of fork() can release its loans. No function blocks while it holds the lock. */
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -56,6 +60,11 @@ INIT(INIT_POOL) static void watch_forks(void)
 
 static void free_pool(tensor_pool *p)
 {
+	lock_pools();
+	*p->link = p->next;
+	if (p->next)
+		p->next->link = p->link;
+	unlock_pools();
 	for (int i = 0; i < p->n; i++) {
 		for (int k = 0; k < p->loans[i].n; k++)
 			lease_put(p->loans[i].leases[k]);
@@ -76,6 +85,16 @@ static void wake_waiter(const tensor_pool *p)
 
 	if (p->waiters && write(p->event, &one, sizeof(one)) < 0)
 		return; /* it has been written to before */
+}
+
+/*
+ * Pools whose messages use one channel poll one socket: what a thread reads from it can be for another pool. A message
+ * with loans of several pools frees them all. The caller holds the lock.
+ */
+static void wake_all(void)
+{
+	for (const tensor_pool *p = pools; p; p = p->next)
+		wake_waiter(p);
 }
 
 static void loan_free(struct tensor_storage *s)
@@ -184,131 +203,119 @@ static int count_free(tensor_pool *p)
 	return n;
 }
 
-/* Takes all messages with the buffer back. False: a receiver has one of them. */
-static bool recall(struct loan *l)
+/* Whether no receiver has a message with the buffer. */
+static bool can_recall(const struct loan *l)
 {
-	/* Takes it from no receiver if another one has it. */
 	for (int i = 0; i < l->n; i++)
 		if (!lease_can_recall(l->leases[i]) && !lease_over(l->leases[i]))
 			return false;
+	return true;
+}
+
+/* Takes all messages with the buffer back. False: a receiver has just received one of them. */
+static bool recall(struct loan *l)
+{
 	for (int i = 0; i < l->n; i++)
 		if (!lease_recall(l->leases[i]) && !lease_over(l->leases[i]))
 			return false;
 	return settle(l);
 }
 
+/* Takes back what was sent longest ago and that no receiver has: from no receiver if another one has it. */
 static struct loan *find_oldest(tensor_pool *p)
 {
-	uint64_t after = 0;
-
-	for (;;) {
+	for (int tries = 0; tries < RECALL_TRIES; tries++) {
 		struct loan *oldest = NULL;
 
 		for (int i = 0; i < p->n; i++) {
 			struct loan *l = &p->loans[i];
 
-			if (!l->out && l->sent > after && (!oldest || l->sent < oldest->sent))
+			if (!l->out && (!oldest || l->sent < oldest->sent) && can_recall(l))
 				oldest = l;
 		}
-		if (!oldest || recall(oldest))
+		if (!oldest)
+			return NULL;
+		if (recall(oldest)) {
+			wake_all();
 			return oldest;
-		after = oldest->sent;
+		}
 	}
+	return NULL;
 }
 
 /* ---- waiting ---- */
 
-/* The tables with leases of the pool, each once, with a reference. */
-struct watched {
-	struct lease_table **tables;
-	struct pollfd *fds; /* of the tables, then of the eventfd */
-	int n;
-};
-
-static void add_table(struct watched *w, struct lease_table *t)
-{
-	for (int i = 0; i < w->n; i++)
-		if (w->tables[i] == t)
-			return;
-	lease_table_get(t);
-	lease_table_arm(t);
-	w->tables[w->n] = t;
-	w->fds[w->n++] = (struct pollfd){ .fd = lease_table_fd(t), .events = POLLIN };
-}
-
 /* The caller holds the lock. 0 or -ENOMEM. */
-static int watch(tensor_pool *p, struct watched *w)
+static int watch(tensor_pool *p, struct lease_watch *w)
 {
-	size_t most = 1;
+	size_t most = 0;
 
+	/* The socket of a receiver that has died is readable for ever. */
 	for (int i = 0; i < p->n; i++)
-		most += (size_t)p->loans[i].n;
-	*w = (struct watched){ .tables = calloc(most, sizeof(struct lease_table *)),
-			       .fds = calloc(most, sizeof(struct pollfd)) };
-	if (!w->tables || !w->fds)
+		most += settle(&p->loans[i]) ? 0 : (size_t)p->loans[i].n;
+	if (lease_watch_begin(w, most, p->event) < 0)
 		return -ENOMEM;
 	for (int i = 0; i < p->n; i++)
 		for (int k = 0; k < p->loans[i].n; k++)
-			add_table(w, p->loans[i].leases[k]->table);
-	w->fds[w->n] = (struct pollfd){ .fd = p->event, .events = POLLIN };
+			lease_watch_add(w, p->loans[i].leases[k]->table);
 	return 0;
-}
-
-static void unwatch(struct watched *w)
-{
-	for (int i = 0; i < w->n; i++) {
-		if (w->fds[i].revents)
-			lease_table_drain(w->tables[i], w->fds[i].revents & (POLLHUP | POLLERR));
-		lease_table_put(w->tables[i]);
-	}
-	free(w->tables);
-	free(w->fds);
 }
 
 /*
  * Waits for a release, unless enough buffers are free after the tables were armed. The caller holds the lock, which is
- * not held meanwhile. 0: look again; -ETIMEDOUT: nothing was released; -ENOMEM; -errno.
+ * not held meanwhile. 0: look again; -ETIMEDOUT: look for the last time; -ENOMEM; -errno.
  */
 static int wait_for_release(tensor_pool *p, int enough, int64_t until)
 {
-	struct watched w;
+	struct lease_watch w;
 	uint64_t count;
 	int err = watch(p, &w);
 
 	p->waiters++;
 	if (!err && count_free(p) < enough) {
 		unlock_pools();
-		err = link_poll(w.fds, w.n + 1, until);
-		if (err > 0 && w.fds[w.n].revents && read(p->event, &count, sizeof(count)) < 0)
+		err = link_poll(w.fds, w.n, until);
+		if (err > 0 && w.fds[0].revents && read(p->event, &count, sizeof(count)) < 0)
 			err = 0; /* another thread has read it */
 		lock_pools();
 	}
 	p->waiters--;
-	unwatch(&w);
-	return err < 0 ? err : 0;
+	if (lease_watch_end(&w))
+		wake_all();
+	/* A receiver can write to its socket all the time. */
+	return err < 0 ? err : link_left(until) ? 0 : -ETIMEDOUT;
+}
+
+/* A buffer of a pool that does not wait before it has looked for messages to take back, or for none to refuse. */
+static struct loan *take_at_once(tensor_pool *p, int *err)
+{
+	struct loan *l;
+
+	/* Sees receivers that have died, before it drops or refuses. */
+	*err = wait_for_release(p, 1, 0);
+	if (*err == -ETIMEDOUT)
+		*err = 0;
+	l = find_free(p);
+	if (!l && !*err && p->full == TENSOR_POOL_DROP)
+		l = find_oldest(p);
+	if (!l && !*err && p->full == TENSOR_POOL_REFUSE)
+		*err = -EAGAIN;
+	return l;
 }
 
 /* The caller holds the lock. A buffer, or NULL with *err. */
 static struct loan *take(tensor_pool *p, int64_t until, int *err)
 {
-	bool waits = p->full == TENSOR_POOL_WAIT;
-	struct loan *l;
+	struct loan *l = find_free(p);
 
 	*err = 0;
-	while (!(l = find_free(p)) && !*err) {
-		/* Sees receivers that have died, before it drops or refuses. */
-		*err = wait_for_release(p, 1, waits ? until : 0);
-		if (*err != -ETIMEDOUT || waits)
-			continue;
-		if (p->full == TENSOR_POOL_REFUSE) {
-			*err = -EAGAIN;
+	while (!l && !*err) {
+		if (p->full != TENSOR_POOL_WAIT)
+			l = take_at_once(p, err);
+		if (l || *err)
 			break;
-		}
-		l = find_oldest(p);
-		if (l)
-			break;
-		waits = true;
-		*err = 0;
+		*err = wait_for_release(p, 1, until);
+		l = find_free(p);
 	}
 	if (l) {
 		l->out = true;
@@ -393,17 +400,27 @@ TENSOR_EXPORT void tensor_pool_close(tensor_pool *p)
 		free_pool(p);
 }
 
+/* Whether two storages are on one buffer. Received ones can be, and have other addresses than the sender's own. */
+static bool same_buffer(struct tensor_storage *a, struct tensor_storage *b)
+{
+	const struct tensor_buffer *x = tensor_storage_buffer(a), *y = tensor_storage_buffer(b);
+
+	return a == b || (x && y && identity_equal(x->id, y->id));
+}
+
 static int adopt(tensor_pool *p, int i, tensor *t)
 {
 	if (tensor_absent("pool_open", t))
 		return -thread()->error.code;
-	for (int k = 0; k < i; k++)
-		if (p->loans[k].buffer->storage == t->storage)
-			return tensor_fail(EINVAL,
-					   "pool_open: tensors %d and %d are on the same storage",
-					   k, i);
 	if (tensor_share_memory(t) < 0)
 		return -thread()->error.code;
+	for (int k = 0; k < i; k++)
+		if (same_buffer(p->loans[k].buffer->storage, t->storage))
+			return tensor_fail(
+				EINVAL,
+				"pool_open: tensors %d and %d are on the same storage or "
+				"the same buffer",
+				k, i);
 	if (t->storage->readonly)
 		return tensor_fail(EINVAL, "pool_open: tensor %d is read-only", i);
 	p->loans[i].buffer = tensor_retain(t);
@@ -458,6 +475,13 @@ TENSOR_EXPORT tensor_pool *tensor_pool_open(tensor_ints sizes, const struct tens
 	p->refs = 1;
 	p->n = n;
 	p->full = o->full;
+	lock_pools();
+	p->next = pools;
+	p->link = &pools;
+	if (pools)
+		pools->link = &p->next;
+	pools = p;
+	unlock_pools();
 	p->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = p->event < 0 ? tensor_fail(errno, "pool_open: %s", strerror(errno)) : 0;
 	for (int i = 0; i < n && !err; i++) {

@@ -363,6 +363,29 @@ static void pool_adopts_tensors(void **state)
 	pair_close(&p);
 }
 
+/* Two received tensors can be on one buffer, which would be lent twice. */
+static void pool_refuses_a_buffer_of_two_storages(void **state)
+{
+	struct pair p = pair_of(0), q = pair_of(2);
+	tensor *t = ok(tensor_ones(TENSOR_INTS(4), SHAREABLE(TENSOR_F32))), *got[2];
+
+	assert_done(tensor_send(p.out, t, 0));
+	assert_done(tensor_send(q.out, t, 0));
+	got[0] = ok(tensor_recv(p.in));
+	got[1] = ok(tensor_recv(q.in));
+	assert_false(tensor_shares_storage(got[0], got[1]));
+	assert_null(tensor_pool_open(TENSOR_NO_INTS, TENSOR_POOL_OPTIONS(.n = 2, .tensors = got)));
+	assert_contains(tensor_last_error()->text, "same buffer");
+	tensor_release(got[0]);
+	got[0] = t; /* the sender's own mapping */
+	assert_null(tensor_pool_open(TENSOR_NO_INTS, TENSOR_POOL_OPTIONS(.n = 2, .tensors = got)));
+	assert_contains(tensor_last_error()->text, "same buffer");
+	tensor_release(got[1]);
+	tensor_release(t);
+	pair_close(&p);
+	pair_close(&q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +402,7 @@ int main(void)
 		cmocka_unit_test(full_pool_drops_the_oldest_that_was_not_received),
 		cmocka_unit_test(drop_takes_no_message_in_vain),
 		cmocka_unit_test(pool_adopts_tensors),
+		cmocka_unit_test(pool_refuses_a_buffer_of_two_storages),
 	};
 
 	alarm(240);
