@@ -234,12 +234,14 @@ static int wait_room(tensor_channel *ch, uint32_t need, int64_t until)
 {
 	int64_t nap = NAP_MIN_NS, now;
 	int n = ring_room(&ch->ring_out.ring, need);
+	bool spun = false;
 
 	while (n >= 0 && n < (int)need) {
 		n = link_resolve(ch, &until);
 		if (n < 0)
 			return n;
-		n = spin_for_room(ch, need, until);
+		n = spun ? 0 : spin_for_room(ch, need, until);
+		spun = true;
 		if (n)
 			break;
 		now = link_now();

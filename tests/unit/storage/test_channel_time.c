@@ -113,6 +113,24 @@ static void spinning_keeps_the_timeouts(void **state)
 	tensor_release(t);
 }
 
+/* A send that waits for a full ring spins once, not at each look whether the receiver lives. */
+static void send_that_waits_spins_once(void **state)
+{
+	struct pair p = ring_pair_open(
+		SOCK_STREAM, TENSOR_CHANNEL_OPTIONS(.ring = true, .records = 2, .spin_ns = MS));
+	tensor *t = ok(tensor_ones(TENSOR_INTS(4), SHAREABLE(TENSOR_F32)));
+	double used;
+
+	ring_pair_agree(&p, t);
+	while (!tensor_send_timeout(p.out, t, 0, 0))
+		;
+	used = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+	assert_int_equal(tensor_send_timeout(p.out, t, 0, 600 * MS), -ETIMEDOUT);
+	assert_true(seconds_of(CLOCK_THREAD_CPUTIME_ID) - used < 0.02);
+	tensor_release(t);
+	pair_close(&p);
+}
+
 /* ---- signals, numbers ---- */
 
 static atomic_int signals;
@@ -202,6 +220,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(heads_without_parts_extend_no_receive),
 		cmocka_unit_test(spinning_keeps_the_timeouts),
+		cmocka_unit_test(send_that_waits_spins_once),
 		cmocka_unit_test(signals_change_no_wait),
 		cmocka_unit_test(extreme_timeouts_have_a_meaning),
 	};

@@ -223,15 +223,41 @@ static void loan_that_drops_sees_messages_that_are_sent_meanwhile(void **state)
 	pair_close(&p);
 }
 
+enum { MANY = 2048 };
+
+/* The processor time of a loan in vain from a full pool of n buffers, at best. */
+static double seconds_in_vain(struct pair *p, tensor **pooled, int n)
+{
+	tensor_pool *pool = tensor_pool_open(TENSOR_NO_INTS,
+					     TENSOR_POOL_OPTIONS(.n = n, .full = TENSOR_POOL_DROP,
+								 .tensors = pooled));
+	tensor *got[MANY];
+	double best = 1;
+
+	assert_non_null(pool);
+	for (int i = 0; i < n; i++) {
+		send_loan(p->out, pool, 1);
+		got[i] = ok(tensor_recv(p->in));
+	}
+	for (int i = 0; i < 20; i++) {
+		double t = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+
+		assert_null(tensor_pool_loan(pool, 0));
+		t = seconds_of(CLOCK_THREAD_CPUTIME_ID) - t;
+		best = t < best ? t : best;
+	}
+	for (int i = 0; i < n; i++)
+		tensor_release(got[i]);
+	tensor_pool_close(pool);
+	return best;
+}
+
 /* The time of a loan in vain grows with the number of buffers, not with its square. */
 static void full_pool_of_many_buffers_fails_soon(void **state)
 {
-	enum { MANY = 2048 };
 	struct rlimit limit;
 	struct pair p = pair_of(1);
-	tensor *pooled[MANY], *got[MANY];
-	tensor_pool *pool;
-	double begin;
+	tensor *pooled[MANY];
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
@@ -240,23 +266,9 @@ static void full_pool_of_many_buffers_fails_soon(void **state)
 		skip();
 	for (int i = 0; i < MANY; i++)
 		pooled[i] = ok(tensor_ones(TENSOR_INTS(1), SHAREABLE(TENSOR_F32)));
-	pool = tensor_pool_open(TENSOR_NO_INTS,
-				TENSOR_POOL_OPTIONS(.n = MANY, .full = TENSOR_POOL_DROP,
-						    .tensors = pooled));
-	assert_non_null(pool);
-	for (int i = 0; i < MANY; i++) {
-		send_loan(p.out, pool, 1);
-		got[i] = ok(tensor_recv(p.in));
-	}
-	begin = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-	for (int i = 0; i < 20; i++)
-		assert_null(tensor_pool_loan(pool, 0));
-	assert_true(seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin < 20 * 0.001);
-	for (int i = 0; i < MANY; i++) {
-		tensor_release(got[i]);
+	assert_true(seconds_in_vain(&p, pooled, MANY) < 8 * seconds_in_vain(&p, pooled, MANY / 4));
+	for (int i = 0; i < MANY; i++)
 		tensor_release(pooled[i]);
-	}
-	tensor_pool_close(pool);
 	pair_close(&p);
 }
 
