@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* Names for real and for complex matrices, without the letter of the dtype and the underscore. */
 static const char *const names[LAPACK_ROUTINES][2] = {
@@ -53,7 +54,48 @@ static bool load_routine(void *library, int routine)
 	return true;
 }
 
-static void load_library(void)
+/* ---- loading, and forks meanwhile ---- */
+
+/* A child in which the loader was cut off crashes or hangs in its own dlopen(). */
+static struct {
+	pthread_mutex_t lock; /* held while the library is loaded, and during forks */
+	bool done, cut_off;
+} loading = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static __thread bool holds_loading;
+
+enum { LOADING_TAKES = 2 }; /* seconds that a fork waits, at most */
+
+static void before_fork(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LOADING_TAKES;
+	holds_loading = !pthread_mutex_timedlock(&loading.lock, &until);
+}
+
+static void in_parent(void)
+{
+	if (holds_loading)
+		pthread_mutex_unlock(&loading.lock);
+}
+
+static void in_child(void)
+{
+	if (holds_loading) {
+		pthread_mutex_unlock(&loading.lock);
+		return;
+	}
+	pthread_mutex_init(&loading.lock, NULL);
+	loading.cut_off = true;
+}
+
+__attribute__((constructor)) static void wait_in_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void load_it(void)
 {
 	const char *name = getenv("TENSOR_LAPACK"), *reason;
 	void *library;
@@ -71,6 +113,19 @@ static void load_library(void)
 	}
 	reason = dlerror();
 	snprintf(lapack.error, sizeof(lapack.error), "%s", reason ? reason : name);
+}
+
+/* A child repeats what pthread_once() had begun in its parent. */
+static void load_library(void)
+{
+	pthread_mutex_lock(&loading.lock);
+	if (loading.cut_off)
+		snprintf(lapack.error, sizeof(lapack.error),
+			 "this process was forked while another thread loaded it");
+	else if (!loading.done)
+		load_it();
+	loading.done = true;
+	pthread_mutex_unlock(&loading.lock);
 }
 
 void *lapack_function(const char *op, enum lapack_routine routine, enum tensor_dtype dtype)

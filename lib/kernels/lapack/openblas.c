@@ -54,6 +54,12 @@ static void in_child(void)
 	pthread_mutex_unlock(&gate.lock);
 }
 
+/* Not when OpenBLAS is loaded: a fork that has begun does not call handlers that are registered meanwhile. */
+__attribute__((constructor)) static void close_in_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
 /* ---- buffers ---- */
 
 /* The variant without threads computes wrong numbers if two threads call it at once. */
@@ -69,7 +75,7 @@ void openblas_find(void *library)
 	gate.workers = parallel() ? workers() : 0;
 	*(void **)&gate.alloc = dlsym(library, "blas_memory_alloc");
 	*(void **)&gate.free = dlsym(library, "blas_memory_free");
-	if (!gate.alloc || !gate.free || pthread_atfork(before_fork, in_parent, in_child))
+	if (!gate.free)
 		gate.alloc = NULL;
 }
 
