@@ -4,8 +4,8 @@
 
 usage: python bench/errors.py [--seed N] [--match REGEX]
 
-Functions of single numbers: the greatest and the root mean square error in units of the last place (ulp) of the result's
-dtype. Sums and products: the norm of the error over that of the result, in units of the dtype's epsilon. For f64 the
+Functions of single numbers: the greatest and the root mean square error in units of the last place (ulp) of the
+result's dtype. Sums and products: the norm of the error over that of the result, in units of the dtype's epsilon. For f64 the
 reference is NumPy's longdouble where it has the function. A row is short if both of its figures are above PyTorch's and
 above what one rounding makes; a tenth is left for chance. The exit status is 1 if a row is short."""
 import argparse
@@ -22,9 +22,11 @@ N = 1 << 18
 # The inputs of functions of one number: uniform in an interval, or spread over powers of two.
 NEAR, WIDE, UNIT, POSITIVE, TINY = (-4, 4), (-60, 60), (-1, 1), (1e-6, 100), (-1e-3, 1e-3)
 FUNCTIONS = {
-    'exp': (NEAR, WIDE, TINY), 'exp2': (NEAR, WIDE), 'expm1': (NEAR, WIDE, TINY), 'log': (POSITIVE,), 'log2': (POSITIVE,),
+    'exp': (NEAR, WIDE, TINY), 'exp2': (NEAR, WIDE), 'expm1': (NEAR, WIDE, TINY), 'log': (POSITIVE,),
+    'log2': (POSITIVE,),
     'log10': (POSITIVE,), 'log1p': (UNIT, POSITIVE, TINY), 'sqrt': (POSITIVE,), 'rsqrt': (POSITIVE,),
-    'sin': (NEAR, WIDE, TINY), 'cos': (NEAR, WIDE), 'tan': (UNIT,), 'asin': (UNIT,), 'acos': (UNIT,), 'atan': (NEAR, WIDE),
+    'sin': (NEAR, WIDE, TINY), 'cos': (NEAR, WIDE), 'tan': (UNIT,), 'asin': (UNIT,), 'acos': (UNIT,),
+    'atan': (NEAR, WIDE),
     'sinh': (NEAR, WIDE, TINY), 'cosh': (NEAR, WIDE), 'tanh': (NEAR, TINY), 'asinh': (NEAR, WIDE), 'atanh': (UNIT,),
     'erf': (NEAR, TINY), 'erfc': (NEAR,), 'erfinv': (UNIT,), 'lgamma': (POSITIVE,), 'digamma': (POSITIVE,),
     'sigmoid': (NEAR, WIDE), 'reciprocal': (POSITIVE,),
@@ -47,7 +49,8 @@ def functions(random):
             x = uniform(random, low, high, N)
             yield f'{name}, {low:g} to {high:g}', lambda m, x, name=name: getattr(m, name)(x), (x,)
     for name in ACTIVATIONS:
-        yield f'{name}, -6 to 6', lambda m, x, name=name: getattr(m.nn.functional, name)(x), (uniform(random, -6, 6, N),)
+        x = uniform(random, -6, 6, N)
+        yield f'{name}, -6 to 6', lambda m, x, name=name: getattr(m.nn.functional, name)(x), (x,)
     x, y = uniform(random, 1e-3, 20, N), uniform(random, -6, 6, N)
     yield 'pow', lambda m, x, y: m.pow(x, y), (x, y)
     yield 'atan2', lambda m, x, y: m.atan2(x, y), (numbers(random, N), numbers(random, N))

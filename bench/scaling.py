@@ -4,8 +4,8 @@
 
 usage: bench/scaling.py BUILD [--row ROW]... [--all]
 
-Without --row: a choice of operators with the shapes of models, --all: those of the group models. A row whose 2 threads are
-less than 1.7 times as fast as one says why: the time outside of chunks, or chunks that cannot be divided evenly."""
+Without --row: a choice of operators with the shapes of models, --all: those of the group models. A row whose 2 threads
+are less than 1.7 times as fast as one says why: the time outside of chunks, or chunks that cannot be divided evenly."""
 import argparse
 import statistics
 import subprocess
@@ -23,7 +23,8 @@ ROWS = [
     'native_layer_norm f32[512,768] (768) f32[768] f32[768] 0.00001', '_softmax f32[8,12,128,128] -1 false',
     '_log_softmax f32[128,50257] -1 false', 'add.Tensor f32[512,768] f32[512,768]', 'gelu f32[512,3072]',
     'sum.dim_IntList f32[4096,1024] (1)', 'sum.dim_IntList f32[4096,1024] (0)', 'sort f32[64,4096] 1',
-    'embedding f32[50257,768] i64[8,128]<50257', 'native_batch_norm f32[8,64,56,56] f32[64] f32[64] f32[64] f32[64]:p true 0.1 0.00001',
+    'embedding f32[50257,768] i64[8,128]<50257',
+    'native_batch_norm f32[8,64,56,56] f32[64] f32[64] f32[64] f32[64]:p true 0.1 0.00001',
     'max_pool2d_with_indices f32[8,64,56,56] (3,3) (2,2) (1,1)', 'step_gpt', 'step_resnet_224', 'step_lstm',
 ]
 COUNTS = (2, 4, 16, 64)
@@ -31,7 +32,8 @@ COUNTS = (2, 4, 16, 64)
 
 class Side:
     def __init__(self, program, threads):
-        self.program = subprocess.Popen([program, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.program = subprocess.Popen([program, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
 
     def ask(self, line):
         print(line, file=self.program.stdin, flush=True)

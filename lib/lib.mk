@@ -46,7 +46,6 @@ CPU_CFLAGS_conv_f64 := -ffp-contract=fast
 CPU_CFLAGS_conv_pairs := -ffp-contract=fast
 CPU_CFLAGS_sparse := -ffp-contract=fast
 CPU_CFLAGS_lstm := -ffp-contract=fast
-CPU_CFLAGS_ternary := -ffp-contract=fast
 CPU_CFLAGS_softmax := -ffp-contract=fast
 CPU_CFLAGS_attention_f32 := -ffp-contract=fast
 CPU_CFLAGS_attention_f64 := -ffp-contract=fast

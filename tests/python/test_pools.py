@@ -155,13 +155,16 @@ def test_arguments_that_do_not_fit_are_refused():
     a, b = sharing.pair(ring=True)
     x = dt.zeros(2)
     for error, call in [(TypeError, lambda: a.send_many([x, 1])), (TypeError, lambda: a.send_many(x, 'tag')),
-                        (OverflowError, lambda: a.send_many([x], -1)), (OverflowError, lambda: a.send_many([x], 2 ** 64)),
+                        (OverflowError, lambda: a.send_many([x], -1)),
+                        (OverflowError, lambda: a.send_many([x], 2 ** 64)),
                         (ValueError, lambda: a.send_many([x] * 65)), (ValueError, lambda: b.recv_many(65)),
                         (ValueError, lambda: b.recv_many(-1)), (ValueError, lambda: a.send_many([x], timeout=-1)),
                         (ValueError, lambda: sharing.pair(records=-1)), (ValueError, lambda: sharing.pair(spin=2)),
-                        (ValueError, lambda: sharing.Pool((2,), n=0)), (ValueError, lambda: sharing.Pool((2,), full='no')),
+                        (ValueError, lambda: sharing.Pool((2,), n=0)),
+                        (ValueError, lambda: sharing.Pool((2,), full='no')),
                         (TypeError, lambda: sharing.Pool()), (TypeError, lambda: sharing.Pool((2,), tensors=[x])),
-                        (ValueError, lambda: sharing.Pool(tensors=[])), (ValueError, lambda: sharing.Pool(tensors=[x, x])),
+                        (ValueError, lambda: sharing.Pool(tensors=[])),
+                        (ValueError, lambda: sharing.Pool(tensors=[x, x])),
                         (TypeError, lambda: sharing.wait([a, 1])), (ValueError, lambda: sharing.wait([]))]:
         with pytest.raises(error):
             call()
