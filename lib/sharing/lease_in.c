@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/init.h"
+#include "sharing/sharing.h"
 #include "sharing/shm.h"
 #include "storage/storage.h"
 
@@ -207,13 +208,7 @@ struct tensor_storage *taken_storage(struct taken *t, struct tensor_storage *bas
 	}
 	ref_get(&t->refs);
 	*l = (struct leased){ t, base };
-	s->ops = &leased_ops;
-	s->owner = l;
-	s->device = base->device;
-	s->data = base->data;
-	s->nbytes = base->nbytes;
-	s->used = base->used;
-	s->readonly = base->readonly;
+	storage_on_memory_of(s, base, &leased_ops, l);
 	return s;
 }
 

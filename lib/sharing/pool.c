@@ -342,13 +342,7 @@ static tensor *lend(struct loan *l)
 		unlock_pools();
 		return NULL;
 	}
-	s->ops = &loan_ops;
-	s->owner = l;
-	s->device = base->device;
-	s->data = base->data;
-	s->nbytes = base->nbytes;
-	s->used = base->used;
-	s->readonly = base->readonly;
+	storage_on_memory_of(s, base, &loan_ops, l);
 	return tensor_new_on_storage(s, b->dtype, b->sizes, b->strides, b->ndim, b->offset);
 }
 

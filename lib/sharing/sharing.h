@@ -16,6 +16,19 @@ bool storage_is_private(const struct tensor_storage *s);
  */
 int storage_share(tensor *t);
 
+/* Gives s, a new storage with other functions, the memory of base; their owner keeps base. */
+static inline void storage_on_memory_of(struct tensor_storage *s, const struct tensor_storage *base,
+					const struct storage_ops *ops, void *owner)
+{
+	s->ops = ops;
+	s->owner = owner;
+	s->device = base->device;
+	s->data = base->data;
+	s->nbytes = base->nbytes;
+	s->used = base->used;
+	s->readonly = base->readonly;
+}
+
 /* ---- buffers of this process (share.c, label.c, buffer.c) ---- */
 
 /* Marks a buffer that another process has or will have mapped: it is not reused. */
