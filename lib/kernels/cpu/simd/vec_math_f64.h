@@ -182,7 +182,8 @@ static inline vec_f64 log_sum_f64(vec_f64 x, const vec_f64 *lost)
 	__m512i at = _mm512_srli_epi64((__m512i)c, 48);
 
 	k = e - (vec_f64)_mm512_getexp_pd(c);
-	r = (vec_f64)m * (vec_f64)c - 1;
+	r = (vec_f64)_mm512_fmsub_pd(m, c,
+				     _mm512_set1_pd(1)); /* the product has more bits than r */
 	if (lost)
 		r += vec_scale_f64(*lost, -e) * (vec_f64)c;
 	high = k * 0.6931471805598903 + vec_entry_f64(log_table, at);
