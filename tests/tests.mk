@@ -100,7 +100,7 @@ test-tsan:
 	$(Q)setarch -R tests/run-unit build tsan $(TSAN_RUN:%=build/tsan/tests/%)
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
-GUEST_LIB := test_share test_memory test_channel test_share_hostile test_storage test_buffer test_buffer_errors \
+GUEST_LIB := test_share test_memory test_channel test_channel_many test_channel_pool test_lease_ends test_pool_limits test_share_hostile test_storage test_buffer test_buffer_errors \
 	test_buffer_device test_tensorstat test_tensorstat_tools \
 	test_tensorstat_doctor test_autograd test_autograd_history
 
