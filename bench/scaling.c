@@ -18,7 +18,7 @@ enum { SAMPLES = 9, COUNTS = 4, MOST = 64 };
 
 static const int counts[COUNTS] = { 2, 4, 16, MOST };
 
-/* Of one sample: nanoseconds in all, in ranges of several chunks, and what these would take; ranges and chunks. */
+/* A sample: nanoseconds in all, those in ranges of several chunks, and what these would take; counts of both and of runs. */
 static struct totals {
 	double all, parallel, simulated;
 	int64_t ranges, chunks, runs;
@@ -40,7 +40,7 @@ static double read_ns(clockid_t clock)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Of this thread's processor: other programs do not count. */
+/* The processor time of this thread, in which other programs do not count. */
 static double now(void)
 {
 	return read_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -202,11 +202,10 @@ static int begin_kernel(struct walk *w)
 	if (!kernel_takes(w, w->cells, 1) || !kernel_takes(w, w->activated, 4) ||
 	    !lstm_has_kernel(w->before) || w->before->dtype != w->cells->dtype ||
 	    w->before->ndim != 2 || w->before->sizes[0] != w->cells->sizes[1] ||
-	    w->before->sizes[1] != w->cells->sizes[2])
+	    w->before->sizes[1] != w->cells->sizes[2] ||
+	    (w->grad_output && !kernel_takes(w, w->grad_output, 1)) ||
+	    (w->grad_cells && !kernel_takes(w, w->grad_cells, 1)))
 		return 0;
-	for (int i = 3; i < 5; i++)
-		if (*read[i] && !kernel_takes(w, *read[i], 1))
-			return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(read); i++)
 		if (*read[i] && !(*read[i] = tensor_contiguous(*read[i])))
 			return -1;

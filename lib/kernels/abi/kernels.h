@@ -83,6 +83,15 @@ extern select_kernel type_of_kthvalue, type_of_mode;
 typedef int (*mm_kernel)(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 			 tensor_scalar beta);
 extern mm_kernel type_of_bmm, type_of_mm;
+/*
+ * Products with a matrix b that many products read. mm_pack sets *packed to b as products of m rows read it, owned, or
+ * to NULL if that gains nothing; mm_packed computes out = beta * out + a b, where out has contiguous rows.
+ */
+typedef int (*mm_pack_kernel)(const tensor *b, int64_t m, tensor **packed);
+extern mm_pack_kernel type_of_mm_pack;
+typedef int (*mm_packed_kernel)(tensor *out, const tensor *a, const tensor *b, const tensor *packed,
+				double beta);
+extern mm_packed_kernel type_of_mm_packed;
 /* out (0-d) = the sum of a[i] b[i], or of conj(a[i]) b[i]. */
 typedef int (*dot_kernel)(tensor *out, const tensor *a, const tensor *b, bool conjugate);
 extern dot_kernel type_of_dot;

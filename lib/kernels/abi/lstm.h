@@ -29,14 +29,4 @@ typedef int (*lstm_step_backward_kernel)(tensor *grad_gates, tensor *grad_state,
 					 const struct lstm_step_backward *s);
 extern lstm_step_backward_kernel type_of_lstm_step_backward;
 
-/*
- * Products with a matrix b that many products read. mm_pack sets *packed to b as products of m rows read it, owned, or
- * to NULL if that gains nothing; mm_packed computes out = beta * out + a b, where out has contiguous rows.
- */
-typedef int (*mm_pack_kernel)(const tensor *b, int64_t m, tensor **packed);
-extern mm_pack_kernel type_of_mm_pack;
-typedef int (*mm_packed_kernel)(tensor *out, const tensor *a, const tensor *b, const tensor *packed,
-				double beta);
-extern mm_packed_kernel type_of_mm_packed;
-
 #endif

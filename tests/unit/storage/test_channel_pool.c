@@ -313,7 +313,7 @@ static void full_pool_drops_the_oldest_that_was_not_received(void **state)
 	}
 }
 
-/* Of a buffer that one of two receivers has, the other one loses nothing. */
+/* A drop takes nothing from one of two receivers while the other one has the buffer. */
 static void drop_takes_no_message_in_vain(void **state)
 {
 	struct pair p = pair_of(2), q = pair_of(0);

@@ -202,7 +202,7 @@ static void bytes_of_the_receiver_extend_no_wait(void **state)
 	}
 }
 
-/* What a waiting loan may take back can be sent meanwhile, by another thread. */
+/* Another thread may send, meanwhile, a message that a waiting loan can take back. */
 static void loan_that_drops_sees_messages_that_are_sent_meanwhile(void **state)
 {
 	struct pair p = pair_of(2);

@@ -28,6 +28,16 @@ static inline __attribute__((always_inline)) void F(element)(T *to, const T *fro
 	*to = STORE(COMBINE(y, x));
 }
 
+/* Whether a factor 1 spares the multiplication, for loops of their own. */
+static inline bool F(is_unscaled)(const struct put *p)
+{
+#ifdef PUT_ALPHA
+	return p->alpha == 1;
+#else
+	return false;
+#endif
+}
+
 /* The len elements whose numbers are in position[], to offsets at[]. */
 static __attribute__((noinline)) void F(picked)(char *o, const char *s, int64_t so, int64_t ss,
 						const int64_t *at, const int64_t *position,
@@ -87,15 +97,12 @@ static __attribute__((noinline)) bool F(dense)(const struct put *p, char *o, con
 	int64_t step = p->x->step[0], limit = p->x->limit[0], wrap = p->x->wrap ? limit : 0;
 	bool simple = step == sizeof(T) && !p->x->wrap, in_range;
 
-#ifdef PUT_ALPHA
-	if (simple && p->alpha == 1)
+	if (!simple)
+		in_range = F(dense_row)(o, s, from, len, step, wrap, limit, p->alpha);
+	else if (F(is_unscaled)(p))
 		in_range = F(dense_row)(o, s, from, len, sizeof(T), 0, limit, 1);
 	else
-#endif
-		if (simple)
 		in_range = F(dense_row)(o, s, from, len, sizeof(T), 0, limit, p->alpha);
-	else
-		in_range = F(dense_row)(o, s, from, len, step, wrap, limit, p->alpha);
 	if (unlikely(!in_range))
 		p->x->bad = true;
 	return in_range;
@@ -130,13 +137,10 @@ static __attribute__((noinline)) void F(dense_rows)(const struct put *p, char *c
 		if (!indices_fetch_rows(p->x, data[1] + j * s1[1], sizeof(int64_t), s1[1], n0, rows,
 					at, &step))
 			return;
-#ifdef PUT_ALPHA
-		if (p->alpha == 1) {
+		if (F(is_unscaled)(p))
 			F(across)(o, s, s1, at, step, n0, rows, 1);
-			continue;
-		}
-#endif
-		F(across)(o, s, s1, at, step, n0, rows, p->alpha);
+		else
+			F(across)(o, s, s1, at, step, n0, rows, p->alpha);
 	}
 }
 

@@ -6,8 +6,6 @@
  */
 #include "kernels/cpu/linalg/matmul.h"
 
-#include "kernels/abi/lstm.h"
-
 #include "iter/parallel.h"
 
 #define WORK	   (1 << 16) /* multiplications in a chunk of small products */

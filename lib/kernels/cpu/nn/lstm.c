@@ -28,17 +28,15 @@ static inline int64_t lanes_left(int64_t n)
 	return n < VEC_F32 ? n : VEC_F32;
 }
 
-static inline vec_reduced_float load_reduced(const uint16_t *p, int64_t n)
+/* The gradient of y = sigmoid(x), and of y = tanh(x), for dy. */
+static inline vec_f32 of_sigmoid(vec_f32 dy, vec_f32 y)
 {
-	return n == VEC_F32 ? *(const vec_reduced_float *)p : vec_load_reduced_float(p, n);
+	return dy * (1 - y) * y;
 }
 
-static inline void store_reduced(uint16_t *p, vec_reduced_float v, int64_t n)
+static inline vec_f32 of_tanh(vec_f32 dy, vec_f32 y)
 {
-	if (n == VEC_F32)
-		*(vec_reduced_float *)p = v;
-	else
-		vec_store_reduced_float(p, v, n);
+	return dy * (1 - y * y);
 }
 
 #define X		   float
@@ -53,16 +51,16 @@ static inline void store_reduced(uint16_t *p, vec_reduced_float v, int64_t n)
 
 #define X		   uint16_t
 #define F(name)		   name##_f16
-#define LANES_OF(p, n)	   vec_from_f16(load_reduced(p, n))
-#define PUT_LANES(p, v, n) store_reduced(p, vec_to_f16(v), n)
+#define LANES_OF(p, n)	   vec_get_reduced(p, n, true)
+#define PUT_LANES(p, v, n) vec_put_reduced(p, v, n, true)
 #include "kernels/cpu/nn/lstm_loops.h"
 #undef F
 #undef LANES_OF
 #undef PUT_LANES
 
 #define F(name)		   name##_bf16
-#define LANES_OF(p, n)	   vec_from_bf16(load_reduced(p, n))
-#define PUT_LANES(p, v, n) store_reduced(p, vec_to_bf16(v), n)
+#define LANES_OF(p, n)	   vec_get_reduced(p, n, false)
+#define PUT_LANES(p, v, n) vec_put_reduced(p, v, n, false)
 #include "kernels/cpu/nn/lstm_loops.h"
 #undef F
 #undef LANES_OF

@@ -34,17 +34,6 @@ static void F(forward_rows)(int64_t begin, int64_t end, void *ctx)
 			F(forward_lanes)(s, r, j, lanes_left(s->size - j));
 }
 
-/* The gradient of y = sigmoid(x), and of y = tanh(x), for dy. */
-static inline vec_f32 F(of_sigmoid)(vec_f32 dy, vec_f32 y)
-{
-	return dy * (1 - y) * y;
-}
-
-static inline vec_f32 F(of_tanh)(vec_f32 dy, vec_f32 y)
-{
-	return dy * (1 - y * y);
-}
-
 static inline void F(backward_lanes)(const struct lstm_step *s, int64_t r, int64_t j, int64_t n)
 {
 	const X *gates = (const X *)s->gates + r * s->gates_row + j;
@@ -62,11 +51,11 @@ static inline void F(backward_lanes)(const struct lstm_step *s, int64_t r, int64
 		dh += LANES_OF((const X *)s->grad_output + r * s->grad_output_row + j, n);
 	if (s->grad_cells)
 		dc += LANES_OF((const X *)s->grad_cells + r * s->grad_cells_row + j, n);
-	dc += F(of_tanh)(dh * o, tanh);
-	PUT_LANES(to, F(of_sigmoid)(dc * g, i), n);
-	PUT_LANES(to + s->size, F(of_sigmoid)(dc * before, f), n);
-	PUT_LANES(to + 2 * s->size, F(of_tanh)(dc * i, g), n);
-	PUT_LANES(to + 3 * s->size, F(of_sigmoid)(dh * tanh, o), n);
+	dc += of_tanh(dh * o, tanh);
+	PUT_LANES(to, of_sigmoid(dc * g, i), n);
+	PUT_LANES(to + s->size, of_sigmoid(dc * before, f), n);
+	PUT_LANES(to + 2 * s->size, of_tanh(dc * i, g), n);
+	PUT_LANES(to + 3 * s->size, of_sigmoid(dh * tanh, o), n);
 	vec_store_f32(state, part, dc * f);
 }
 

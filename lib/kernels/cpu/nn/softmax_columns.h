@@ -14,27 +14,6 @@
 #define STRIP	   (2 * VEC_F32)
 #define STRIP_ROWS 512 /* elements of the longest line of which a strip is kept on the stack */
 
-/* The first n <= VEC_F32 elements at p. */
-static inline __attribute__((always_inline)) vec_f32 get_reduced(const uint16_t *p, int64_t n,
-								 bool half)
-{
-	vec_reduced_float v = n == VEC_F32 ? *(const vec_reduced_float *)p :
-					     vec_load_reduced_float(p, n);
-
-	return half ? vec_from_f16(v) : vec_from_bf16(v);
-}
-
-static inline __attribute__((always_inline)) void put_reduced(uint16_t *p, vec_f32 v, int64_t n,
-							      bool half)
-{
-	vec_reduced_float r = half ? vec_to_f16(v) : vec_to_bf16(v);
-
-	if (n == VEC_F32)
-		*(vec_reduced_float *)p = r;
-	else
-		vec_store_reduced_float(p, r, n);
-}
-
 /* Vector v of element r of a strip of operand k. */
 #define STRIP_AT(k, r, v) ((uint16_t *)(data[k] + (r)*t->along.stride[k][0]) + at + (v)*VEC_F32)
 
@@ -52,8 +31,8 @@ static inline __attribute__((always_inline)) void forward_strip(const struct red
 		max[v] = (vec_f32){ 0 } - INFINITY;
 	for (int64_t r = 0; r < rows; r++)
 		for (int v = 0; v < vecs; v++) {
-			x[r][v] =
-				get_reduced(STRIP_AT(1, r, v), v < vecs - 1 ? VEC_F32 : last, half);
+			x[r][v] = vec_get_reduced(STRIP_AT(1, r, v), v < vecs - 1 ? VEC_F32 : last,
+						  half);
 			max[v] = vec_max_f32(max[v], x[r][v]);
 		}
 	for (int64_t r = 0; r < rows; r++)
@@ -67,9 +46,10 @@ static inline __attribute__((always_inline)) void forward_strip(const struct red
 		sum[v] = log ? log_f32v(sum[v]) : (vec_f32)(1 / sum[v]);
 	for (int64_t r = 0; r < rows; r++)
 		for (int v = 0; v < vecs; v++)
-			put_reduced(STRIP_AT(0, r, v),
-				    log ? (vec_f32)(x[r][v] - sum[v]) : (vec_f32)(x[r][v] * sum[v]),
-				    v < vecs - 1 ? VEC_F32 : last, half);
+			vec_put_reduced(STRIP_AT(0, r, v),
+					log ? (vec_f32)(x[r][v] - sum[v]) :
+					      (vec_f32)(x[r][v] * sum[v]),
+					v < vecs - 1 ? VEC_F32 : last, half);
 }
 
 /* The same of the gradient; the operands are out, the saved output and the gradient. */
@@ -84,20 +64,21 @@ static inline __attribute__((always_inline)) void backward_strip(const struct re
 	for (int64_t r = 0; r < rows; r++)
 		for (int v = 0; v < vecs; v++) {
 			int64_t n = v < vecs - 1 ? VEC_F32 : last;
-			vec_f32 g = get_reduced(STRIP_AT(2, r, v), n, half);
+			vec_f32 g = vec_get_reduced(STRIP_AT(2, r, v), n, half);
 
-			sum[v] += log ? g : (vec_f32)(g * get_reduced(STRIP_AT(1, r, v), n, half));
+			sum[v] += log ? g :
+					(vec_f32)(g * vec_get_reduced(STRIP_AT(1, r, v), n, half));
 		}
 	for (int64_t r = 0; r < rows; r++)
 		for (int v = 0; v < vecs; v++) {
 			int64_t n = v < vecs - 1 ? VEC_F32 : last;
-			vec_f32 g = get_reduced(STRIP_AT(2, r, v), n, half);
-			vec_f32 y = get_reduced(STRIP_AT(1, r, v), n, half);
+			vec_f32 g = vec_get_reduced(STRIP_AT(2, r, v), n, half);
+			vec_f32 y = vec_get_reduced(STRIP_AT(1, r, v), n, half);
 
-			put_reduced(STRIP_AT(0, r, v),
-				    log ? (vec_f32)(g - exp_f32v(y) * sum[v]) :
-					  (vec_f32)((g - sum[v]) * y),
-				    n, half);
+			vec_put_reduced(STRIP_AT(0, r, v),
+					log ? (vec_f32)(g - exp_f32v(y) * sum[v]) :
+					      (vec_f32)((g - sum[v]) * y),
+					n, half);
 		}
 }
 

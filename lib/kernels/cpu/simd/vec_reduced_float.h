@@ -109,6 +109,27 @@ static inline vec_reduced_float vec_to_f16(vec_f32 v)
 #endif
 }
 
+/* The first n <= VEC_F32 elements at p, f16 if half, as f32; and back. Elements behind them are neither read nor written. */
+static inline __attribute__((always_inline)) vec_f32 vec_get_reduced(const uint16_t *p, int64_t n,
+								     bool half)
+{
+	vec_reduced_float v = n == VEC_F32 ? *(const vec_reduced_float *)p :
+					     vec_load_reduced_float(p, n);
+
+	return half ? vec_from_f16(v) : vec_from_bf16(v);
+}
+
+static inline __attribute__((always_inline)) void vec_put_reduced(uint16_t *p, vec_f32 v, int64_t n,
+								  bool half)
+{
+	vec_reduced_float r = half ? vec_to_f16(v) : vec_to_bf16(v);
+
+	if (n == VEC_F32)
+		*(vec_reduced_float *)p = r;
+	else
+		vec_store_reduced_float(p, r, n);
+}
+
 /*
  * Pairs of bf16, each in the lane of an f32, for the instruction that adds both products of two
  * pairs. VEC_PAIRS is defined where processors of this level may have it; vec_has_pairs() tests

@@ -141,12 +141,9 @@ static struct tap_planes *planes_of_taps(struct shape *s)
 	const struct axis *a = s->axis;
 	struct tap_planes *tap = (struct tap_planes *)shape_take(s, 2 * a->taps);
 
-	for (int64_t r = 0; r < a->taps; r++) {
-		int64_t at = a->tap[r] * a->dilation - a->padding;
-
-		tap[r].from = at < 0 ? (-at + a->stride - 1) / a->stride : 0;
-		tap[r].until = at < a->in ? (a->in - at + a->stride - 1) / a->stride : 0;
-	}
+	for (int64_t r = 0; r < a->taps; r++)
+		conv_positions(a->tap[r] * a->dilation - a->padding, a->stride, a->in, INT64_MAX,
+			       &tap[r].from, &tap[r].until);
 	return tap;
 }
 

@@ -18,6 +18,16 @@ static inline int64_t min64(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* The range *from .. *to of positions o < n with 0 <= o * stride + at < size. */
+static inline void conv_positions(int64_t at, int64_t stride, int64_t size, int64_t n,
+				  int64_t *from, int64_t *to)
+{
+	*from = at < 0 ? (-at + stride - 1) / stride : 0;
+	*to = at < size ? (size - at + stride - 1) / stride : 0;
+	if (*to > n)
+		*to = n;
+}
+
 /*
  * One spatial dimension of a copied source: element i of phase f is element first + phase[f] +
  * stride * i of the tensor, or zero if that is not within its `size`.

@@ -21,12 +21,9 @@ static void copy_second(T *to, const T *in, int64_t n)
 /* Elements from..until of phase f are within the tensor. */
 static void axis_range(const struct conv_axis *a, int64_t f, int64_t *from, int64_t *until)
 {
-	int64_t at = a->first + a->phase[f];
-
-	*from = at < 0 ? (-at + a->stride - 1) / a->stride : 0;
-	*until = at < a->size ? (a->size - at + a->stride - 1) / a->stride : 0;
+	conv_positions(a->first + a->phase[f], a->stride, a->size, a->extent, from, until);
 	*from = min64(*from, a->extent);
-	*until = min64(*until < *from ? *from : *until, a->extent);
+	*until = *until < *from ? *from : *until;
 }
 
 /* A row along an axis: elements from..until are `in`, stride apart, the others up to extent zero. */

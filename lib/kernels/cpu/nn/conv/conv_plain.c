@@ -18,16 +18,6 @@ struct plain {
 	const void *bias;
 };
 
-/* The range *from .. *to of positions o < n with 0 <= o * stride + at < size. */
-static void positions(int64_t at, int64_t stride, int64_t size, int64_t n, int64_t *from,
-		      int64_t *to)
-{
-	*from = at < 0 ? (-at + stride - 1) / stride : 0;
-	*to = at < size ? (size - at + stride - 1) / stride : 0;
-	if (*to > n)
-		*to = n;
-}
-
 #define LOOPS_FILE "kernels/cpu/nn/conv/conv_plain_loops.h"
 #include "kernels/cpu/simd/each_wrapping.h"
 #include "kernels/cpu/simd/each_complex.h"

@@ -33,7 +33,7 @@ static void F(planes)(const struct plain *c, T *x, T *y, T *w)
 
 		for (int i = 0; i < AXES; i++) {
 			a[i] = at[i] * dil[i] - pad[i];
-			positions(a[i], s[i], c->x[i], c->y[i], &from[i], &to[i]);
+			conv_positions(a[i], s[i], c->x[i], c->y[i], &from[i], &to[i]);
 		}
 		for (int64_t i = from[0]; i < to[0]; i++)
 			for (int64_t j = from[1]; j < to[1] && from[2] < to[2]; j++) {
