@@ -225,7 +225,10 @@ static void leases_overwritten_during_use_give_errors(void **state)
 		pthread_t thread;
 		size_t bytes;
 
-		for (int k = 0; k < 100; k++) {
+		bool seen = false, late = false;
+
+		/* Until both outcomes were seen, because their shares depend on the processors. */
+		for (int k = 0; k < 100 || ((!seen || !late) && k < 2000); k++) {
 			tensor *t = tensor_pool_loan(pool, MS), *got[1];
 
 			if (t && tensor_send_many(p.out, &t, 1, 0, 0, MS) == 0 && !page) {
@@ -237,14 +240,17 @@ static void leases_overwritten_during_use_give_errors(void **state)
 				while (!w.begun)
 					sched_yield();
 			}
-			times += !t;
+			late |= !t;
 			tensor_release(t);
 			if (tensor_recv_many(p.in, got, 1, NULL, k % 3 * MS / 10) == 1) {
 				touch(got[0]);
 				tensor_release(got[0]);
-				received++;
+				seen = true;
 			}
+			sched_yield();
 		}
+		received += seen;
+		times += late;
 		assert_true(tensor_pool_available(pool) >= 0);
 		w.stop = true;
 		pthread_join(thread, NULL);
@@ -258,7 +264,7 @@ static void leases_overwritten_during_use_give_errors(void **state)
 		assert_int_equal(lease_mappings(NULL, NULL), 0);
 		assert_true(seconds_of(CLOCK_MONOTONIC) - start < 5);
 	}
-	assert_true(received > rounds && times > rounds / 4);
+	assert_true(received > rounds / 2 && times > rounds / 4);
 }
 
 /* Bells without end, and none of them for a record: a receive keeps its timeout. */
