@@ -34,8 +34,8 @@ enum tile_mode { TILES_NONE, TILES_MODEL, TILES_AMX };
 
 /* A product of rows of a with `width` columns of b. What a and b have beyond their elements is zero. */
 struct tile_block {
-	const T *a, *b; /* rows of units, `pitch` and `width` apart */
-	T *sums;	/* rows `row` apart */
+	const T *a, *b;			  /* rows of units, `pitch` and `width` apart */
+	T *sums;			  /* rows `row` apart */
 	int64_t pitch, width, row, depth; /* width and depth are multiples of TILE_SIDE */
 	bool add;			  /* to the sums */
 };
@@ -89,13 +89,14 @@ static void model_store(const T *tile, T *to, int64_t step)
 					 "r"((STEP) * (int64_t)sizeof(T))              \
 					 : "memory");                                  \
 	} while (0)
-#define TILE_DOT(N, A, B)                                                                     \
-	do {                                                                                  \
-		if (model)                                                                    \
-			model_dot(model + (N)*TILE_UNITS, model + (A)*TILE_UNITS,             \
-				  model + (B)*TILE_UNITS);                                    \
-		else                                                                          \
-			__asm__ volatile(TILE_INSTRUCTION " %%tmm" #B ", %%tmm" #A ", %%tmm" #N ::); \
+#define TILE_DOT(N, A, B)                                                          \
+	do {                                                                       \
+		if (model)                                                         \
+			model_dot(model + (N)*TILE_UNITS, model + (A)*TILE_UNITS,  \
+				  model + (B)*TILE_UNITS);                         \
+		else                                                               \
+			__asm__ volatile(TILE_INSTRUCTION " %%tmm" #B ", %%tmm" #A \
+							  ", %%tmm" #N ::);        \
 	} while (0)
 
 /* The configuration of a thread: all registers have 16 rows of 64 bytes. */
