@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Convolutions of bf16 and the gradients of their inputs, which pair channels, and of their weights, which pair
- * positions, against f64.
+ * positions, against f64. test_conv_tiles.c runs them with tiles.
  */
 #include "bf16.h"
+
+#include <stdlib.h>
+
+#ifndef TILES
+#define TILES "none"
+#define NAME  "conv_bf16"
+#endif
 
 struct shape {
 	int64_t batch, in, out, groups, size[3], taps, stride, padding, dilation;
@@ -118,6 +125,9 @@ static void shapes_of_models_and_odd_ones(void **state)
 		{ 2, 17, 33, 1, { 41, 39 }, 3, 3, 2, 1, 2, false },
 		{ 1, 3, 16, 1, { 9, 30, 31 }, 3, 2, 1, 1, 3, false },
 		{ 1, 1, 24, 1, { 260 }, 10, 5, 0, 1, 1, false },
+		{ 8, 40, 300, 1, { 7, 7 }, 3, 1, 1, 1, 2, false },
+		{ 4, 290, 48, 1, { 7, 7 }, 1, 1, 0, 1, 2, false },
+		{ 9, 34, 270, 2, { 5, 5 }, 3, 1, 1, 1, 2, false },
 	};
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
@@ -189,6 +199,67 @@ static void pairs_do_not_read_other_elements(void **state)
 	}
 }
 
+/* Freed memory, which kernels get next, has NaN. */
+static void leave_nan(void)
+{
+	for (int64_t n = 1 << 10; n <= 1 << 21; n += n / 4)
+		tensor_scope
+			ok(tensor_full(TENSOR_SHAPE(n), TENSOR_SCALAR(NAN), F32));
+}
+
+/* What is not finite stays in its channel, in its image and in what they are multiplied with. */
+static void not_finite_elements_stay_in_their_sums(void **state)
+{
+	const struct shape s = {
+		.stride = 1, .padding = 1, .dilation = 1, .groups = 1, .out = 17, .spatial = 2
+	};
+
+	tensor_scope {
+		tensor *x = bf16_values(TENSOR_SHAPE(5, 21, 9, 5)),
+		       *w = bf16_values(TENSOR_SHAPE(17, 21, 3, 3)), *y, *finite;
+		struct gradients g;
+		double n;
+
+		leave_nan();
+		ok(tensor_fill_(ok(tensor_select(x, 0, 3)), TENSOR_SCALAR(INFINITY)));
+		ok(tensor_fill_(ok(tensor_select(w, 0, 16)), TENSOR_SCALAR(NAN)));
+		y = convolve(&s, x, w, tensor_none);
+		finite = ok(tensor_isfinite(y));
+		assert_done(tensor_item(ok(tensor_sum(finite)), &n));
+		assert_true(n == 4 * 16 * 45);
+		assert_done(
+			tensor_item(ok(tensor_all(ok(tensor_slice(
+					    ok(tensor_slice(finite, 0, 0, 3, 1)), 1, 0, 16, 1)))),
+				    &n));
+		assert_true(n == 1);
+		ok(tensor_fill_(y, TENSOR_SCALAR(1)));
+		ok(tensor_fill_(ok(tensor_select(x, 0, 3)), TENSOR_SCALAR(1)));
+		ok(tensor_fill_(ok(tensor_select(x, 1, 20)), TENSOR_SCALAR(INFINITY)));
+		g = gradients_of(&s, y, x, w);
+		finite = ok(tensor_isfinite(g.w));
+		assert_done(tensor_item(ok(tensor_sum(finite)), &n));
+		assert_true(n == 17 * 20 * 9);
+	}
+}
+
+/* Positions of an image that end a unit and a vector before the end of a tile. */
+static void not_finite_memory_is_not_read(void **state)
+{
+	const struct shape s = { .stride = 1, .dilation = 1, .groups = 1, .out = 17, .spatial = 1 };
+
+	tensor_scope {
+		tensor *x = bf16_values(TENSOR_SHAPE(2, 16, 93)),
+		       *w = bf16_values(TENSOR_SHAPE(17, 16, 1));
+		tensor *y = bf16_values(TENSOR_SHAPE(2, 17, 93));
+		double all;
+
+		leave_nan();
+		assert_done(tensor_item(
+			ok(tensor_all(ok(tensor_isfinite(gradients_of(&s, y, x, w).w)))), &all));
+		assert_true(all == 1);
+	}
+}
+
 static void empty_results_and_sums(void **state)
 {
 	const struct shape s = {
@@ -217,8 +288,11 @@ int main(void)
 		cmocka_unit_test(strided_and_channels_last_inputs),
 		cmocka_unit_test(results_have_the_same_bits_on_one_thread),
 		cmocka_unit_test(pairs_do_not_read_other_elements),
+		cmocka_unit_test(not_finite_elements_stay_in_their_sums),
+		cmocka_unit_test(not_finite_memory_is_not_read),
 		cmocka_unit_test(empty_results_and_sums),
 	};
 
-	return cmocka_run_group_tests_name("conv_bf16", tests, NULL, NULL);
+	setenv("TENSOR_CPU_TILES", TILES, 0);
+	return cmocka_run_group_tests_name(NAME, tests, NULL, NULL);
 }

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Quantized tensors: rounding and saturation, products against plain loops, errors. */
+/* Quantized tensors: rounding and saturation, products against plain loops, errors. test_quantized_tiles.c runs them with tiles. */
 #include "check.h"
+
+#include <stdlib.h>
+
+#ifndef TILES
+#define TILES "none"
+#define NAME  "quantized"
+#endif
 
 static tensor *floats(const float *values, tensor_ints shape)
 {
@@ -97,9 +104,10 @@ static int requantize_by_hand(int64_t sum, float scale, float bias, float out_sc
 
 static void linear_is_exact(void **state)
 {
-	const int64_t shapes[][3] = {
-		{ 1, 1, 1 }, { 3, 65, 5 }, { 7, 16, 9 }, { 70, 130, 67 }, { 4, 0, 3 }
-	};
+	const int64_t shapes[][3] = { { 1, 1, 1 },	{ 3, 65, 5 },	 { 7, 16, 9 },
+				      { 70, 130, 67 },	{ 4, 0, 3 },	 { 64, 64, 64 },
+				      { 33, 256, 130 }, { 9, 1030, 17 }, { 48, 192, 3 },
+				      { 16, 0, 5 },	{ 40, 4096, 70 } };
 
 	for (size_t c = 0; c < ARRAY_SIZE(shapes); c++)
 		tensor_scope {
@@ -289,5 +297,6 @@ int main(void)
 		cmocka_unit_test(printing_shows_values_and_scale),
 	};
 
-	return cmocka_run_group_tests_name("quantized", tests, NULL, NULL);
+	setenv("TENSOR_CPU_TILES", TILES, 0);
+	return cmocka_run_group_tests_name(NAME, tests, NULL, NULL);
 }

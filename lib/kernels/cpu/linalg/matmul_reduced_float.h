@@ -13,7 +13,7 @@
 
 #include "kernels/cpu/linalg/matmul_reduced_pack.h"
 
-#include "kernels/cpu/linalg/matmul_amx.h"
+#include "kernels/cpu/linalg/matmul_tiles.h"
 
 #include "iter/parallel.h"
 
@@ -154,7 +154,7 @@ static void round_panel(const struct reduced_product *h, struct tile t, T *buffe
 }
 
 /* m rows from `begin` of one panel. buffer has DEPTH * WIDE elements, for b if it is not packed;
- * model is that of matmul_amx.h. */
+ * model is that of tiles.h. */
 static void compute_panel(const struct reduced_product *h, const T *a, T *buffer, T *sums, T *model,
 			  int64_t begin, int64_t m, int64_t index)
 {
@@ -181,6 +181,7 @@ static void compute_panel(const struct reduced_product *h, const T *a, T *buffer
 							  .sums = sums,
 							  .pitch = h->depth + TILE_PAD,
 							  .width = width,
+							  .row = WIDE,
 							  .depth = t.k,
 							  .add = at };
 
@@ -198,8 +199,7 @@ static void compute_panel(const struct reduced_product *h, const T *a, T *buffer
 /* Units of m packed rows of a. */
 static int64_t packed_a(const struct reduced_product *h, int64_t m)
 {
-	return h->tiles ? (m + TILE_SIDE - 1) / TILE_SIDE * TILE_SIDE * (h->depth + TILE_PAD) :
-			  m * h->depth;
+	return h->tiles ? whole_tiles(m) * (h->depth + TILE_PAD) : m * h->depth;
 }
 
 /* Tasks begin to end; a task is up to CHUNK rows of a group of panels. */
@@ -416,9 +416,9 @@ static struct reduced_product reduced_product_of(const struct product *p, bool f
 {
 	struct reduced_product h = { .p = p, .f16 = f16, .depth = (p->k + UNIT - 1) / UNIT };
 
-	h.tiles = tiles_for(p);
+	h.tiles = tiles_for(p->m);
 	if (h.tiles)
-		h.depth = (h.depth + TILE_SIDE - 1) / TILE_SIDE * TILE_SIDE;
+		h.depth = whole_tiles(h.depth);
 	h.at_once = !h.tiles && p->csc == 1 && h.depth <= DEPTH;
 	if (h.at_once)
 		h.rsa = rows_in_place(p);

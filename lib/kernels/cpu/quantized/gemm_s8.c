@@ -3,12 +3,13 @@
  * Products of quantized matrices: u8 by i8, summed exactly in i32 and requantized while the sums
  * are in the L1 cache. Both operands have contiguous rows of k bytes, so an element of the result
  * is a dot product of two rows, and nothing is packed. A tile of DOT_ROWS rows by four columns
- * takes fewer loads than additions.
+ * takes fewer loads than additions. Processors with AMX pack (gemm_s8_amx.h); the sums are the same.
  */
 #include "kernels/cpu/simd/cpu.h"
 
 #include "iter/parallel.h"
 #include "kernels/abi/quantized.h"
+#include "kernels/cpu/simd/vec.h"
 #include "kernels/cpu/simd/vec_i8.h"
 
 #define PANEL 64   /* columns whose weights stay in the cache for all rows of a chunk */
@@ -38,6 +39,8 @@ typedef void (*tile_fn)(int32_t *sums, const uint8_t *const *x, const int8_t *co
 #undef TARGET
 #undef ADD
 #endif
+
+#include "kernels/cpu/quantized/gemm_s8_amx.h"
 
 struct tiles {
 	tile_fn tile, line;
@@ -139,12 +142,24 @@ static void store_row(uint8_t *out, int64_t step, const uint8_t *row, int64_t n)
 			out[j * step] = row[j];
 }
 
+/* Rows begin to begin + m of n columns from `first` on. */
+static void requantize_rows(const struct gemm_s8 *p, const int32_t *sums, const struct column *c,
+			    int64_t begin, int64_t m, int64_t first, int64_t n)
+{
+	uint8_t row[PANEL];
+
+	for (int64_t i = begin; i < begin + m; i++, sums += PANEL) {
+		requantize_row(row, sums, c, n, c->zeros ? row_sum_u8(p->x + i * p->k, p->k) : 0,
+			       p->requantize);
+		store_row(p->out + i * p->out_row + first * p->out_column, p->out_column, row, n);
+	}
+}
+
 /* Rows begin to end of n columns from `first` on. */
 static void compute_panel(const struct gemm_s8 *p, struct tiles tiles, const struct column *c,
 			  int64_t begin, int64_t end, int64_t first, int64_t n)
 {
 	int32_t sums[DOT_ROWS * PANEL];
-	uint8_t row[PANEL];
 
 	for (int64_t i = begin, rows; i < end; i += rows) {
 		const uint8_t *x[DOT_ROWS];
@@ -162,12 +177,7 @@ static void compute_panel(const struct gemm_s8 *p, struct tiles tiles, const str
 				w[s] = p->w + (first + (j + s < n ? j + s : n - 1)) * p->k;
 			(rows == 1 ? tiles.line : tiles.tile)(sums + j, x, w, p->k);
 		}
-		for (int64_t r = 0; r < rows; r++) {
-			requantize_row(row, sums + r * PANEL, c, n,
-				       c->zeros ? row_sum_u8(x[r], p->k) : 0, p->requantize);
-			store_row(p->out + (i + r) * p->out_row + first * p->out_column,
-				  p->out_column, row, n);
-		}
+		requantize_rows(p, sums, c, i, rows, first, n);
 	}
 }
 
@@ -179,15 +189,27 @@ static void compute_tasks(int64_t begin, int64_t end, void *ctx)
 	struct tiles tiles = best_tiles();
 	int64_t prepared = -1;
 	struct column c = { .zeros = false };
+	struct block_work b;
 
+	block_work_open(&b, p);
 	for (int64_t i = begin; i < end; i++) {
 		int64_t first = i / blocks * PANEL, row = i % blocks * ROWS;
 		int64_t n = p->n - first < PANEL ? p->n - first : PANEL;
+		int64_t m = p->m - row < ROWS ? p->m - row : ROWS;
 
-		if (first != prepared)
+		if (first != prepared) {
 			prepare_columns(&c, p, tiles.line, prepared = first, n);
-		compute_panel(p, tiles, &c, row, row + ROWS < p->m ? row + ROWS : p->m, first, n);
+			if (b.tiles)
+				pack_weights(&b, p, first, n);
+		}
+		if (b.tiles) {
+			sum_block(&b, p, row, m);
+			requantize_rows(p, b.sums, &c, row, m, first, n);
+		} else {
+			compute_panel(p, tiles, &c, row, row + m, first, n);
+		}
 	}
+	block_work_close(&b);
 }
 
 static int cpu_gemm_s8(const struct gemm_s8 *p)

@@ -17,6 +17,7 @@
 #include "kernels/cpu/nn/conv/conv_copy.h"
 #include "kernels/cpu/nn/conv/conv_depth.h"
 #include "kernels/cpu/nn/conv/conv_tile.h"
+#include "kernels/cpu/simd/tiles_none.h"
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
 #define E		 float
 #define UNIT		 1

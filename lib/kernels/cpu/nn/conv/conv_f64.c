@@ -26,6 +26,7 @@ typedef int64_t mask_f64 __attribute__((vector_size(VEC_BYTES)));
 #include "kernels/cpu/nn/conv/conv_copy.h"
 #include "kernels/cpu/nn/conv/conv_depth.h"
 #include "kernels/cpu/nn/conv/conv_tile.h"
+#include "kernels/cpu/simd/tiles_none.h"
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
 #define E		 double
 #define UNIT		 1

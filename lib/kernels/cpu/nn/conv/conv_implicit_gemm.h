@@ -11,6 +11,9 @@
  *
  * Columns are the positions of all images. A panel whose columns are contiguous in the output is
  * computed there, any other in a block that is scattered afterwards.
+ *
+ * Units of bf16 are multiplied by tiles (tiles_pairs.h) where the processor has them and the weights
+ * are packed: in blocks of whole tiles, whose rest is zero.
  */
 #ifndef TENSOR_CONV_IMPLICIT_GEMM_H
 #define TENSOR_CONV_IMPLICIT_GEMM_H
@@ -37,9 +40,11 @@ struct gemm_plan {
 	int64_t columns; /* of all images */
 	int64_t width;	 /* columns as whole vectors */
 	int64_t rows;	 /* of weights in a block */
-	int64_t blocks;	 /* of rows */
-	int64_t panels;	 /* in a chunk */
-	int64_t chunks;	 /* of columns */
+	int64_t depth;	 /* of all blocks of a panel, as stored */
+	enum tile_mode tiles;
+	int64_t blocks; /* of rows */
+	int64_t panels; /* in a chunk */
+	int64_t chunks; /* of columns */
 	int64_t row_offset[FEW_ROWS];
 	_Atomic bool failed;
 };
@@ -105,6 +110,34 @@ static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, 
 	}
 }
 
+/* The depth of a block of k, as stored, and the units of its m packed rows. */
+static int64_t stored_depth(const struct gemm_plan *s, int64_t k)
+{
+	return s->tiles ? whole_tiles(k) : k;
+}
+
+static int64_t stored_units(const struct gemm_plan *s, int64_t m, int64_t k)
+{
+	return s->tiles ? whole_tiles(m) * (whole_tiles(k) + TILE_PAD) : m * k;
+}
+
+/* Packs m rows of k weights for tiles. offset: of the weights, or NULL, for adjacent ones. */
+static void pack_tile_weights(T *to, const T *w, int64_t row, const int64_t *offset, int64_t m,
+			      int64_t k)
+{
+	int64_t pitch = whole_tiles(k) + TILE_PAD;
+
+	for (int64_t i = 0; i < m; i++, to += pitch, w += row) {
+		if (!offset)
+			memcpy(to, w, k * sizeof(T));
+		else
+			for (int64_t d = 0; d < k; d++)
+				to[d] = w[offset[d]];
+		memset(to + k, 0, (pitch - k) * sizeof(T));
+	}
+	memset(to, 0, (whole_tiles(m) - m) * pitch * sizeof(T));
+}
+
 static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct gemm_plan *s = ctx;
@@ -116,10 +149,15 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 		const T *w = (const T *)c->weight + group * c->weight_group + row * c->weight_row;
 		T *to = s->weight + i * s->pitch;
 
-		for (int64_t p = 0, k; p < c->depth; p += k, to += m * k) {
+		for (int64_t p = 0, k; p < c->depth; p += k, to += stored_units(s, m, k)) {
+			const int64_t *offset = c->weight_offset ? c->weight_offset + p : NULL;
+
 			k = min64(c->depth - p, DEPTH);
-			if (c->weight_offset)
-				pack_weights(to, w, c->weight_row, c->weight_offset + p, m, k);
+			if (s->tiles)
+				pack_tile_weights(to, offset ? w : w + p, c->weight_row, offset, m,
+						  k);
+			else if (offset)
+				pack_weights(to, w, c->weight_row, offset, m, k);
 			else
 				pack_rows(to, w + p, c->weight_row, 1, m, k, tile_rows[VECS]);
 		}
@@ -127,6 +165,16 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 }
 
 /* ---- columns ---- */
+
+/* panel_gather() and, for tiles, rows of zeros up to the depth of a block as stored. */
+static void gather_block(const struct gemm_plan *s, T *to, const struct panel *p, const T *src,
+			 const int64_t *offset, int64_t k)
+{
+	int64_t row = p->vecs * (int64_t)LANES;
+
+	panel_gather(to, p, src, offset, k);
+	memset(to + k * row, 0, (stored_depth(s, k) - k) * row * sizeof(T));
+}
 
 /* Blocks of depth begin to end, of all groups. */
 static void gather_chunk(int64_t begin, int64_t end, void *ctx)
@@ -142,7 +190,9 @@ static void gather_chunk(int64_t begin, int64_t end, void *ctx)
 			int64_t group = i / blocks, p = i % blocks * DEPTH;
 			int64_t k = min64(c->depth - p, DEPTH);
 
-			panel_gather(s->gathered + (group * c->depth + p) * s->width + j * k,
+			gather_block(s,
+				     s->gathered + (group * s->depth + p) * s->width +
+					     j * stored_depth(s, k),
 				     &panel, (const T *)c->src.data + group * c->src.group,
 				     c->src.offset + p, k);
 		}
@@ -157,7 +207,30 @@ struct gemm_rows {
 	const T *src;
 	const int64_t *position; /* offsets in the weights, which are read in place, or NULL */
 	T *gathered;		 /* DEPTH * WIDE elements */
+	T *model;		 /* of tiles.h */
 };
+
+/* gemm_panel() by tiles. Sums are in a block of whole tiles, which begins with the bias. */
+static void sum_tiles(const struct gemm_plan *s, const struct gemm_rows *r, const struct tile *t)
+{
+	struct tile_block block = { .a = t->a,
+				    .b = t->b,
+				    .sums = t->c,
+				    .pitch = stored_depth(s, t->k) + TILE_PAD,
+				    .width = t->rsb,
+				    .row = t->rsc,
+				    .depth = stored_depth(s, t->k),
+				    .add = t->beta != 0 || t->bias };
+
+	if (t->beta == 0 && t->bias)
+		for (int64_t i = 0; i < whole_tiles(r->m); i++) {
+			T bias = t->bias[min64(i, r->m - 1)];
+
+			for (int64_t j = 0; j < t->rsb; j += LANES)
+				*(VEC *)(t->c + i * t->rsc + j) = bias - (VEC){ 0 };
+		}
+	compute_tile_rows(&block, r->m, r->model);
+}
 
 /* Adds the products of rows p to p + t->k of panel i to t->c. */
 static void gemm_panel(const struct gemm_plan *s, const struct gemm_rows *r, struct tile *t,
@@ -170,8 +243,9 @@ static void gemm_panel(const struct gemm_plan *s, const struct gemm_rows *r, str
 	t->rsb = q->vecs * (int64_t)LANES;
 	t->b = r->gathered;
 	if (s->gathered) {
-		t->b = s->gathered + (r->group * c->depth + p) * s->width + i * WIDE * t->k;
-	} else if (t->grouped && panel_gathers_first(q)) {
+		t->b = s->gathered + (r->group * s->depth + p) * s->width +
+		       i * WIDE * stored_depth(s, t->k);
+	} else if (t->grouped && !s->tiles && panel_gathers_first(q)) {
 		struct tile rest = *t;
 
 		first = gather_first_tile(t, &(struct gather){ q, r->src, offset, r->gathered }, m);
@@ -182,9 +256,11 @@ static void gemm_panel(const struct gemm_plan *s, const struct gemm_rows *r, str
 			compute_tiles(&rest, m - first, t->rsb, q->vecs);
 		return;
 	} else {
-		panel_gather(r->gathered, q, r->src, offset, t->k);
+		gather_block(s, r->gathered, q, r->src, offset, t->k);
 	}
-	if (r->position)
+	if (s->tiles)
+		sum_tiles(s, r, t);
+	else if (r->position)
 		compute_offset_tiles(&(struct offset_tile){ .t = *t,
 							    .offset = s->row_offset,
 							    .position = r->position + p },
@@ -194,18 +270,12 @@ static void gemm_panel(const struct gemm_plan *s, const struct gemm_rows *r, str
 }
 
 /*
- * Panels `from` to `until` of a group, the block of rows from `row`. gathered has DEPTH * WIDE
- * elements.
+ * Panels `from` to `until` of a group, the block of rows from `row`. r has the memory.
  */
-static void gemm_block(const struct gemm_plan *s, struct panel *panel, T *gathered, int64_t group,
-		       int64_t row, int64_t from, int64_t until)
+static void gemm_block(const struct gemm_plan *s, struct panel *panel, struct gemm_rows r,
+		       int64_t group, int64_t row, int64_t from, int64_t until)
 {
 	const struct conv_gemm *c = s->c;
-	struct gemm_rows r = { .group = group,
-			       .m = min64(c->rows - row, s->rows),
-			       .src = (const T *)c->src.data + group * c->src.group,
-			       .position = s->weight ? NULL : c->weight_offset,
-			       .gathered = gathered };
 	T *out = (T *)c->out + group * c->out_group + row * c->out_row;
 	struct tile t = { .a = s->weight ?
 				       s->weight + (group * s->blocks + row / s->rows) * s->pitch :
@@ -218,9 +288,13 @@ static void gemm_block(const struct gemm_plan *s, struct panel *panel, T *gather
 			  .grouped = s->weight };
 	int64_t p = 0;
 
+	r.group = group;
+	r.m = min64(c->rows - row, s->rows);
+	r.src = (const T *)c->src.data + group * c->src.group;
+	r.position = s->weight ? NULL : c->weight_offset;
 	for (int64_t i = from; i < until; i++) {
 		panel_set(&panel[i - from], c, i * WIDE, min64(s->columns - i * WIDE, WIDE));
-		panel[i - from].direct &= !r.position;
+		panel[i - from].direct &= !r.position && !s->tiles;
 	}
 	do {
 		t.k = min64(c->depth - p, DEPTH);
@@ -232,7 +306,7 @@ static void gemm_block(const struct gemm_plan *s, struct panel *panel, T *gather
 			t.rsc = q->direct ? c->out_row : WIDE;
 			gemm_panel(s, &r, &t, q, i, p);
 		}
-		t.a += s->weight ? r.m * t.k : r.position ? 0 : t.k;
+		t.a += s->weight ? stored_units(s, r.m, t.k) : r.position ? 0 : t.k;
 		p += t.k;
 	} while (p < c->depth);
 	for (int64_t i = from; i < until; i++)
@@ -244,29 +318,37 @@ static void gemm_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct gemm_plan *s = ctx;
 	int64_t panels = (s->columns + WIDE - 1) / WIDE;
-	int64_t depth = min64(s->c->depth, DEPTH), rows = min64(s->c->rows, s->rows);
-	size_t floats = (depth + s->panels * rows) * WIDE;
+	int64_t depth = min64(s->depth, DEPTH), rows = min64(s->c->rows, s->rows);
+	int64_t stored_rows = s->tiles ? whole_tiles(rows) : rows;
+	size_t floats = (depth + s->panels * stored_rows) * WIDE;
+	struct gemm_rows r = { 0 };
 	struct tensor_storage *mem;
 	struct panel *panel;
-	T *block;
 
+	if (s->tiles == TILES_MODEL)
+		floats += MODEL_UNITS;
 	mem = storage_alloc(TENSOR_DEVICE_CPU, s->panels * sizeof(*panel) + floats * sizeof(T),
 			    false);
 	if (!mem) {
 		s->failed = true;
 		return;
 	}
-	block = mem->data;
-	panel = (struct panel *)(block + floats);
+	r.gathered = mem->data;
+	r.model = s->tiles == TILES_MODEL ? r.gathered + floats - MODEL_UNITS : NULL;
+	panel = (struct panel *)(r.gathered + floats);
 	for (int64_t i = 0; i < s->panels; i++)
-		panel[i].block = block + (depth + i * rows) * WIDE;
+		panel[i].block = r.gathered + (depth + i * stored_rows) * WIDE;
+	if (s->tiles)
+		tiles_begin(r.model);
 	for (int64_t i = begin; i < end; i++) {
 		int64_t group = i / (s->blocks * s->chunks), rest = i % (s->blocks * s->chunks);
 		int64_t from = rest % s->chunks * s->panels;
 
-		gemm_block(s, panel, block, group, rest / s->chunks * s->rows, from,
+		gemm_block(s, panel, r, group, rest / s->chunks * s->rows, from,
 			   min64(from + s->panels, panels));
 	}
+	if (s->tiles)
+		tiles_end(r.model);
 	storage_put(mem);
 }
 
@@ -277,7 +359,11 @@ static void divide_columns(struct gemm_plan *s)
 	s->width = (s->columns + LANES - 1) / LANES * LANES;
 	s->rows = min64(c->rows, s->columns <= SOME_COLUMNS ? FEW_ROWS : BLOCK_ROWS);
 	s->blocks = (c->rows + s->rows - 1) / s->rows;
-	s->pitch = s->rows * c->depth + LANES;
+	s->tiles = s->columns > FEW_COLUMNS ? tiles_for(c->rows) : TILES_NONE;
+	s->depth = stored_depth(s, c->depth);
+	s->pitch = stored_units(s, s->rows, c->depth) + LANES;
+	if (s->tiles) /* a pad for each block of depth */
+		s->pitch += whole_tiles(s->rows) * (c->depth / DEPTH * TILE_PAD);
 	s->panels = PANELS;
 	s->chunks = (s->columns + PANELS * WIDE - 1) / (PANELS * WIDE);
 	if (c->groups * s->blocks * s->chunks < FEW_TASKS) {
@@ -294,7 +380,7 @@ static int gemm_prepare(struct gemm_plan *s, struct tensor_storage **mem)
 	const struct conv_gemm *c = s->c;
 	bool gather = s->columns <= SOME_COLUMNS && s->blocks > 1, pack = s->columns > FEW_COLUMNS;
 	int64_t packed = pack ? c->groups * s->blocks * s->pitch : 0;
-	int64_t gathered = gather ? c->groups * c->depth * s->width : 0;
+	int64_t gathered = gather ? c->groups * s->depth * s->width : 0;
 	int64_t work = s->rows * c->depth + 1, blocks = (c->depth + DEPTH - 1) / DEPTH;
 
 	*mem = NULL;

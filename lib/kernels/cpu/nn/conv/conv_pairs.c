@@ -20,6 +20,7 @@
 #include "kernels/cpu/linalg/matmul_tile.h"
 
 #include "kernels/cpu/nn/conv/conv_tile.h"
+#include "kernels/cpu/simd/tiles_pairs.h"
 #define NO_DEPTHWISE
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
 #define E		 uint16_t

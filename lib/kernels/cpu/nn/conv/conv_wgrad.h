@@ -31,6 +31,7 @@ struct wgrad_plan {
 	int64_t rows;  /* of a block */
 	int64_t panels, shares, blocks, slices; /* shares: tasks for the panels of a block */
 	bool in_place;				/* the taps are read from the source, not copied */
+	enum tile_mode tiles;
 	T *more; /* [slices - 1, weights]: sums of the slices after the first, which is in c->out */
 	_Atomic bool failed;
 };
@@ -48,6 +49,7 @@ struct wgrad_work {
 	int64_t position[DEPTH];
 	T a[WEIGHT_ROWS * ROW_PITCH + LANES], b[DEPTH * WIDE];
 	T sums[WEIGHT_PANELS * WEIGHT_ROWS * WIDE]; /* by panel: rows of WIDE sums */
+	T model[MODEL_UNITS + 1];		    /* of tiles.h */
 };
 
 /* Sets run[] to the positions of units u to u + k. Returns their number. */
@@ -265,6 +267,30 @@ static int64_t panel_columns_of(const struct wgrad_plan *s, int64_t i, int64_t *
 	       *first;
 }
 
+/* Adds the products of t, with rows of b of t->rsb units, to t->c by tiles. */
+static void weight_tiles(const struct wgrad_plan *s, struct wgrad_work *w, const struct tile *t,
+			 int64_t m)
+{
+	struct tile_block block = { .a = t->a,
+				    .b = t->b,
+				    .sums = t->c,
+				    .pitch = ROW_PITCH,
+				    .width = t->rsb,
+				    .row = WIDE,
+				    .depth = whole_tiles(t->k),
+				    .add = t->beta != 0 };
+
+	memset(w->b + t->k * t->rsb, 0, (block.depth - t->k) * t->rsb * sizeof(T));
+	compute_tile_rows(&block, m, s->tiles == TILES_MODEL ? w->model : NULL);
+}
+
+/* Zeros behind the k units of each row of taps, up to whole tiles. */
+static void end_taps(T *a, int64_t m, int64_t k)
+{
+	for (int64_t i = 0; i < m && k < whole_tiles(k); i++)
+		memset(a + i * ROW_PITCH + k, 0, (whole_tiles(k) - k) * sizeof(T));
+}
+
 /* The sums of m rows from `row` on and of panels `from` to `until`, for a slice of the units. */
 static void wgrad_sums(const struct wgrad_plan *s, struct wgrad_work *w, int64_t slice,
 		       int64_t group, int64_t from, int64_t until, int64_t row, int64_t m)
@@ -286,6 +312,8 @@ static void wgrad_sums(const struct wgrad_plan *s, struct wgrad_work *w, int64_t
 			positions_of_runs(w->position, w->run, runs);
 		else
 			copy_taps(w->a, src, c->src.offset + row, m, w->run, runs);
+		if (s->tiles)
+			end_taps(w->a, m, t.k);
 		for (int64_t i = from; i < until; i++) {
 			int64_t first, n = panel_columns_of(s, i, &first);
 			int vecs = (int)((n + LANES - 1) / LANES);
@@ -295,7 +323,9 @@ static void wgrad_sums(const struct wgrad_plan *s, struct wgrad_work *w, int64_t
 			t.rsb = vecs * (int64_t)LANES;
 			t.c = w->sums + (i - from) * WEIGHT_ROWS * WIDE;
 			gradient_of_units(s, w->b, grad, n, t.rsb, u, t.k);
-			if (in_place)
+			if (s->tiles)
+				weight_tiles(s, w, &t, m);
+			else if (in_place)
 				compute_in_place(t, src, c->src.offset + row, w->position, m, vecs);
 			else
 				compute_tiles(&t, m, t.rsb, vecs);
@@ -331,13 +361,19 @@ static void wgrad_chunk(int64_t begin, int64_t end, void *ctx)
 	struct wgrad_plan *s = ctx;
 	struct tensor_storage *mem =
 		storage_alloc(TENSOR_DEVICE_CPU, sizeof(struct wgrad_work), false);
+	T *model;
 
 	if (!mem) {
 		s->failed = true;
 		return;
 	}
+	model = s->tiles == TILES_MODEL ? ((struct wgrad_work *)mem->data)->model : NULL;
+	if (s->tiles)
+		tiles_begin(model);
 	for (int64_t i = begin; i < end; i++)
 		wgrad_task(s, mem->data, i);
+	if (s->tiles)
+		tiles_end(model);
 	storage_put(mem);
 }
 
@@ -361,7 +397,8 @@ static void divide_weights(struct wgrad_plan *s)
 	const struct conv_wgrad *c = s->c;
 	int64_t n = c->groups * c->columns * c->out_row, tasks;
 
-	s->in_place = IN_PLACE && c->grid[AXES - 1] % UNIT == 0;
+	s->tiles = tiles_for(c->depth);
+	s->in_place = !s->tiles && IN_PLACE && c->grid[AXES - 1] % UNIT == 0;
 	s->image_units = (s->plane + UNIT - 1) / UNIT;
 	s->units = c->batch * s->image_units;
 	s->panels = panel_count(c->columns);
