@@ -49,6 +49,7 @@ CPU_CFLAGS_lstm := -ffp-contract=fast
 CPU_CFLAGS_softmax := -ffp-contract=fast
 CPU_CFLAGS_attention_f32 := -ffp-contract=fast
 CPU_CFLAGS_attention_f64 := -ffp-contract=fast
+CPU_CFLAGS_attention_pairs := -ffp-contract=fast
 CPU_CFLAGS_reduce_moments := -ffp-contract=fast
 CPU_CFLAGS_reduce_logsumexp := -ffp-contract=fast
 

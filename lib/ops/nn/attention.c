@@ -4,6 +4,7 @@
  * composed of matmul and softmax, which differentiate it.
  */
 #include "ops/nn/attention.h"
+#include "kernels/abi/attention.h"
 
 #include "family/attention.h"
 #include "family/compare.h"
@@ -132,12 +133,20 @@ static bool is_plain(const tensor *t)
 	return !(t->keys & ~(KEY_BIT(TENSOR_KEY_CPU) | AUTOGRAD_BIT)) && !t->ext;
 }
 
+static bool takes_bf16(const tensor *query)
+{
+	attention_takes_bf16_kernel fn =
+		(attention_takes_bf16_kernel)kernels_attention_takes_bf16.fn[backend_key(query)];
+
+	return fn && fn();
+}
+
 bool attention_has_kernel(const tensor *query, const tensor *key, const tensor *value,
 			  const tensor *mask, bool is_causal)
 {
 	struct attention_sizes s;
 
-	if (query->dtype == TENSOR_BF16 && !is_causal)
+	if (query->dtype == TENSOR_BF16 && !is_causal && !takes_bf16(query))
 		return false;
 	return is_plain(query) && is_plain(key) && is_plain(value) &&
 	       dtype_is_float(query->dtype) && !dtype_is_f8(query->dtype) &&
@@ -161,7 +170,7 @@ static double score_bytes(const tensor *query, const tensor *key, const tensor *
 
 /*
  * Whether the kernel is faster. Its backward has one product more than the composition, so that it has to skip the scores
- * of later keys, or to keep many scores out of memory. Depends on shapes alone: a call that is recorded has the bits of one
+ * of later keys, or to keep many scores out of memory. Depends on shapes and the processor alone: a call that is recorded has the bits of one
  * that is not.
  */
 static bool is_fused(const tensor *query, const tensor *key, const tensor *value,
@@ -171,7 +180,7 @@ static bool is_fused(const tensor *query, const tensor *key, const tensor *value
 
 	if (!attention_has_kernel(query, key, value, mask, is_causal))
 		return false;
-	if (is_causal || query->dtype == TENSOR_F16)
+	if (is_causal || itemsize(query) == 2)
 		return true;
 	small = query->sizes[query->ndim - 1] + value->sizes[value->ndim - 1] <= SMALL_HEAD;
 	return score_bytes(query, key, value) >= (!small ? LARGE_HEAD_BYTES :

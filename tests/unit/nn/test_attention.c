@@ -212,7 +212,7 @@ static void output_and_gradients_are_those_of_the_definition(void **state)
 }
 
 /* Rounded once: half an ulp of numbers up to 1, and errors of the rounded output in the gradients. */
-static void reduced_floats_are_computed_in_f32(void **state)
+static void reduced_floats_are_summed_in_f32(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -481,6 +481,39 @@ static void excluded_keys_have_gradient_zero(void **state)
 	}
 }
 
+/* Odd numbers of queries, keys and features: what fills the last pair does not reach a result. */
+static void last_pairs_are_filled_with_zero(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_BF16, TENSOR_F16 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++)
+		tensor_scope {
+			struct tensor_options o = OF(dtypes[i]);
+			tensor *q = leaf(ok(tensor_ones(TENSOR_INTS(9, 3), o))),
+			       *k = ok(tensor_ones(TENSOR_INTS(5, 3), o)),
+			       *v = leaf(ok(tensor_ones(TENSOR_INTS(5, 3), o))), *out, *sums;
+			double finite;
+
+			/* Freed memory, which kernels get next. */
+			for (int64_t n = 1 << 8; n < 1 << 20; n += n / 4)
+				tensor_scope
+					ok(tensor_full(TENSOR_SHAPE(n), TENSOR_SCALAR(NAN), F32));
+			/* Its scores are -inf, and NaN with a query of zeros. */
+			tensor_fill_(ok(tensor_select(k, 0, 4)), TENSOR_SCALAR(-INFINITY));
+			assert_done(tensor__attention(tensor_none, TENSOR_LIST(q, k, v), false,
+						      TENSOR_NO_FLOAT, &out, &sums));
+			assert_done(tensor_item(ok(tensor_all(ok(tensor_isfinite(out)))), &finite));
+			assert_true(finite == 1);
+			assert_done(tensor_backward(ok(tensor_sum(out))));
+			assert_values(ok(tensor_to(ok(tensor_select(tensor_grad(v), 0, 4)), F32)),
+				      0, 0, 0, 0);
+			assert_done(tensor_item(ok(tensor_all(ok(tensor_isfinite(tensor_grad(v))))),
+						&finite));
+			assert_true(finite == 1);
+		}
+}
+
 /* ---- errors ---- */
 
 /* All keys are alike, so that the weights of a query are equal however large its scores are. */
@@ -626,7 +659,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(output_and_gradients_are_those_of_the_definition),
-		cmocka_unit_test(reduced_floats_are_computed_in_f32),
+		cmocka_unit_test(reduced_floats_are_summed_in_f32),
 		cmocka_unit_test(batches_and_heads_broadcast),
 		cmocka_unit_test(grouped_heads_are_those_of_repeated_heads),
 		cmocka_unit_test(operator_gives_the_definition),
@@ -636,6 +669,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
 		cmocka_unit_test(special_values_give_what_softmax_gives),
 		cmocka_unit_test(excluded_keys_have_gradient_zero),
+		cmocka_unit_test(last_pairs_are_filled_with_zero),
 		cmocka_unit_test(weights_in_gradients_are_those_of_large_scores),
 		cmocka_unit_test(arguments_that_do_not_fit_fail),
 		cmocka_unit_test(without_memory_attention_gives_enomem),

@@ -4,6 +4,7 @@
  * head backward (T. Dao, FlashAttention-2, arXiv:2307.08691). Ranges and their order in sums depend on the shape alone.
  */
 #include "kernels/cpu/nn/attention/attention.h"
+#include "kernels/cpu/linalg/matmul.h"
 
 #include "iter/parallel.h"
 
@@ -54,6 +55,16 @@ static void head_at(const struct job *j, int64_t i, struct attention_matrix *m)
 	}
 }
 
+/* Whether all operands that are multiplied are bf16, and the processor multiplies pairs of them. */
+static bool has_pairs(const struct job *j, const struct attention_inputs *in)
+{
+	const tensor *grad = j->operand[GRAD];
+
+	return in->query->dtype == TENSOR_BF16 && in->key->dtype == TENSOR_BF16 &&
+	       in->value->dtype == TENSOR_BF16 && (!grad || grad->dtype == TENSOR_BF16) &&
+	       CPU_NAME(attention_has_pairs)();
+}
+
 static int begin(struct job *j, const struct attention_inputs *in)
 {
 	const tensor *q = in->query;
@@ -61,7 +72,9 @@ static int begin(struct job *j, const struct attention_inputs *in)
 
 	if (dtype != TENSOR_F32 && dtype != TENSOR_F64)
 		return tensor_kernel_no_dtype("attention", q->dtype, "cpu");
-	j->fn = dtype == TENSOR_F32 ? &CPU_NAME(attention_f32) : &CPU_NAME(attention_f64);
+	j->fn = dtype == TENSOR_F64 ? &CPU_NAME(attention_f64) :
+		has_pairs(j, in)    ? &CPU_NAME(attention_pairs) :
+				      &CPU_NAME(attention_f32);
 	j->s = (struct attention_shape){ .queries = q->sizes[q->ndim - 2],
 					 .keys = in->key->sizes[q->ndim - 2],
 					 .features = q->sizes[q->ndim - 1],
@@ -308,4 +321,10 @@ static int cpu_attention_backward(tensor *grad_query, tensor *grad_key, tensor *
 	return run_backward(&j);
 }
 
-CPU_KERNELS(KERNEL(attention), KERNEL(attention_backward))
+/* Products with tiles are faster. */
+static bool cpu_attention_takes_bf16(void)
+{
+	return CPU_NAME(attention_has_pairs)() && !CPU_NAME(matmul_has_tiles)();
+}
+
+CPU_KERNELS(KERNEL(attention), KERNEL(attention_backward), KERNEL(attention_takes_bf16))

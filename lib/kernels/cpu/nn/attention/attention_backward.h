@@ -13,12 +13,14 @@
 /* Temporary memory of a block. Panels follow each other in columns. */
 struct backward {
 	T *query, *grad;	     /* columns */
-	T *query_rows, *grad_rows;   /* the same as load_panels() copies them */
+	T *query_rows, *grad_rows;   /* the same as load_panel_pairs() copies them */
 	T *query_gradient;	     /* rows, padded */
 	T *sums, *products;	     /* logsumexp, and sums of g * output, of all queries */
 	bool coarse;		     /* whether `max` is subtracted from scores before */
 	T *max, *total;		     /* of exact_sums() */
 	T *key, *value;		     /* rows of a block of keys */
+	T *key_pairs;		     /* key as load_row_pairs() copies it */
+	T *pairs;		     /* of rows of a panel's score_gradient */
 	T *weights, *score_gradient; /* [keys][all panels] */
 	T *factor;		     /* scale, for each query */
 	T *buf, *mask;
@@ -46,6 +48,8 @@ static size_t backward_memory(struct backward *b, const struct attention_shape *
 	b->total = cut(&at, queries);
 	b->key = cut(&at, keys * apart(s->features));
 	b->value = cut(&at, keys * apart(s->values));
+	b->key_pairs = UNIT > 1 ? cut(&at, units(keys) * apart(s->features)) : b->key;
+	b->pairs = UNIT > 1 ? cut(&at, units(keys) * WIDE) : NULL;
 	b->weights = cut(&at, keys * apart(queries));
 	b->score_gradient = cut(&at, keys * apart(queries));
 	b->factor = cut(&at, queries);
@@ -130,7 +134,7 @@ static void exact_sums(const struct attention_shape *s, const struct attention_m
 		b->total[i] = 0;
 	}
 	for (int64_t k = 0; k < last; k += keys) {
-		struct rows r = rows_of(&m[KEY], k, least(keys, last - k), s->features, b->buf);
+		struct rows r = unit_rows(&m[KEY], k, least(keys, last - k), s->features, b->buf);
 
 		load_rows(b->key, &r);
 		for (int64_t j = 0; j < n;) {
@@ -166,15 +170,15 @@ static void subtract_max(T *scores, const struct panel *p, const struct step *st
 				*(VEC *)(scores + k * p->stride + j) -= *(const VEC *)(max + j);
 }
 
-/* Copies rows of a block of queries as panels, and as columns of its panels. */
-static void load_both(T *panels, T *columns, const struct rows *r)
+/* Copies rows of `width` elements of a block of queries as panels, and as columns of its panels. */
+static void load_both(T *panels, T *columns, const struct rows *r, int64_t width)
 {
-	load_panels(panels, r);
+	load_panel_pairs(panels, r, width);
 	for (int64_t j = 0; j < r->n;) {
 		struct panel p = panel_at(0, r->n, j);
 		struct rows part = rows_from(r, j, p.n);
 
-		load_columns(columns + j * r->width, &part, p.across);
+		load_columns(columns + j * width, &part, p.across);
 		j += p.n;
 	}
 }
@@ -182,11 +186,13 @@ static void load_both(T *panels, T *columns, const struct rows *r)
 static void load_block(const struct attention_shape *s, const struct attention_matrix *m,
 		       const struct backward *b, int64_t from, int64_t n)
 {
-	struct rows r = rows_of(&m[QUERY], from, n, s->features, b->buf), output;
+	struct rows r = unit_rows(&m[QUERY], from, n, s->features, b->buf), output;
 
-	load_both(b->query_rows, b->query, &r);
-	r = rows_of(&m[GRAD], from, n, s->values, b->buf);
-	load_both(b->grad_rows, b->grad, &r);
+	load_both(b->query_rows, b->query, &r, s->features);
+	r = unit_rows(&m[GRAD], from, n, s->values, b->buf);
+	load_both(b->grad_rows, b->grad, &r, s->values);
+	if (UNIT > 1)
+		r = rows_of(&m[GRAD], from, n, s->values, b->buf);
 	output = rows_of(&m[OUTPUT], from, n, s->values, b->buf + n * s->values);
 	load_sums(b, &m[SUMS], from, n, &r, &output);
 }
@@ -220,6 +226,8 @@ static void differentiate_panel(const struct attention_shape *s, const struct at
 	T *weights = b->weights + j, *gradient = b->score_gradient + j;
 	struct step step[VECS];
 	int steps = steps_of(step, p, s, k, n);
+	struct panel pairs = *p;
+	const T *paired;
 
 	if (!steps)
 		return;
@@ -227,7 +235,7 @@ static void differentiate_panel(const struct attention_shape *s, const struct at
 		      steps, k, b->mask);
 	if (b->coarse)
 		subtract_max(weights, p, step, steps, b->max + j);
-	score(gradient, b->value, s->values, b->grad + j * s->values, p, step, steps, 1);
+	score(gradient, b->value, units(s->values), b->grad + j * s->values, p, step, steps, 1);
 	for (int i = 0; i < steps; i++) {
 		int64_t left = step[i].first * (int64_t)LANES, rows = step[i].to - step[i].from;
 		int64_t at = step[i].from * p->stride + left;
@@ -236,8 +244,11 @@ static void differentiate_panel(const struct attention_shape *s, const struct at
 			  differentiate(weights + at, gradient + at, rows, p->stride, vectors,
 					b->sums + j + left, b->products + j + left));
 	}
-	add_to_queries(b->query_gradient + j * padded(s->features), gradient, b->key, s->features,
-		       p, step, steps, !k);
+	paired = pair_rows(b->pairs, gradient, &pairs, keys_of(step, steps));
+	add_to_queries(b->query_gradient + j * padded(s->features), paired, b->key_pairs,
+		       s->features, &pairs, step, steps, !k);
+	narrow_rows(b->weights, j, p, keys_of(step, steps));
+	narrow_rows(b->score_gradient, j, p, keys_of(step, steps));
 }
 
 /* Adds the contributions of n queries from `from` on and `count` keys from key k on. */
@@ -263,6 +274,18 @@ static void add_gradients(const struct attention_shape *s, const struct attentio
 		    s->features, &all, step, steps, s->scale, first);
 }
 
+static void load_key_rows(const struct attention_shape *s, const struct attention_matrix *m,
+			  const struct backward *b, int64_t k, int64_t n)
+{
+	struct rows r = unit_rows(&m[KEY], k, n, s->features, b->buf);
+
+	load_rows(b->key, &r);
+	if (UNIT > 1)
+		load_row_pairs(b->key_pairs, &r, s->features);
+	r = unit_rows(&m[VALUE], k, n, s->values, b->buf);
+	load_rows(b->value, &r);
+}
+
 static void backward_block(const struct attention_shape *s, const struct attention_matrix *m,
 			   struct backward *b, int64_t from, int64_t n,
 			   const struct attention_gradients *to, bool first)
@@ -278,7 +301,7 @@ static void backward_block(const struct attention_shape *s, const struct attenti
 	for (int64_t k = 0; k < last; k += keys) {
 		int64_t count = least(keys, last - k);
 
-		load_keys(s, m, b->key, b->value, b->buf, k, count);
+		load_key_rows(s, m, b, k, count);
 		add_gradients(s, m, b, from, n, k, count, to, first);
 	}
 	for (int64_t i = 0; i < n; i++)

@@ -148,7 +148,9 @@ static void attend(const struct attention_shape *s, const struct attention_matri
 		   const struct forward *f, const struct panel *p, int64_t j, int64_t k, int64_t n)
 {
 	T *output = f->output + j * padded(s->values);
+	struct panel pairs = *p;
 	struct step step[VECS];
+	const T *weights;
 	int steps = steps_of(step, p, s, k, n);
 
 	if (!steps)
@@ -156,13 +158,14 @@ static void attend(const struct attention_shape *s, const struct attention_matri
 	masked_scores(f->weights, s, &m[SCORE_MASK], f->key, f->query + j * s->features, p, step,
 		      steps, k, f->mask);
 	weigh(s, f->weights, p, step, steps, f->max + j, f->sum + j, output, !k);
-	add_to_queries(output, f->weights, f->value, s->values, p, step, steps, !k);
+	weights = pair_rows(f->weights, f->weights, &pairs, keys_of(step, steps));
+	add_to_queries(output, weights, f->value, s->values, &pairs, step, steps, !k);
 }
 
 static void load_queries(const struct attention_shape *s, const struct attention_matrix *m,
 			 const struct forward *f, int64_t from, int64_t n)
 {
-	const struct rows query = rows_of(&m[QUERY], from, n, s->features, f->buf);
+	const struct rows query = unit_rows(&m[QUERY], from, n, s->features, f->buf);
 
 	for (int64_t j = 0; j < n;) {
 		struct panel p = panel_at(from, n, j);
@@ -180,11 +183,11 @@ static void load_queries(const struct attention_shape *s, const struct attention
 static void load_keys(const struct attention_shape *s, const struct attention_matrix *m, T *key,
 		      T *value, T *buf, int64_t k, int64_t n)
 {
-	struct rows r = rows_of(&m[KEY], k, n, s->features, buf);
+	struct rows r = unit_rows(&m[KEY], k, n, s->features, buf);
 
 	load_rows(key, &r);
-	r = rows_of(&m[VALUE], k, n, s->values, buf);
-	load_rows(value, &r);
+	r = unit_rows(&m[VALUE], k, n, s->values, buf);
+	load_row_pairs(value, &r, s->values);
 }
 
 static void forward_block(const struct attention_shape *s, const struct attention_matrix *m,

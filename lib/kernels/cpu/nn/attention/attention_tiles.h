@@ -41,6 +41,10 @@
 	}                             \
 	}
 
+#ifndef UNIT
+#define UNIT 1
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 
 /* n rounded up to whole vectors. */
@@ -155,18 +159,6 @@ static void load_rows(T *to, const struct rows *r)
 	}
 }
 
-/* Copies rows in the panels that add_to_keys() reads: as wide as a tile, one after the other. */
-static void load_panels(T *to, const struct rows *r)
-{
-	for (int64_t j = 0, n; j < r->width; j += n) {
-		int64_t across = next_vecs(r->width - j) * (int64_t)LANES;
-
-		n = least(r->width - j, across);
-		pack_panel(to + j * r->n, r->data + j * r->column, r->row, n == 1 ? 1 : r->column,
-			   r->n, n, across);
-	}
-}
-
 /* Copies rows as columns of a panel: rows of `across` elements, zero beyond r->n. */
 static void load_columns(T *to, const struct rows *r, int64_t across)
 {
@@ -214,6 +206,8 @@ static struct panel panel_at(int64_t from, int64_t n, int64_t j)
 	return (struct panel){ from + j, least(n - j, across), across, across, vecs };
 }
 
+#include "kernels/cpu/nn/attention/attention_units.h"
+
 /* ---- steps of a tile of scores ---- */
 
 /* Rows `from` to `to` of a tile, the vectors from `first` on. */
@@ -254,7 +248,7 @@ static int64_t keys_of(const struct step *step, int steps)
 
 /* ---- products ---- */
 
-/* Scores of rows of a with the columns of a panel b: to = scale * a b, in steps. */
+/* Scores of rows of `width` units of a with the columns of a panel b: to = scale * a b, in steps. */
 static void score(T *to, const T *a, int64_t width, const T *b, const struct panel *p,
 		  const struct step *step, int steps, double scale)
 {
@@ -276,7 +270,7 @@ static void score(T *to, const T *a, int64_t width, const T *b, const struct pan
 }
 
 /*
- * to += weights^T rows, in steps: rows of to are the panel's queries, those of `rows` are keys as load_rows() copies them. With
+ * to += weights^T rows, in steps: rows of to are the panel's queries, those of `rows` are keys as load_row_pairs() copies them. With
  * `first`, to has no values yet. All vectors without steps have the keys of the step.
  */
 static void add_to_queries(T *to, const T *weights, const T *rows, int64_t width,
@@ -298,7 +292,7 @@ static void add_to_queries(T *to, const T *weights, const T *rows, int64_t width
 			int64_t left = step[i].first * (int64_t)LANES;
 			int64_t end = i + 1 < steps ? step[i + 1].first * (int64_t)LANES : p->n;
 
-			t.k = step[i].to;
+			t.k = units(step[i].to);
 			t.a = weights + left;
 			t.c = to + left * t.rsc + j;
 			compute_tiles(&t, end - left, n, vecs);
@@ -307,7 +301,7 @@ static void add_to_queries(T *to, const T *weights, const T *rows, int64_t width
 }
 
 /*
- * to += scale * weights rows, in steps: rows of to are keys, `rows` has the queries as load_panels() copies them. With
+ * to += scale * weights rows, in steps: rows of to are keys, `rows` has the queries as load_panel_pairs() copies them. With
  * `first`, to has no values yet.
  */
 static void add_to_keys(T *to, int64_t stride, const T *weights, const T *rows, int64_t width,
@@ -326,9 +320,9 @@ static void add_to_keys(T *to, int64_t stride, const T *weights, const T *rows, 
 		for (int i = 0; i < steps; i++) {
 			int64_t left = step[i].first * (int64_t)LANES;
 
-			t.k = p->n - left;
-			t.a = weights + step[i].from * p->stride + left;
-			t.b = rows + j * p->n + left * t.rsb;
+			t.k = units(p->n - left);
+			t.a = weights + step[i].from * p->stride + left / UNIT;
+			t.b = rows + j * units(p->n) + left / UNIT * t.rsb;
 			t.c = to + step[i].from * stride + j;
 			compute_tiles(&t, step[i].to - step[i].from, n, vecs);
 		}
@@ -403,7 +397,7 @@ static void masked_scores(T *to, const struct attention_shape *s, const struct a
 			  const T *a, const T *b, const struct panel *p, const struct step *step,
 			  int steps, int64_t k, T *buf)
 {
-	score(to, a, s->features, b, p, step, steps, s->scale);
+	score(to, a, units(s->features), b, p, step, steps, s->scale);
 	if (s->masked)
 		add_mask(to, m, p, k, keys_of(step, steps), buf);
 	if (s->causal)
