@@ -6,7 +6,9 @@
  */
 #include "kernels/cpu/simd/bits.h"
 
+#include "iter/copy_bytes.h"
 #include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/simd/vec.h"
 
 #define TILE_MIN 8 /* rows and elements of the smallest copy that is made by tiles */
 
