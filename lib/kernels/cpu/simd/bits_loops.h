@@ -106,6 +106,14 @@ static void F(repeat_elements)(T *to, const char *from, int64_t from_step, int64
 		F(repeat_wide)(to, from, from_step, n0, n1, REPEATED(64));
 }
 
+/* Rows of adjacent elements, too short for a loop with a remainder each. */
+static void F(copy_short_rows)(char *to, int64_t to_step, const char *from, int64_t from_step,
+			       int64_t n0, int64_t n1)
+{
+	for (int64_t j = 0; j < n1; j++, to += to_step, from += from_step)
+		copy_bytes(to, from, n0 * (int64_t)sizeof(T));
+}
+
 /* The loop: along the longer dimension, or by tiles if one operand is transposed. */
 static void F(bits)(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, int64_t n1,
 		    const void *params)
@@ -118,6 +126,8 @@ static void F(bits)(char *const *data, const int64_t *s0, const int64_t *s1, int
 		F(repeat_row)(data[0], data[1], s0[1], n0, n1);
 	else if (adjacent && !s0[1] && n0 > 2 && n0 <= REPEATED(64))
 		F(repeat_elements)((T *)data[0], data[1], s1[1], n0, n1);
+	else if (s0[0] == size && s0[1] == size && n0 > 1 && n0 * size <= SHORT_BYTES)
+		F(copy_short_rows)(data[0], s1[0], data[1], s1[1], n0, n1);
 	else if (tiles && s0[0] == size && s1[1] == size)
 		CPU_NAME(transpose)(data, s0[1], s1[0], n0, n1, sizeof(T));
 	else if (tiles && s1[0] == size && s0[1] == size)
