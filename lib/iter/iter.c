@@ -40,6 +40,8 @@ bool iter_broadcasts_to(const tensor *t, const int64_t *sizes, int ndim)
 
 /* Below this number of elements, packing or joining rows costs more than it saves. */
 #define FEW 32
+/* Least number of elements for which rows of more than ITER_NARROW elements are joined. */
+#define JOIN_LEAST 1024
 
 /* ---- set-up ---- */
 
@@ -220,6 +222,37 @@ static bool reads_in_place(const struct tensor_iter *it, int i)
 	return (size >= 8 && s > 2 * size) || (size >= 4 && s > 4 * size);
 }
 
+/*
+ * Rows of less than four vectors of 64 bytes are joined if that takes no more than an input that
+ * repeats a row, which is packed once for all tiles; and rows of less than one vector if it takes
+ * an input that repeats an element. Rows of whole vectors are read in place.
+ */
+bool iter_joins_rows(const struct tensor_iter *it)
+{
+	int64_t n = it->shape[0], largest = 1, least = 16, limit = 0;
+
+	if (it->ndim < 2 || n <= ITER_NARROW)
+		return it->ndim > 0 && n <= ITER_NARROW;
+	if (n >= 4 * ITER_LINE || it->numel < JOIN_LEAST)
+		return false;
+	for (int i = 0; i < it->nops; i++) {
+		int64_t size = dtype_sizes[iter_dtype(it, i)];
+		int64_t s0 = it->strides[i][0], s1 = it->strides[i][1];
+
+		largest = size > largest ? size : largest;
+		least = size < least ? size : least;
+		if (!s0 && !s1)
+			continue;
+		if (!s0)
+			limit = ITER_LINE;
+		else if (s0 == size && !s1)
+			limit = limit ? limit : 4 * ITER_LINE;
+		else if (s0 != size || s1 != n * size)
+			return false;
+	}
+	return n * largest < limit && n * least % ITER_LINE;
+}
+
 /* True if kernels can read the operands without packing: all rows are long and read well, or there
  * are too few elements for packing to pay. */
 static bool is_direct(const struct tensor_iter *it)
@@ -229,7 +262,7 @@ static bool is_direct(const struct tensor_iter *it)
 	for (int i = 0; i < it->nops; i++)
 		if (!reads_in_place(it, i))
 			return false;
-	return it->ndim < 2 || (it->shape[0] > ITER_NARROW && !iter_cache_line_rows(it));
+	return it->ndim < 2 || (!iter_joins_rows(it) && !iter_cache_line_rows(it));
 }
 
 void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
@@ -242,6 +275,11 @@ void iter_build(struct tensor_iter *it, const tensor *const *op, int nops)
 		return;
 	fill_strides(it, op, nops);
 	sort_dims(it);
+	iter_settle(it);
+}
+
+void iter_settle(struct tensor_iter *it)
+{
 	coalesce(it);
 	if (it->ndim > 2)
 		group_cache_lines(it);

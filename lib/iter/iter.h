@@ -14,7 +14,7 @@
 #define ITER_OPERANDS 5
 #define ITER_GRAIN    32768 /* elements in a chunk of parallel work */
 #define ITER_LINE     64    /* bytes in a cache line */
-#define ITER_NARROW   7	    /* elements; shorter rows do not pay for a kernel call each */
+#define ITER_NARROW   7	    /* elements; rows that are never worth a kernel call each */
 
 struct tensor_iter {
 	int ndim, nops;
@@ -38,6 +38,8 @@ typedef void (*iter_loop)(char *const *data, const int64_t *s0, const int64_t *s
 /* Build the iterator. The caller has checked that the shapes broadcast to that of op[0]. A NULL
  * entry is an operand set by iter_scalar(), with one element of dtype_wide(it->dtype). */
 void iter_build(struct tensor_iter *it, const tensor *const *op, int nops);
+/* The end of iter_build() and iter_expand(): merge dimensions that are in order, and set `direct`. */
+void iter_settle(struct tensor_iter *it);
 /* Run the kernel over all elements, in parallel if there are more than ITER_GRAIN. */
 void iter_run(const struct tensor_iter *it, iter_loop loop, const void *params);
 
@@ -65,6 +67,22 @@ static inline bool iter_may_repeat(const struct tensor_iter *it, int i)
 typedef iter_loop (*iter_lookup)(enum tensor_dtype to, enum tensor_dtype from);
 void iter_run_packed(const struct tensor_iter *it, iter_loop loop, const void *params,
 		     const uint8_t *want, iter_lookup move);
+/* The same for a kernel for f16 or bf16 that reads an input of stride 0 as f32: an input that is
+ * wanted in the reduced dtype is never passed with stride 0. */
+void iter_run_packed_reduced(const struct tensor_iter *it, iter_loop loop, const void *params,
+			     const uint8_t *want, iter_lookup move);
+/* Whether iter_run_packed() packs several rows into one, because they are too short for a kernel
+ * call each. */
+bool iter_joins_rows(const struct tensor_iter *it);
+/*
+ * Whether inner dimensions have short rows, and would be long ones if inputs that repeat a few
+ * elements there, and the same ones in all outer dimensions, were stored in full: a bias of
+ * [1, 64, 1, 1] beside [32, 64, 2, 2]. iter_expand() stores them in *block, changes the iterator
+ * and returns 0, or -ENOMEM with the error set. The caller frees the block by storage_put() after
+ * the run.
+ */
+bool iter_may_expand(const struct tensor_iter *it);
+int iter_expand(struct tensor_iter *it, iter_lookup move, struct tensor_storage **block);
 /* Number of rows of an operand that share a cache line, where the operand is adjacent across rows
  * but not within them (a transposed matrix). 0 if there is no such operand. */
 int64_t iter_cache_line_rows(const struct tensor_iter *it);

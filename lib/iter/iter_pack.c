@@ -16,6 +16,8 @@ struct pack {
 	const uint8_t *want;
 	iter_lookup move;
 	int64_t elements; /* capacity of a block */
+	bool joined;	  /* several rows become one: iter_joins_rows() */
+	bool reduced;	  /* see iter_run_packed_reduced() */
 };
 
 /* h rows of w elements. If `joined`, the rows of every operand are passed to the kernel as one row.
@@ -98,7 +100,11 @@ static void unpack(const struct pack *b, struct pack_buffers *buf, const struct 
 /* True if input i is one element per row, and the kernel accepts a stride of 0 there. */
 static bool repeats(const struct pack *b, const struct tile *t, int i)
 {
-	return !t->s0[i] && iter_may_repeat(b->it, i) && (!t->joined || !t->s1[i] || t->h == 1);
+	if (t->s0[i] || !iter_may_repeat(b->it, i))
+		return false;
+	if (b->reduced && dtype_wide(b->want[i]) != b->want[i])
+		return false;
+	return !t->joined || !t->s1[i] || t->h == 1;
 }
 
 static bool direct(const struct pack *b, const struct tile *t, int i)
@@ -154,8 +160,8 @@ static void pack_loop(char *const *data, const int64_t *s0, const int64_t *s1, i
 {
 	const struct pack *b = params;
 	int64_t w = n0 < b->elements ? n0 : b->elements, h = b->elements / w;
-	int64_t lines = n1 > 1 && n0 > ITER_NARROW ? iter_cache_line_rows(b->it) : 0;
-	struct tile t = { .joined = n0 <= ITER_NARROW, .first = true, .s0 = s0, .s1 = s1 };
+	int64_t lines = n1 > 1 && !b->joined ? iter_cache_line_rows(b->it) : 0;
+	struct tile t = { .joined = b->joined, .first = true, .s0 = s0, .s1 = s1 };
 	struct pack_buffers buf;
 
 	if (h < lines) {
@@ -175,10 +181,10 @@ static void pack_loop(char *const *data, const int64_t *s0, const int64_t *s1, i
 	}
 }
 
-void iter_run_packed(const struct tensor_iter *it, iter_loop loop, const void *params,
-		     const uint8_t *want, iter_lookup move)
+static void run_packed(const struct tensor_iter *it, iter_loop loop, const void *params,
+		       const uint8_t *want, iter_lookup move, bool reduced)
 {
-	struct pack b = { loop, params, it, want, move, 0 };
+	struct pack b = { loop, params, it, want, move, 0, iter_joins_rows(it), reduced };
 	int64_t largest = 1;
 
 	for (int i = 0; i < it->nops; i++) {
@@ -189,4 +195,16 @@ void iter_run_packed(const struct tensor_iter *it, iter_loop loop, const void *p
 	}
 	b.elements = BLOCK_BYTES / largest;
 	iter_run(it, pack_loop, &b);
+}
+
+void iter_run_packed(const struct tensor_iter *it, iter_loop loop, const void *params,
+		     const uint8_t *want, iter_lookup move)
+{
+	run_packed(it, loop, params, want, move, false);
+}
+
+void iter_run_packed_reduced(const struct tensor_iter *it, iter_loop loop, const void *params,
+			     const uint8_t *want, iter_lookup move)
+{
+	run_packed(it, loop, params, want, move, true);
 }

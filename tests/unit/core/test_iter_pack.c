@@ -218,6 +218,56 @@ static void ternary_operators_agree_for_all_layouts(void **state)
 			}
 }
 
+/* Values of this shape, or about as many true as false ones, the same in the dimensions of the mask. */
+static tensor *same_along(unsigned mask, tensor_ints shape, enum tensor_dtype dtype, int seed)
+{
+	int64_t own[5];
+	tensor *t;
+
+	for (int64_t d = 0; d < shape.len; d++)
+		own[d] = mask >> d & 1 ? 1 : shape.data[d];
+	t = values((tensor_ints){ own, shape.len }, dtype == TENSOR_BOOL ? TENSOR_U8 : dtype, seed);
+	if (dtype == TENSOR_BOOL)
+		t = ok(tensor_gt_scalar(t, TENSOR_SCALAR(50)));
+	return ok(tensor_expand(t, shape));
+}
+
+/* Operators of x and of y, z and c, which repeat elements, give what their copies give. */
+static void check_repeated(tensor *x, tensor *y, tensor *z, tensor *c)
+{
+	tensor *plain = contiguous_copy(y), *plain_z = contiguous_copy(z);
+	tensor *plain_c = contiguous_copy(c);
+
+	assert_same(tensor_contiguous(y), plain);
+	assert_same(tensor_sub(x, y), tensor_sub(x, plain));
+	assert_same(tensor_mul(y, x), tensor_mul(plain, x));
+	assert_same(tensor_eq(y, z), tensor_eq(plain, plain_z));
+	assert_same(tensor_addcmul(x, z, z), tensor_addcmul(x, plain_z, plain_z));
+	assert_same(tensor_addcmul(z, x, z), tensor_addcmul(plain_z, x, plain_z));
+	assert_same(tensor_where(c, x, y), tensor_where(plain_c, x, plain));
+	assert_same(tensor_mul_(tensor_clone(x), z), tensor_mul(x, plain_z));
+}
+
+static void short_rows_agree_for_all_repeated_dimensions(void **state)
+{
+	static const int64_t widths[] = { 1, 2, 3, 5, 8, 13, 16, 31, 49, 70 };
+	const int n = (int)ARRAY_SIZE(dtypes);
+
+	for (int w = 0; w < (int)ARRAY_SIZE(widths); w++)
+		for (unsigned mask = 0; mask < 32; mask++)
+			tensor_scope {
+				const int64_t sizes[] = { 7, 3, 4, 11, widths[w] };
+				tensor_ints shape = { sizes, 5 };
+				int d = ((int)mask + w) % n, other = (d + (mask % 5 == 4)) % n;
+
+				check_repeated(values(shape, dtypes[d], 0),
+					       same_along(mask, shape, dtypes[other], 1),
+					       same_along((mask * 7 + w) % 32, shape, dtypes[d], 2),
+					       same_along((mask * 3 + w) % 32, shape, TENSOR_BOOL,
+							  3));
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +275,7 @@ int main(void)
 		cmocka_unit_test(unary_operators_agree_for_all_layouts),
 		cmocka_unit_test(binary_operators_agree_for_all_layouts),
 		cmocka_unit_test(ternary_operators_agree_for_all_layouts),
+		cmocka_unit_test(short_rows_agree_for_all_repeated_dimensions),
 	};
 
 	return cmocka_run_group_tests_name("blocks", tests, NULL, NULL);

@@ -2,6 +2,8 @@
 /* sum, mean, max and argmax against plain loops over the same elements. */
 #include "check.h"
 
+#include <math.h>
+
 static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
 					    TENSOR_I32,	 TENSOR_I64, TENSOR_F32, TENSOR_F64 };
 #define DTYPES (ARRAY_SIZE(dtypes))
@@ -288,6 +290,50 @@ static void f32_sums_stay_accurate_when_long(void **state)
 	}
 }
 
+/* Sums and greatest elements of [outer, lines, width] over the first and the last dimension. */
+static void check_short_lines(int64_t outer, int64_t lines, int64_t width, enum tensor_dtype dtype)
+{
+	tensor *t = numbers(TENSOR_INTS(outer, lines, width), dtype), *logs;
+	double *v = values_of(t), *sum = calloc(lines, sizeof(*sum));
+	double *max = calloc(lines, sizeof(*max)), *log_sum = calloc(lines, sizeof(*log_sum));
+
+	for (int64_t i = 0; i < outer * lines * width; i++) {
+		int64_t at = i / width % lines;
+
+		max[at] = i < width * lines && i % width == 0 ? v[i] : fmax(max[at], v[i]);
+		sum[at] += v[i];
+		log_sum[at] += exp(v[i]);
+	}
+	for (int64_t i = 0; i < lines; i++)
+		log_sum[i] = log(log_sum[i]);
+	assert_reduced(ok(tensor_sum_dim(t, TENSOR_INTS(0, 2), false)), sum, lines, 0);
+	assert_reduced(ok(tensor_amax(t, TENSOR_INTS(0, 2), true)), max, lines, 0);
+	logs = ok(tensor_logsumexp(ok(tensor_to(t, F32)), TENSOR_INTS(0, 2), false));
+	assert_reduced(logs, log_sum, lines, 1e-5);
+	for (int64_t i = 0; i < lines; i++)
+		sum[i] /= (double)(outer * width);
+	if (dtype == TENSOR_F32)
+		assert_reduced(ok(tensor_mean_dim(t, TENSOR_INTS(0, 2), false)), sum, lines, 1e-5);
+	free(v);
+	free(sum);
+	free(max);
+	free(log_sum);
+}
+
+static void short_lines_of_many_rows_agree_with_plain_loops(void **state)
+{
+	static const int64_t widths[] = { 2, 3, 8, 16, 49, 63, 64 };
+	static const enum tensor_dtype kinds[] = { TENSOR_F32, TENSOR_I32, TENSOR_U8, TENSOR_F64 };
+
+	for (size_t w = 0; w < ARRAY_SIZE(widths); w++)
+		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+			tensor_scope {
+				check_short_lines(95, 17, widths[w], kinds[k]);
+				check_short_lines(16, 700, widths[w], kinds[k]);
+				check_short_lines(1201, 2, widths[w], kinds[k]);
+			}
+}
+
 static void same_bits_on_one_and_two_threads(void **state)
 {
 	static const int64_t shapes[][2] = {
@@ -302,15 +348,21 @@ static void same_bits_on_one_and_two_threads(void **state)
 					numbers((tensor_ints){ shapes[k], 2 }, TENSOR_F32),
 					TENSOR_SCALAR(1.0 / 3)));
 				tensor_ints dim = d < 0 ? TENSOR_NO_INTS : TENSOR_INTS(d);
-				tensor *s[2], *m[2];
+				tensor *lines = ok(tensor_view(
+					ok(tensor_narrow(ok(tensor_view(t, TENSOR_INTS(-1))), 0, 0,
+							 600000)),
+					TENSOR_INTS(2000, 30, 10)));
+				tensor *s[2], *m[2], *l[2];
 
 				for (int n = 0; n < 2; n++) {
 					assert_done(tensor_set_num_threads(n + 1));
+					l[n] = ok(tensor_sum_dim(lines, TENSOR_INTS(0, 2), false));
 					s[n] = ok(tensor_sum_dim(t, dim, false));
 					m[n] = ok(tensor_argmax(t, d < 0 ? TENSOR_NONE : d, false));
 				}
 				assert_memory_equal(tensor_data(s[0]), tensor_data(s[1]),
 						    tensor_numel(s[0]) * 4);
+				assert_memory_equal(tensor_data(l[0]), tensor_data(l[1]), 30 * 4);
 				assert_memory_equal(tensor_data(m[0]), tensor_data(m[1]),
 						    tensor_numel(m[0]) * 8);
 			}
@@ -326,6 +378,7 @@ int main(void)
 		cmocka_unit_test(product_of_no_elements_is_one),
 		cmocka_unit_test(large_tensors_agree_with_f64_sums),
 		cmocka_unit_test(f32_sums_stay_accurate_when_long),
+		cmocka_unit_test(short_lines_of_many_rows_agree_with_plain_loops),
 		cmocka_unit_test(same_bits_on_one_and_two_threads),
 	};
 

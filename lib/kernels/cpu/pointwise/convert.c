@@ -173,8 +173,9 @@ void CPU_NAME(convert)(void *to, enum tensor_dtype to_dtype, int64_t to_stride, 
 
 /* ---- pointwise kernels ---- */
 
-int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_loop loop,
-			       const uint8_t *want, const void *params)
+/* Runs a loop whose operands have the dtypes `want`; reduced: see iter_run_packed_reduced(). */
+static int run_as(const char *name, struct tensor_iter *it, iter_loop loop, const uint8_t *want,
+		  const void *params, bool reduced)
 {
 	bool same = it->direct;
 
@@ -184,18 +185,21 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 		same &= iter_dtype(it, i) == want[i];
 	if (likely(same))
 		iter_run(it, loop, params);
+	else if (reduced)
+		iter_run_packed_reduced(it, loop, params, want, copy_loop);
 	else
 		iter_run_packed(it, loop, params, want, copy_loop);
 	return 0;
 }
 
 /*
- * Sets want[] for a loop for f16 or bf16, which reads inputs of stride 0 as f32: see loops.h.
- * Returns false if an input has stride 0 and iter_run_packed() would put several rows of it into
- * one block.
+ * Sets want[] for a loop for f16 or bf16, which reads inputs of stride 0 as f32: see loops.h. An
+ * input that repeats an element of each row keeps its dtype where rows are joined, since its block
+ * has the elements of several rows. Returns false if the loop has no form for the strides.
  */
 static bool reduced_float_wants(const struct tensor_iter *it, uint8_t *want)
 {
+	bool joined = iter_joins_rows(it);
 	int repeated = 0;
 
 	if (!it->ndim)
@@ -203,33 +207,70 @@ static bool reduced_float_wants(const struct tensor_iter *it, uint8_t *want)
 	for (int i = it->nops - 1; i > 0; i--) {
 		bool one = !it->strides[i][0];
 
+		if (one && joined && it->ndim > 1 && it->strides[i][1]) {
+			if (it->direct)
+				return false;
+			one = false;
+		}
 		if (one && !iter_may_repeat(it, i))
 			return false;
 		want[i] = one ? TENSOR_F32 : it->dtype;
 		repeated += one;
 	}
-	return !repeated || (repeated == 1 && (it->ndim == 1 || it->shape[0] > ITER_NARROW));
+	return repeated <= 1;
 }
 
-int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter_loop *loops,
-			    enum tensor_dtype result, const void *params)
+/* pointwise_run() for an iterator that needs no expansion. */
+static int run_loops(const char *name, struct tensor_iter *it, const iter_loop *loops,
+		     enum tensor_dtype result, const void *params)
 {
 	enum tensor_dtype dtype = it->dtype, wide = dtype_wide(dtype);
 	bool own = it->uniform && loops[dtype] && it->op[0]->dtype == (result ? result : dtype);
 	uint8_t want[ITER_OPERANDS];
+	bool reduced = wide != dtype && own && reduced_float_wants(it, want);
 
-	if (likely(own && it->direct && wide == dtype)) {
-		iter_run(it, loops[dtype], params);
-		return 0;
-	}
 	/* A loop for f16 or bf16 is an optimization for operands that all have that dtype. */
-	if (wide == dtype || !own || !reduced_float_wants(it, want)) {
+	if (!reduced) {
 		dtype = wide;
 		for (int i = 1; i < it->nops; i++)
 			want[i] = dtype;
 	}
 	want[0] = result ? result : dtype;
-	return CPU_NAME(pointwise_run_as)(name, it, loops[dtype], want, params);
+	return run_as(name, it, loops[dtype], want, params, reduced);
+}
+
+int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_loop loop,
+			       const uint8_t *want, const void *params)
+{
+	struct tensor_storage *block = NULL;
+	int err;
+
+	if (unlikely(iter_may_expand(it)) && iter_expand(it, copy_loop, &block) < 0)
+		return -ENOMEM;
+	err = run_as(name, it, loop, want, params, false);
+	if (block)
+		storage_put(block);
+	return err;
+}
+
+int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter_loop *loops,
+			    enum tensor_dtype result, const void *params)
+{
+	enum tensor_dtype dtype = it->dtype;
+	struct tensor_storage *block = NULL;
+	int err;
+
+	if (unlikely(iter_may_expand(it)) && iter_expand(it, copy_loop, &block) < 0)
+		return -ENOMEM;
+	if (likely(it->direct && it->uniform && loops[dtype] && dtype_wide(dtype) == dtype &&
+		   it->op[0]->dtype == (result ? result : dtype))) {
+		iter_run(it, loops[dtype], params);
+		err = 0;
+	} else
+		err = run_loops(name, it, loops, result, params);
+	if (block)
+		storage_put(block);
+	return err;
 }
 
 CPU_KERNELS(KERNEL(copy))

@@ -20,6 +20,8 @@
 #define ROWS_MAX    256 /* rows of a tile that are not split */
 #define LINES_MAX   64	/* short lines of one output that are reduced together */
 #define TILE_BYTES  4096
+#define FOLD_MAX    63	 /* elements of a line whose elements become columns */
+#define FOLD_ROWS   16	 /* lines for each output, at least, for that */
 #define PARTS_MAX   64	 /* of a reduction that has too few outputs for all threads */
 #define SHORT_MAX   8192 /* elements of a reduction without reduce_iter */
 #define BLOCK	    2048 /* elements of a line that are converted at once */
@@ -32,6 +34,12 @@ struct reduce_job {
 	enum tensor_dtype from, to; /* dtypes of the input and of the output */
 	bool direct;		    /* elements need no conversion */
 	bool by_rows;
+	/*
+	 * Elements of a line that are reduced as columns of their own, and joined at the end; 1 if
+	 * none are. A line of `fold` elements is then no dimension of t->along.
+	 */
+	int64_t fold;
+	int64_t column;			/* bytes between the columns of a row */
 	int64_t below[TENSOR_MAX_DIMS]; /* product of the sizes of reduced dimensions inside this one */
 	int64_t tile, tiles; /* outputs of a tile; tiles of a run of the innermost kept dimension */
 	int64_t parts, part; /* parts of the outermost reduced dimension, and the length of one */
@@ -145,7 +153,7 @@ static void add_rows(const struct reduce_job *j, void *acc, const char *p, int64
 	_Alignas(64) char right[TILE_BYTES];
 
 	if (d == 0 && n <= ROWS_MAX * (cols <= LANES / 2 ? LANES / cols : 1)) {
-		add_row_block(j, acc, p, n, step, cols, j->t->kept.stride[1][0]);
+		add_row_block(j, acc, p, n, step, cols, j->column);
 	} else if (n == 1 || n * j->below[d] <= ROWS_MAX) {
 		for (int64_t i = 0; i < n; i++)
 			add_rows(j, acc, p + i * step, cols, d - 1, along->size[d - 1]);
@@ -194,6 +202,20 @@ static void add_lines(const struct reduce_job *j, void *acc, const char *p, int 
 	}
 }
 
+/* Joins the accumulators of each of n lines, halves with halves, and moves the results together. */
+static void join_columns(const struct reduce_job *j, char *acc, int64_t n)
+{
+	int64_t size = (int64_t)j->r->size, step = j->fold * size;
+
+	for (int64_t i = 0; i < n; i++) {
+		for (int64_t m = j->fold, half; m > 1; m = half) {
+			half = (m + 1) / 2;
+			j->r->combine(acc + i * step, acc + i * step + half * size, m - half);
+		}
+		memmove(acc + i * size, acc + i * step, size);
+	}
+}
+
 /* ---- storing results ---- */
 
 /* Stores n results from acc to a strided output. */
@@ -230,10 +252,12 @@ static void reduce_outputs(const struct reduce_job *j, int64_t part, int64_t fir
 	if (len > j->part)
 		len = j->part;
 	data[1] += begin * t->along.stride[1][d];
-	j->r->clear(acc, n);
-	if (j->by_rows)
-		add_rows(j, acc, data[1], n, d, len);
-	else if (d == 0 && len <= LINE_MAX)
+	j->r->clear(acc, n * j->fold);
+	if (j->by_rows) {
+		add_rows(j, acc, data[1], n * j->fold, d, len);
+		if (j->fold > 1)
+			join_columns(j, acc, n);
+	} else if (d == 0 && len <= LINE_MAX)
 		add_line_block(j, acc, data[1], n, t->kept.stride[1][0], len,
 			       t->along.stride[1][0]);
 	else
@@ -295,6 +319,31 @@ static void plan_parts(struct reduce_job *j, int64_t units, int64_t total)
 	j->parts = (longest + j->part - 1) / j->part;
 }
 
+/*
+ * Short lines that follow each other in memory, many for each output: every element of a line is a
+ * column, since rows of whole vectors take less time than as many lines. Removes the lines from
+ * the reduced dimensions.
+ */
+static void fold_lines(struct reduce_job *j, struct reduce_iter *t)
+{
+	struct reduce_iter_dims *kept = &t->kept, *along = &t->along;
+	int64_t n = along->size[0];
+
+	j->fold = 1;
+	j->column = kept->stride[1][0];
+	if (along->n < 2 || n > FOLD_MAX || kept->size[0] < 2 || along->count / n < FOLD_ROWS ||
+	    along->stride[1][0] != dtype_sizes[j->from] ||
+	    kept->stride[1][0] != n * along->stride[1][0])
+		return;
+	j->fold = n;
+	j->column = along->stride[1][0];
+	along->n--;
+	memmove(along->size, along->size + 1, along->n * sizeof(*along->size));
+	for (int i = 0; i < 2; i++)
+		memmove(along->stride[i], along->stride[i] + 1,
+			along->n * sizeof(*along->stride[i]));
+}
+
 static void plan(struct reduce_job *j)
 {
 	const struct reduce_iter_dims *kept = &j->t->kept, *along = &j->t->along;
@@ -305,10 +354,10 @@ static void plan(struct reduce_job *j)
 		below *= along->size[d];
 	}
 	/* Also for short lines, where the cost of a call exceeds that of the elements. */
-	j->by_rows = kept->stride[1][0] &&
-		     (llabs(kept->stride[1][0]) < llabs(along->stride[1][0]) ||
-		      (along->size[0] < 16 && kept->size[0] >= 16));
-	j->tile = TILE_BYTES / j->r->size;
+	j->by_rows = j->fold > 1 || (kept->stride[1][0] &&
+				     (llabs(kept->stride[1][0]) < llabs(along->stride[1][0]) ||
+				      (along->size[0] < 16 && kept->size[0] >= 16)));
+	j->tile = TILE_BYTES / (j->r->size * j->fold);
 	j->tiles = (kept->size[0] + j->tile - 1) / j->tile;
 	units = j->tiles * (kept->count / kept->size[0]);
 	j->parts = 1;
@@ -353,6 +402,7 @@ int CPU_NAME(reduce)(const struct reduction *what, tensor *out, const tensor *se
 	if (!t.kept.count)
 		return 0;
 	j.t = &t;
+	fold_lines(&j, &t);
 	plan(&j);
 	if (j.parts > 1) {
 		scratch =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Greatest and least element: max, min, amax, amin; any and all, those of bool elements. */
 #include "kernels/cpu/reduce/reduce.h"
+#include "kernels/cpu/simd/vec_minmax_int.h"
 
 #include <math.h>
 
@@ -12,12 +13,10 @@
 #define VGET(e)	  GET(e)
 #define IDENTITY  LOWEST
 #define OP(x, y)  ((((y) > (x)) | ((y) != (y))) ? (y) : (x))
-#define VOP(x, y) VEC_PICK((y) > (x), y, x)
+#define VOP(x, y) CPU_PASTE(vec_max, SUFFIX)(x, y)
 #define A	  T
 #define GIVES	  D
 #include "kernels/cpu/simd/each_int.h"
-#undef VOP
-#define VOP(x, y) CPU_PASTE(vec_max, SUFFIX)(x, y)
 #include "kernels/cpu/simd/each_float.h"
 #undef A
 #undef GIVES
@@ -34,12 +33,10 @@
 #define VGET(e)	  GET(e)
 #define IDENTITY  HIGHEST
 #define OP(x, y)  ((((y) < (x)) | ((y) != (y))) ? (y) : (x))
-#define VOP(x, y) VEC_PICK((y) < (x), y, x)
+#define VOP(x, y) CPU_PASTE(vec_min, SUFFIX)(x, y)
 #define A	  T
 #define GIVES	  D
 #include "kernels/cpu/simd/each_int.h"
-#undef VOP
-#define VOP(x, y) CPU_PASTE(vec_min, SUFFIX)(x, y)
 #include "kernels/cpu/simd/each_float.h"
 #undef A
 #undef GIVES

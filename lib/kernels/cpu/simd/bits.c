@@ -6,9 +6,12 @@
  */
 #include "kernels/cpu/simd/bits.h"
 
+#include "iter/copy_bytes.h"
 #include "kernels/cpu/simd/transpose.h"
+#include "kernels/cpu/simd/vec.h"
 
-#define TILE_MIN 8 /* rows and elements of the smallest copy that is made by tiles */
+#define TILE_MIN    8	/* rows and elements of the smallest copy that is made by tiles */
+#define SHORT_BYTES 512 /* of a row, at most, that is copied by a few moves */
 
 #define LOOPS_FILE "kernels/cpu/simd/bits_loops.h"
 #include "kernels/cpu/simd/each_size.h"

@@ -61,14 +61,74 @@ static void F(copy_row)(char *to, int64_t to_step, const char *from, int64_t fro
 		F(copy_strided)(to, to_step, from, from_step, count);
 }
 
+/* The same row of n0 elements in n1 adjacent rows. Each copy doubles what is there. */
+static void F(repeat_row)(char *to, const char *from, int64_t from_step, int64_t n0, int64_t n1)
+{
+	int64_t done = n0 * (int64_t)sizeof(T), all = n1 * done, n;
+
+	F(copy_row)(to, sizeof(T), from, from_step, n0);
+	for (; done < all; done += n) {
+		n = done < all - done ? done : all - done;
+		copy_bytes(to + done, to, n);
+	}
+}
+
+/*
+ * A row of n0 <= wide copies of each of n1 elements, in adjacent rows. A row is stored as `wide`, a
+ * constant, elements where the output has as many left; the next row overwrites what is too much.
+ */
+static inline __attribute__((always_inline)) void
+F(repeat_wide)(T *to, const char *from, int64_t from_step, int64_t n0, int64_t n1, int64_t wide)
+{
+	int64_t left = n0 * n1;
+
+	for (; left >= wide; left -= n0, to += n0, from += from_step) {
+		T x = *(const T *)from;
+
+		for (int64_t i = 0; i < wide; i++)
+			to[i] = x;
+	}
+	for (; left > 0; left -= n0, to += n0, from += from_step)
+		for (int64_t i = 0; i < n0; i++)
+			to[i] = *(const T *)from;
+}
+
+#define REPEATED(bytes) ((bytes) / (int64_t)sizeof(T))
+static void F(repeat_elements)(T *to, const char *from, int64_t from_step, int64_t n0, int64_t n1)
+{
+	if (n0 <= REPEATED(8))
+		F(repeat_wide)(to, from, from_step, n0, n1, REPEATED(8));
+	else if (n0 <= REPEATED(16))
+		F(repeat_wide)(to, from, from_step, n0, n1, REPEATED(16));
+	else if (n0 <= REPEATED(32))
+		F(repeat_wide)(to, from, from_step, n0, n1, REPEATED(32));
+	else
+		F(repeat_wide)(to, from, from_step, n0, n1, REPEATED(64));
+}
+
+/* Rows of adjacent elements, too short for a loop with a remainder each. */
+static void F(copy_short_rows)(char *to, int64_t to_step, const char *from, int64_t from_step,
+			       int64_t n0, int64_t n1)
+{
+	for (int64_t j = 0; j < n1; j++, to += to_step, from += from_step)
+		copy_bytes(to, from, n0 * (int64_t)sizeof(T));
+}
+
 /* The loop: along the longer dimension, or by tiles if one operand is transposed. */
 static void F(bits)(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0, int64_t n1,
 		    const void *params)
 {
 	const int64_t size = sizeof(T);
 	bool tiles = n0 >= TILE_MIN && n1 >= TILE_MIN;
+	bool adjacent = s0[0] == size && s1[0] == n0 * size && n1 > 1;
 
-	if (tiles && s0[0] == size && s1[1] == size)
+	if (adjacent && !s1[1])
+		F(repeat_row)(data[0], data[1], s0[1], n0, n1);
+	else if (adjacent && !s0[1] && n0 > 2 && n0 <= REPEATED(64))
+		F(repeat_elements)((T *)data[0], data[1], s1[1], n0, n1);
+	else if (s0[0] == size && s0[1] == size && n0 > 1 && n0 * size <= SHORT_BYTES)
+		F(copy_short_rows)(data[0], s1[0], data[1], s1[1], n0, n1);
+	else if (tiles && s0[0] == size && s1[1] == size)
 		CPU_NAME(transpose)(data, s0[1], s1[0], n0, n1, sizeof(T));
 	else if (tiles && s1[0] == size && s0[1] == size)
 		CPU_NAME(transpose)(data, s1[1], s0[0], n1, n0, sizeof(T));
@@ -80,4 +140,5 @@ static void F(bits)(char *const *data, const int64_t *s0, const int64_t *s1, int
 			F(copy_row)(data[0] + j * s1[0], s0[0], data[1] + j * s1[1], s0[1], n0);
 }
 
+#undef REPEATED
 #undef F

@@ -4,7 +4,7 @@
  * a chunk of a row process one tap after the other, in the order of the taps, which is the order in
  * which a single output would: of equal elements the first is taken.
  */
-#include "kernels/cpu/nn/pool/pool.h"
+#include "kernels/cpu/nn/pool/pool_short_rows.h"
 
 #include <math.h>
 

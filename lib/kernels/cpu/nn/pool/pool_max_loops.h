@@ -67,13 +67,88 @@ static void F(max_chunk)(const struct pool_shape *s, const T *in, int64_t oz, in
 		}
 }
 
+/* Compares n outputs with one element of each, v[i], whose index is here[i]. */
+static void F(take_listed)(T *restrict best, I *restrict at, const T *restrict v,
+			   const I *restrict here, int64_t n)
+{
+	IVDEP for (int64_t i = 0; i < n; i++)
+	{
+		bool take = (v[i] > best[i]) | IS_NAN(v[i]);
+
+		best[i] = take ? v[i] : best[i];
+		at[i] = take ? here[i] : at[i];
+	}
+}
+
+/* The elements of tap k of the outputs of short rows, whose taps a and b are in list->row. */
+static void F(list_tap)(const struct pool_short_rows *list, const void *in, const int64_t *column,
+			int64_t width, T *v, I *here)
+{
+	int64_t n = 0;
+
+	for (int64_t r = 0; r < list->rows; r++) {
+		const T *plane = (const T *)in + list->plane[r];
+		int64_t row = list->row[r];
+
+		for (int64_t c = 0; c < width; c++, n++) {
+			v[n] = plane[row + column[c]];
+			here[n] = (I)(row + column[c]);
+		}
+	}
+}
+
+/* Several rows of a few outputs each. */
+static void F(max_short_rows)(const struct max_pool *m, const int64_t *column,
+			      struct pool_short_rows *list, T *best, I *at)
+{
+	const struct pool_shape *s = &m->s;
+	const int64_t *kernel = s->p->kernel;
+	int64_t n = list->rows * s->out[2];
+	T v[POOL_CHUNK];
+	I here[POOL_CHUNK];
+
+	for (int64_t i = 0; i < n; i++)
+		best[i] = LOWEST;
+	for (int64_t a = 0; a < kernel[0]; a++)
+		for (int64_t b = 0; b < kernel[1]; b++) {
+			pool_short_rows_tap(s, list, a, b);
+			for (int64_t k = 0; k < kernel[2]; k++) {
+				F(list_tap)
+				(list, m->in, column + k * s->out[2], s->out[2], v, here);
+				for (int64_t i = 0; !a && !b && !k && i < n; i++)
+					at[i] = here[i];
+				F(take_listed)(best, at, v, here, n);
+			}
+		}
+}
+
+static void F(store_max)(const struct max_pool *m, int64_t first, int64_t n, const T *best,
+			 const I *at)
+{
+	for (int64_t k = 0; k < n; k++)
+		((T *)m->out)[first + k] = best[k];
+	for (int64_t k = 0; k < n; k++)
+		m->indices[first + k] = at[k];
+}
+
 static void F(max_rows)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct max_pool *m = ctx;
 	const struct pool_shape *s = &m->s;
+	int64_t column[POOL_TABLE];
 	T best[POOL_CHUNK];
 	I at[POOL_CHUNK];
 
+	if (pool_short_rows_columns(s, column)) {
+		struct pool_short_rows list;
+
+		for (int64_t i = begin; i < end; i += list.rows) {
+			pool_short_rows_at(s, &list, i, end);
+			F(max_short_rows)(m, column, &list, best, at);
+			F(store_max)(m, i * s->out[2], list.rows * s->out[2], best, at);
+		}
+		return;
+	}
 	for (int64_t i = begin; i < end; i++) {
 		int64_t oy = i % s->out[1], oz = i / s->out[1] % s->out[0];
 		const T *in = (const T *)m->in + i / s->out[1] / s->out[0] * s->in_plane;
@@ -81,10 +156,7 @@ static void F(max_rows)(int64_t begin, int64_t end, void *ctx)
 		for (int64_t c = 0, n; c < s->out[2]; c += n) {
 			n = s->out[2] - c < POOL_CHUNK ? s->out[2] - c : POOL_CHUNK;
 			F(max_chunk)(s, in, oz, oy, c, n, best, at);
-			for (int64_t k = 0; k < n; k++)
-				((T *)m->out)[i * s->out[2] + c + k] = best[k];
-			for (int64_t k = 0; k < n; k++)
-				m->indices[i * s->out[2] + c + k] = at[k];
+			F(store_max)(m, i * s->out[2] + c, n, best, at);
 		}
 	}
 }
