@@ -113,7 +113,7 @@ static void loan_free(struct tensor_storage *s)
 }
 
 /* Without a buffer: only sending uses the one below, because what seals or revokes it would be the pool's loss. */
-const struct storage_ops loan_ops = { .free = loan_free, .shared = true };
+const struct storage_ops loan_ops = { .free = loan_free, .base = loan_base, .shared = true };
 
 struct tensor_storage *loan_base(const struct tensor_storage *s)
 {
