@@ -26,6 +26,7 @@
 #define INIT_LOADER	   127
 #define INIT_LEASE	   128
 #define INIT_POOL	   129
+#define INIT_CHANNEL	   130
 
 #define INIT(priority) __attribute__((constructor(priority)))
 

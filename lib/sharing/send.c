@@ -107,6 +107,8 @@ static int send_message(tensor_channel *ch, const struct outgoing *o)
 	}
 	if (err < 0)
 		return err;
+	if (channel_orphan(ch) < 0)
+		return -EBUSY;
 	if (link_lock(&ch->sending, o->until) < 0)
 		return send_error(-ETIMEDOUT);
 	err = leased ? send_leased(ch, o) : send_parts(ch, o, NULL);
@@ -122,6 +124,8 @@ static int send_one(tensor_channel *ch, tensor *t, unsigned flags, int64_t until
 		return err;
 	if (is_loan(t->storage))
 		return send_message(ch, &(struct outgoing){ &t, 1, 0, flags, until });
+	if (channel_orphan(ch) < 0)
+		return -EBUSY;
 	if (link_lock(&ch->sending, until) < 0)
 		return send_error(-ETIMEDOUT);
 	err = channel_send_tensor(ch, t, flags, until);
