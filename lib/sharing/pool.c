@@ -97,6 +97,13 @@ static void wake_all(void)
 		wake_waiter(p);
 }
 
+void pools_wake(void)
+{
+	lock_pools();
+	wake_all();
+	unlock_pools();
+}
+
 static void loan_free(struct tensor_storage *s)
 {
 	struct loan *l = s->owner;
@@ -280,8 +287,10 @@ static int wait_for_release(tensor_pool *p, int enough, int64_t until)
 		lock_pools();
 	}
 	p->waiters--;
-	if (lease_watch_end(&w))
+	if (lease_watch_end(&w)) {
 		wake_all();
+		lease_watch_wake();
+	}
 	/* A receiver can write to its socket all the time. */
 	return err < 0 ? err : link_left(until) ? 0 : -ETIMEDOUT;
 }
