@@ -117,6 +117,76 @@ tensor *tensor_pool_loan(tensor_pool *pool, int64_t timeout_ns);
 /* The number of buffers that are free now. -EINVAL without a pool. */
 int tensor_pool_available(tensor_pool *pool);
 
+/* ---- groups ---- */
+
+/*
+ * A group: one call sends to several receivers, each with a channel of its own. Its messages have leases, as those with
+ * tensors of a pool: the group knows what a receiver has not released, and at most `window` messages are on their way to
+ * a receiver or with it. docs/sharing.md, Groups, has the rules.
+ */
+typedef struct tensor_group tensor_group;
+
+enum tensor_group_kind {
+	TENSOR_GROUP_ALL,  /* each message goes to all receivers */
+	TENSOR_GROUP_NEXT, /* to one: the one that has the fewest */
+};
+
+struct tensor_group_options {
+	enum tensor_group_kind kind;
+	/*
+	 * A send while a receiver, or with TENSOR_GROUP_NEXT all of them, have a full window. WAIT: waits. DROP: takes the
+	 * oldest message back that the slow receiver has not received; if it has received all, a message to all does not go
+	 * to it, and one to the next waits. REFUSE: fails with EAGAIN, and no receiver gets the message.
+	 */
+	enum tensor_pool_full full;
+	int32_t window; /* messages, 1 to 4096; 0: 8 */
+};
+
+#define TENSOR_GROUP_OPTIONS(...) (&(const struct tensor_group_options){ __VA_ARGS__ })
+
+struct tensor_group_stats {
+	uint64_t sent;	    /* messages to the receiver */
+	uint64_t dropped;   /* those that were taken back, or that did not go to it */
+	uint32_t in_flight; /* those that it has not released */
+	bool alive;
+};
+
+/* A group without receivers; NULL as options: to all, waits. NULL with the error set: EINVAL, ENOMEM, EMFILE. */
+tensor_group *tensor_group_open(const struct tensor_group_options *options);
+/* Close the group, not its channels; NULL is ignored. What was sent is received. No other thread may use the group. */
+void tensor_group_close(tensor_group *group);
+/*
+ * Add a receiver at any time: it gets the messages from then on. The channel stays the caller's, who removes it from the
+ * group, or closes the group, before the channel; meanwhile it may also be used alone. 0; -EINVAL, -EEXIST, -ENOMEM.
+ */
+int tensor_group_add(tensor_group *group, tensor_channel *channel);
+/* Remove a receiver; what was sent to it is received. 0; -EINVAL; -ENOENT: it is not in the group. */
+int tensor_group_remove(tensor_group *group, tensor_channel *channel);
+/*
+ * Send a message as tensor_send_many() does. A receiver that has died is passed over.
+ * Return: the number of receivers, 0 if the group has none (TENSOR_GROUP_ALL); -ETIMEDOUT and -EAGAIN: no receiver gets
+ *   it; -ENOTCONN: no receiver lives (TENSOR_GROUP_NEXT); other errors as of tensor_send_many().
+ */
+int tensor_group_send(tensor_group *group, tensor *const *tensors, int n, uint64_t tag,
+		      unsigned flags, int64_t timeout_ns);
+/* The number of receivers that live. -EINVAL without a group. */
+int tensor_group_count(tensor_group *group);
+/* Read the state of a receiver. 0; -EINVAL; -ENOENT: it is not in the group. */
+#ifdef __cplusplus /* a function with the name of a structure, as stat() */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+int tensor_group_stats(tensor_group *group, tensor_channel *channel,
+		       struct tensor_group_stats *stats);
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
+/*
+ * The number of a message of TENSOR_GROUP_NEXT whose receiver died before it had released it, oldest first, each once.
+ * 1 with the number in *tag; 0: there is none; -EINVAL.
+ */
+int tensor_group_lost(tensor_group *group, uint64_t *tag);
+
 #ifdef __cplusplus
 }
 #endif

@@ -77,6 +77,13 @@ void tensor_cache_trim(void);
  */
 int tensor_share_memory(tensor *t);
 
+/*
+ * From now on tensor_version() of a tensor in a buffer counts the in-place operators of this process alone, and so does
+ * that of processes that receive the buffer later from a process with the memfd provider. For trainers that update
+ * shared parameters while others have saved them for backward. 0, or -EINVAL without a tensor.
+ */
+int tensor_count_own_writes(tensor *t);
+
 /* Set the label of the tensor's buffer, which tensorstat shows, and store the tensor's shape in the
  * buffer. 0, or -errno: EINVAL without a buffer (see tensor_share_memory()). */
 int tensor_set_label(tensor *t, const char *label);

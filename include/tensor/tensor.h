@@ -105,7 +105,10 @@ bool tensor_is_contiguous(const tensor *t);
 bool tensor_is_contiguous_as(const tensor *t, enum tensor_memory_format format);
 /* True if both use the same storage. */
 bool tensor_shares_storage(const tensor *a, const tensor *b);
-/* Number of in-place changes of the storage, through any tensor on it. */
+/*
+ * Number of in-place changes of the storage by operators, through any tensor on it; of a buffer also those by other
+ * processes (docs/sharing.md, Versions).
+ */
 uint32_t tensor_version(const tensor *t);
 /* False for a tensor in memory mapped read-only. */
 bool tensor_is_writable(const tensor *t);

@@ -16,6 +16,7 @@
 #define INIT_DEVICE_FILE   112
 #define INIT_HOOKS	   113 /* functions of higher layers that lower ones call */
 #define INIT_DEVICE_QUEUES 114
+#define INIT_GROUP	   119
 #define INIT_IMPORT	   120
 #define INIT_LABEL	   121
 #define INIT_SHARE	   122
@@ -26,6 +27,7 @@
 #define INIT_LOADER	   127
 #define INIT_LEASE	   128
 #define INIT_POOL	   129
+#define INIT_CHANNEL	   130
 
 #define INIT(priority) __attribute__((constructor(priority)))
 

@@ -80,8 +80,15 @@ TENSOR_EXPORT bool tensor_shares_storage(const tensor *a, const tensor *b)
 
 TENSOR_EXPORT uint32_t tensor_version(const tensor *t)
 {
-	return tensor_given(t) ? atomic_load_explicit(&t->storage->version, memory_order_relaxed) :
-				 0;
+	return tensor_given(t) ? storage_version(t->storage) : 0;
+}
+
+TENSOR_EXPORT int tensor_count_own_writes(tensor *t)
+{
+	if (tensor_absent("count_own_writes", t))
+		return -thread()->error.code;
+	storage_version_alone(t->storage);
+	return 0;
 }
 
 TENSOR_EXPORT bool tensor_is_writable(const tensor *t)

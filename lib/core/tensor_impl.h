@@ -210,7 +210,7 @@ int tensor_resize(tensor *t, const int64_t *sizes, int ndim);
 
 static inline void tensor_bump_version(tensor *t)
 {
-	ref_get(&t->storage->version);
+	storage_written(t->storage);
 }
 
 uint32_t device_key(tensor_device device, enum tensor_layout layout);

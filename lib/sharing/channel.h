@@ -67,12 +67,18 @@ struct tensor_channel {
 	bool packets;
 	/* One sender and one receiver at a time; both may run concurrently. */
 	pthread_mutex_t sending, receiving;
+	/*
+	 * Held inside receiving while a message changes the members below, but not while the receiver waits for one: a
+	 * fork waits for it, so that a child finds whole parts and slots.
+	 */
+	pthread_mutex_t changing;
+	bool orphan; /* in a child: another thread of the parent used the channel at the fork; it can only be closed */
 
 	/* Sending; protected by tables_lock. */
 	struct sent sent[WIRE_SLOTS];
 	uint64_t forget[WIRE_SLOTS / 64]; /* slots to forget, not sent yet */
 	uint8_t victim[SETS];
-	struct tensor_channel *next, **link;
+	struct tensor_channel *next, **link; /* protected by list_lock and tables_lock */
 
 	/* Receiving; protected by receiving. */
 	struct held held[WIRE_SLOTS];
@@ -97,5 +103,8 @@ struct tensor_channel {
 	_Atomic int offer_fd; /* the ring that the peer offered and that is not mapped yet, or -1 */
 	uint64_t chosen;      /* when tensor_channel_wait() returned it last */
 };
+
+/* 0, or -EBUSY with the error set if the channel is an orphan. */
+int channel_orphan(const tensor_channel *ch);
 
 #endif

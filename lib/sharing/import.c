@@ -186,6 +186,7 @@ static struct tensor_storage *storage_on(const char *function, struct tensor_buf
 	s->nbytes = i->buf.size;
 	s->used = i->buf.size;
 	s->readonly = i->buf.readonly;
+	storage_version_begin(s);
 	return s;
 }
 

@@ -73,6 +73,10 @@ void lease_get(struct lease *l);
 void lease_put(struct lease *l);
 /* Whether the receiver has no tensor of the message, and will get none. */
 bool lease_over(const struct lease *l);
+/* Whether the receiver has had it, and has released it. */
+bool lease_released(const struct lease *l);
+/* Whether the sender has taken the message back. */
+bool lease_recalled(const struct lease *l);
 /* Whether the message was not received yet. */
 bool lease_can_recall(const struct lease *l);
 /* Takes the message back. True: the receiver has not received it and will not. */
@@ -90,6 +94,8 @@ struct lease_watch {
 /* For at most so many leases. 0 or -ENOMEM; either way lease_watch_end() frees it. */
 int lease_watch_begin(struct lease_watch *w, size_t most, int event);
 void lease_watch_add(struct lease_watch *w, struct lease_table *t);
+/* Wakes the groups that wait, whose tables a pool may have read from; set by fanout.c. */
+extern void (*lease_watch_wake)(void);
 /* After poll(): true if another thread may have waited for what was read from a table. */
 bool lease_watch_end(struct lease_watch *w);
 

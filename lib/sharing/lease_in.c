@@ -190,8 +190,15 @@ static void leased_free(struct tensor_storage *s)
 	free(l);
 }
 
+static struct tensor_storage *leased_base(const struct tensor_storage *s)
+{
+	return ((struct leased *)s->owner)->base;
+}
+
 /* Without a buffer: a lease does not cover another process, so a channel sends a copy on. */
-static const struct storage_ops leased_ops = { .free = leased_free, .shared = true };
+static const struct storage_ops leased_ops = { .free = leased_free,
+					       .base = leased_base,
+					       .shared = true };
 
 struct tensor_storage *taken_storage(struct taken *t, struct tensor_storage *base)
 {
@@ -214,5 +221,5 @@ struct tensor_storage *taken_storage(struct taken *t, struct tensor_storage *bas
 
 struct tensor_storage *taken_base(const struct tensor_storage *s)
 {
-	return s->ops == &leased_ops ? ((struct leased *)s->owner)->base : NULL;
+	return s->ops == &leased_ops ? leased_base(s) : NULL;
 }

@@ -197,6 +197,18 @@ bool lease_over(const struct lease *l)
 	       (closed && word == lease_word(l->generation, LEASE_SENT));
 }
 
+bool lease_released(const struct lease *l)
+{
+	return atomic_load(&l->table->page->words[l->index]) ==
+	       lease_word(l->generation, LEASE_RELEASED);
+}
+
+bool lease_recalled(const struct lease *l)
+{
+	return atomic_load(&l->table->page->words[l->index]) ==
+	       lease_word(l->generation, LEASE_RECALLED);
+}
+
 bool lease_can_recall(const struct lease *l)
 {
 	return atomic_load(&l->table->page->words[l->index]) ==

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+void (*lease_watch_wake)(void);
+
 int lease_watch_begin(struct lease_watch *w, size_t most, int event)
 {
 	*w = (struct lease_watch){ .tables = calloc(most + 1, sizeof(struct lease_table *)),

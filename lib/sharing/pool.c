@@ -97,6 +97,13 @@ static void wake_all(void)
 		wake_waiter(p);
 }
 
+void pools_wake(void)
+{
+	lock_pools();
+	wake_all();
+	unlock_pools();
+}
+
 static void loan_free(struct tensor_storage *s)
 {
 	struct loan *l = s->owner;
@@ -113,7 +120,7 @@ static void loan_free(struct tensor_storage *s)
 }
 
 /* Without a buffer: only sending uses the one below, because what seals or revokes it would be the pool's loss. */
-const struct storage_ops loan_ops = { .free = loan_free, .shared = true };
+const struct storage_ops loan_ops = { .free = loan_free, .base = loan_base, .shared = true };
 
 struct tensor_storage *loan_base(const struct tensor_storage *s)
 {
@@ -280,8 +287,10 @@ static int wait_for_release(tensor_pool *p, int enough, int64_t until)
 		lock_pools();
 	}
 	p->waiters--;
-	if (lease_watch_end(&w))
+	if (lease_watch_end(&w)) {
 		wake_all();
+		lease_watch_wake();
+	}
 	/* A receiver can write to its socket all the time. */
 	return err < 0 ? err : link_left(until) ? 0 : -ETIMEDOUT;
 }

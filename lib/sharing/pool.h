@@ -13,6 +13,8 @@ static inline bool is_loan(const struct tensor_storage *s)
 	return storage_ops_of(s) == &loan_ops;
 }
 
+/* Wakes the threads that wait with a pool: what another one read from a table may be for them. */
+void pools_wake(void);
 /* The storage of the pool below the storage of a loan. */
 struct tensor_storage *loan_base(const struct tensor_storage *s);
 /*

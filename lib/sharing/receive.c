@@ -12,6 +12,21 @@
 
 #define LATE_EVERY 16384 /* messages that are none of a tensor, between looks at the time */
 
+/* See changing. A process with one thread has no other one that could fork: it needs no lock. */
+static bool change_begin(tensor_channel *ch)
+{
+	if (__libc_single_threaded)
+		return false;
+	pthread_mutex_lock(&ch->changing);
+	return true;
+}
+
+static void change_end(tensor_channel *ch, bool locked)
+{
+	if (locked)
+		pthread_mutex_unlock(&ch->changing);
+}
+
 static void drop_held(struct held *h)
 {
 	if (h->storage)
@@ -200,6 +215,7 @@ static int dead_error(const tensor_channel *ch)
 static int receive_one(tensor_channel *ch, int64_t until)
 {
 	struct wire_in *in;
+	bool locked;
 	int err;
 
 	if (!ch->dead && wire_overrun(&ch->in))
@@ -208,8 +224,10 @@ static int receive_one(tensor_channel *ch, int64_t until)
 		return dead_error(ch);
 	err = link_next(ch, until, &in);
 	if (!err) {
+		locked = change_begin(ch);
 		err = receive(ch, in);
 		link_done(ch, in);
+		change_end(ch, locked);
 		return err;
 	}
 	recv_error(ch, err);
@@ -245,13 +263,17 @@ static int refuse_size(const struct group *g, int max)
 }
 
 /* Takes the message that is complete; the caller owns the tensors. */
-static void take_group(struct group *g, tensor **tensors)
+static void take_group(tensor_channel *ch, tensor **tensors)
 {
+	struct group *g = &ch->group;
+	bool locked = change_begin(ch);
+
 	for (uint32_t i = 0; i < g->count; i++)
 		tensors[i] = g->tensors[i];
 	if (g->taken)
 		taken_put(g->taken);
 	group_clear(g);
+	change_end(ch, locked);
 }
 
 static tensor *recv_until(tensor_channel *ch, int64_t until)
@@ -261,13 +283,15 @@ static tensor *recv_until(tensor_channel *ch, int64_t until)
 	TRACE_SPAN("sharing", "tensor_recv");
 	if (!ch)
 		return tensor_fail_null(EINVAL, "recv: the channel is NULL");
+	if (channel_orphan(ch) < 0)
+		return NULL;
 	if (link_lock(&ch->receiving, until) < 0) {
 		recv_error(ch, -ETIMEDOUT);
 		return NULL;
 	}
 	if (complete_group(ch, until) == 0) {
 		if (ch->group.count == 1)
-			take_group(&ch->group, &t);
+			take_group(ch, &t);
 		else
 			refuse_size(&ch->group, 1);
 	}
@@ -288,6 +312,8 @@ TENSOR_EXPORT int tensor_recv_many(tensor_channel *ch, tensor **tensors, int max
 				   !ch	   ? "the channel is NULL" :
 				   max < 0 ? "a negative number of tensors" :
 					     "there is no place for tensors");
+	if (channel_orphan(ch) < 0)
+		return -EBUSY;
 	if (link_lock(&ch->receiving, until) < 0)
 		return recv_error(ch, -ETIMEDOUT);
 	n = complete_group(ch, until);
@@ -297,7 +323,7 @@ TENSOR_EXPORT int tensor_recv_many(tensor_channel *ch, tensor **tensors, int max
 		n = (int)ch->group.count;
 		if (tag)
 			*tag = ch->group.tag;
-		take_group(&ch->group, tensors);
+		take_group(ch, tensors);
 	}
 	pthread_mutex_unlock(&ch->receiving);
 	if (n > 0 && scope_own_list(tensors, n) < 0)

@@ -40,15 +40,6 @@ static int send_table(tensor_channel *ch, int64_t until)
 	return 0;
 }
 
-/* A message to send. */
-struct outgoing {
-	tensor *const *tensors;
-	int n;
-	uint64_t tag;
-	unsigned flags;
-	int64_t until;
-};
-
 static int send_head(tensor_channel *ch, const struct outgoing *o, const struct lease *lease,
 		     bool ring)
 {
@@ -79,8 +70,8 @@ static int send_parts(tensor_channel *ch, const struct outgoing *o, const struct
 	return err;
 }
 
-/* With a lease, which the loans of the message own. */
-static int send_leased(tensor_channel *ch, const struct outgoing *o)
+/* With a lease, which the loans of the message own, and the caller unless kept is NULL. */
+static int send_leased(tensor_channel *ch, const struct outgoing *o, struct lease **kept)
 {
 	struct lease *lease = send_table(ch, o->until) < 0 ? NULL : lease_new(ch->lease_table);
 	int err;
@@ -92,13 +83,26 @@ static int send_leased(tensor_channel *ch, const struct outgoing *o)
 		err = send_parts(ch, o, lease);
 	if (err < 0)
 		lease_recall(lease);
-	lease_put(lease);
+	if (!err && kept)
+		*kept = lease;
+	else
+		lease_put(lease);
 	return err;
 }
 
-static int send_message(tensor_channel *ch, const struct outgoing *o)
+int outgoing_check(const char *function, const struct outgoing *o)
 {
-	bool leased = false;
+	if (o->n < 0 || o->n > TENSOR_MESSAGE_MAX || (o->n && !o->tensors))
+		return tensor_fail(EINVAL, "%s: %d tensors: 0 to %d are possible", function, o->n,
+				   TENSOR_MESSAGE_MAX);
+	return o->flags & ~TENSOR_SEND_READONLY ?
+		       tensor_fail(EINVAL, "%s: flags 0x%x are unknown", function, o->flags) :
+		       0;
+}
+
+static int send_message(tensor_channel *ch, const struct outgoing *o, struct lease **kept)
+{
+	bool leased = kept;
 	int err = 0;
 
 	for (int i = 0; i < o->n && !err; i++) {
@@ -107,11 +111,18 @@ static int send_message(tensor_channel *ch, const struct outgoing *o)
 	}
 	if (err < 0)
 		return err;
+	if (channel_orphan(ch) < 0)
+		return -EBUSY;
 	if (link_lock(&ch->sending, o->until) < 0)
 		return send_error(-ETIMEDOUT);
-	err = leased ? send_leased(ch, o) : send_parts(ch, o, NULL);
+	err = leased ? send_leased(ch, o, kept) : send_parts(ch, o, NULL);
 	pthread_mutex_unlock(&ch->sending);
 	return err;
+}
+
+int channel_send_leased(tensor_channel *ch, const struct outgoing *o, struct lease **lease)
+{
+	return send_message(ch, o, lease);
 }
 
 static int send_one(tensor_channel *ch, tensor *t, unsigned flags, int64_t until)
@@ -121,7 +132,9 @@ static int send_one(tensor_channel *ch, tensor *t, unsigned flags, int64_t until
 	if (err < 0)
 		return err;
 	if (is_loan(t->storage))
-		return send_message(ch, &(struct outgoing){ &t, 1, 0, flags, until });
+		return send_message(ch, &(struct outgoing){ &t, 1, 0, flags, until }, NULL);
+	if (channel_orphan(ch) < 0)
+		return -EBUSY;
 	if (link_lock(&ch->sending, until) < 0)
 		return send_error(-ETIMEDOUT);
 	err = channel_send_tensor(ch, t, flags, until);
@@ -161,10 +174,7 @@ TENSOR_EXPORT int tensor_send_many(tensor_channel *ch, tensor *const *tensors, i
 	TRACE_SPAN("sharing", "tensor_send_many");
 	if (!ch)
 		return tensor_fail(EINVAL, "send_many: the channel is NULL");
-	if (n < 0 || n > TENSOR_MESSAGE_MAX || (n && !tensors))
-		return tensor_fail(EINVAL, "send_many: %d tensors: 0 to %d are possible", n,
-				   TENSOR_MESSAGE_MAX);
-	if (flags & ~TENSOR_SEND_READONLY)
-		return tensor_fail(EINVAL, "send_many: flags 0x%x are unknown", flags);
-	return send_message(ch, &o);
+	if (outgoing_check("send_many", &o) < 0)
+		return -EINVAL;
+	return send_message(ch, &o, NULL);
 }

@@ -19,9 +19,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* All channels, for forget_buffer(). No function blocks while it holds the lock. */
+/*
+ * All channels, for forget_buffer() and forks. Whoever changes the list holds both locks. No function blocks while it
+ * holds tables_lock; list_lock is outside of it and of changing.
+ */
 static struct tensor_channel *channels;
 static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_tables(void)
 {
@@ -31,6 +35,59 @@ static void lock_tables(void)
 static void unlock_tables(void)
 {
 	pthread_mutex_unlock(&tables_lock);
+}
+
+/* ---- forks ---- */
+
+static void lock_channels(void)
+{
+	pthread_mutex_lock(&list_lock);
+	for (tensor_channel *ch = channels; ch; ch = ch->next)
+		pthread_mutex_lock(&ch->changing);
+}
+
+static void unlock_channels(void)
+{
+	for (tensor_channel *ch = channels; ch; ch = ch->next)
+		pthread_mutex_unlock(&ch->changing);
+	pthread_mutex_unlock(&list_lock);
+}
+
+/* Whether a thread had the lock, which does not exist in the child. The lock is free then. */
+static bool take_over(pthread_mutex_t *lock)
+{
+	if (!pthread_mutex_trylock(lock)) {
+		pthread_mutex_unlock(lock);
+		return false;
+	}
+	pthread_mutex_init(lock, NULL);
+	return true;
+}
+
+static void adopt_channels(void)
+{
+	for (tensor_channel *ch = channels; ch; ch = ch->next) {
+		/* The number of a descriptor that was just received may be of none in the child, or of another file. */
+		if (take_over(&ch->receiving)) {
+			ch->orphan = true;
+			ch->in.fd = -1;
+		}
+		ch->orphan |= take_over(&ch->sending);
+	}
+	unlock_channels();
+}
+
+INIT(INIT_CHANNEL) static void channel_init(void)
+{
+	pthread_atfork(lock_channels, unlock_channels, adopt_channels);
+}
+
+int channel_orphan(const tensor_channel *ch)
+{
+	return ch->orphan ?
+		       tensor_fail(EBUSY, "the channel is the parent's: another thread used it at "
+					  "fork(); close it here") :
+		       0;
 }
 
 /* ---- channels ---- */
@@ -89,6 +146,8 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 	}
 	pthread_mutex_init(&ch->sending, NULL);
 	pthread_mutex_init(&ch->receiving, NULL);
+	pthread_mutex_init(&ch->changing, NULL);
+	pthread_mutex_lock(&list_lock);
 	lock_tables();
 	ch->next = channels;
 	ch->link = &channels;
@@ -96,6 +155,7 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 		channels->link = &ch->next;
 	channels = ch;
 	unlock_tables();
+	pthread_mutex_unlock(&list_lock);
 	return ch;
 }
 
@@ -125,11 +185,13 @@ TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
 {
 	if (!ch)
 		return;
+	pthread_mutex_lock(&list_lock);
 	lock_tables();
 	*ch->link = ch->next;
 	if (ch->next)
 		ch->next->link = ch->link;
 	unlock_tables();
+	pthread_mutex_unlock(&list_lock);
 	group_end(ch);
 	lease_table_put(ch->lease_table);
 	for (int i = 0; i < 2; i++)
@@ -142,6 +204,7 @@ TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
 	wire_end(&ch->in);
 	pthread_mutex_destroy(&ch->sending);
 	pthread_mutex_destroy(&ch->receiving);
+	pthread_mutex_destroy(&ch->changing);
 	free(ch);
 }
 

@@ -271,6 +271,7 @@ static int end_of_move(tensor *t, struct moved *m, const struct referrer *others
 	if (!err) {
 		s->owner = m;
 		__atomic_store_n(&s->ops, &moved_ops, __ATOMIC_RELEASE);
+		storage_version_begin(s);
 	}
 	leave_moves(m);
 	pthread_mutex_unlock(&moves.lock);

@@ -27,6 +27,7 @@ static inline void storage_on_memory_of(struct tensor_storage *s, const struct t
 	s->nbytes = base->nbytes;
 	s->used = base->used;
 	s->readonly = base->readonly;
+	s->buffer_counts = base->buffer_counts;
 }
 
 /* ---- buffers of this process (share.c, label.c, buffer.c) ---- */

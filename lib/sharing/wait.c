@@ -65,6 +65,9 @@ TENSOR_EXPORT int tensor_channel_wait(tensor_channel *const *channels, int n, in
 	for (int i = 0; i < n; i++)
 		if (!channels[i])
 			return tensor_fail(EINVAL, "channel_wait: channel %d is NULL", i);
+	for (int i = 0; i < n; i++)
+		if (channel_orphan(channels[i]) < 0)
+			return -EBUSY;
 	fds = calloc((size_t)n, sizeof(*fds));
 	if (!fds)
 		return tensor_fail(ENOMEM, "channel_wait: no memory for %d channels", n);

@@ -237,6 +237,7 @@ static void on_buffer(struct tensor_storage *s, struct cached_buffer *b)
 	s->data = b->buf.map;
 	s->nbytes = b->buf.size;
 	s->readonly = b->buf.readonly;
+	storage_version_begin(s);
 }
 
 struct tensor_storage *buffer_storage_alloc(size_t nbytes)

@@ -13,9 +13,9 @@ struct tensor_storage *storage_alloc_struct(void)
 		tensor_fail(ENOMEM, "no memory for a storage's description");
 		return NULL;
 	}
-	s->refs = 1;
-	s->version = 0;
-	s->readonly = false;
+	atomic_init(&s->refs, 1);
+	atomic_init(&s->version, 0);
+	s->readonly = s->buffer_counts = false;
 	s->used = 0;
 	s->previous = NULL;
 	return s;

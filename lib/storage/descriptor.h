@@ -7,6 +7,7 @@
 #ifndef TENSOR_DESCRIPTOR_H
 #define TENSOR_DESCRIPTOR_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tensor/types.h>
@@ -27,6 +28,8 @@ struct tensor_descriptor {
 struct descriptor_page {
 	char magic[8];
 	struct tensor_descriptor d;
+	_Atomic uint32_t writes; /* in-place operators of all processes */
+	_Atomic uint32_t alone;	 /* 1: each process counts its own */
 };
 
 /*

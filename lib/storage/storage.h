@@ -21,13 +21,16 @@ struct storage_ops {
 	void (*describe_release)(struct tensor_storage *s, struct moved *m);
 	/* The buffer of a provider that has the memory, or NULL. */
 	struct tensor_buffer *(*buffer)(struct tensor_storage *s);
+	/* The storage whose memory this one has, if it has no buffer of its own: of loans and leases. Or NULL. */
+	struct tensor_storage *(*base)(const struct tensor_storage *s);
 	/* Other processes may write to the memory: two reads may give different values. */
 	bool shared;
 };
 
 struct tensor_storage {
 	atomic_int refs;
-	atomic_int version; /* number of in-place changes, through any view */
+	atomic_int
+		version; /* number of in-place changes, through any view, unless the buffer counts them */
 	void *data;
 	size_t nbytes; /* of the block, which may be larger than its tensors */
 	const struct storage_ops *ops;
@@ -35,6 +38,7 @@ struct tensor_storage {
 	tensor_device device;
 	uint8_t size_class; /* for ops */
 	bool readonly;
+	bool buffer_counts; /* the buffer counts in-place changes, of all processes (version.c) */
 	/*
 	 * Bytes of its tensors: those that were requested, or that resize_ has reached since. Bytes from used to
 	 * nbytes may be data of earlier storages, and no view may have them.
@@ -76,6 +80,35 @@ static inline void storage_put(struct tensor_storage *s)
 static inline const struct storage_ops *storage_ops_of(const struct tensor_storage *s)
 {
 	return __atomic_load_n(&s->ops, __ATOMIC_ACQUIRE);
+}
+
+/* ---- versions (version.c) ---- */
+
+/* s is a new storage, or its changes begin to be counted by its buffer, from the number that it has. */
+void storage_version_begin(struct tensor_storage *s);
+/* The number of changes, and one more of them, for a storage whose buffer counts. */
+uint32_t storage_buffer_version(const struct tensor_storage *s);
+void storage_buffer_written(struct tensor_storage *s);
+/* From now on s counts alone, and so do processes that receive its buffer later. */
+void storage_version_alone(struct tensor_storage *s);
+
+/* The number of in-place changes. */
+static inline uint32_t storage_version(const struct tensor_storage *s)
+{
+	if (unlikely(s->buffer_counts))
+		return storage_buffer_version(s);
+	return (uint32_t)atomic_load_explicit(&s->version, memory_order_relaxed);
+}
+
+/* Counts an in-place change. */
+static inline void storage_written(struct tensor_storage *s)
+{
+	if (unlikely(s->buffer_counts))
+		storage_buffer_written(s);
+	else if (__libc_single_threaded)
+		++*(int *)&s->version; /* no other thread can read it: one instruction */
+	else
+		atomic_fetch_add_explicit(&s->version, 1, memory_order_relaxed);
 }
 
 /* The buffer of s, or NULL. */

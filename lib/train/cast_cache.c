@@ -6,7 +6,7 @@
 
 static int version_of(const tensor *t)
 {
-	return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+	return (int)storage_version(t->storage);
 }
 
 /* The entry of t, or the free one where it belongs. cap is not 0. */

@@ -22,11 +22,18 @@ import stat
 import weakref
 
 import devtensor as dt
-from devtensor._C import Channel, _channel_wait, _Pool
+from devtensor._C import Channel, _channel_wait, _Group, _Pool
 
-__all__ = ['Channel', 'AsyncChannel', 'Pool', 'pair', 'connect', 'wait', 'Listener']
+__all__ = ['Channel', 'AsyncChannel', 'Group', 'Pool', 'pair', 'connect', 'wait', 'Listener']
 
 _FULL = {'wait': 0, 'drop': 1, 'refuse': 2}     # enum tensor_pool_full
+_TO = {'all': 0, 'next': 1}                     # enum tensor_group_kind
+
+
+def _choice(name, value, choices):
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return choices[value]
 
 
 def pair(**options):
@@ -65,13 +72,35 @@ class Pool(_Pool):
     def __new__(cls, shape=None, *, n=4, dtype=None, full='wait', tensors=None):
         if (shape is None) == (tensors is None):
             raise TypeError('Pool needs a shape or tensors')
-        if full not in _FULL:
-            raise ValueError(f"full must be one of {', '.join(map(repr, _FULL))}, got {full!r}")
+        number = _choice('full', full, _FULL)
         if tensors is None:
             if not 1 <= n <= 4096:
                 raise ValueError(f'n must be 1 to 4096, got {n}')
             tensors = [dt.zeros(shape, dtype=dtype) for _ in range(n)]
-        return super().__new__(cls, tensors, _FULL[full])
+        return super().__new__(cls, tensors, number)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+class Group(_Group):
+    """One send to several channels: each message goes to 'all' receivers, or to the 'next', the one with the fewest.
+
+    At most window messages are on their way to a receiver or with it, until it has released their tensors. full says
+    what send() does then: 'wait', 'drop' the oldest message that the slow receiver has not received, or 'refuse' with
+    BlockingIOError. Receivers join at any time; one that dies is passed over.
+    """
+
+    def __new__(cls, channels=(), *, to='all', full='wait', window=8):
+        if not 1 <= window <= 4096:
+            raise ValueError(f'window must be 1 to 4096, got {window}')
+        self = super().__new__(cls, _choice('to', to, _TO), _choice('full', full, _FULL), window)
+        for channel in channels:
+            self.add(channel)
+        return self
 
     def __enter__(self):
         return self

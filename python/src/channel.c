@@ -89,6 +89,11 @@ static void channel_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
+bool is_channel(PyObject *o)
+{
+	return PyObject_TypeCheck(o, channel_type);
+}
+
 PyChannel *channel_use(PyObject *self)
 {
 	PyChannel *o = (PyChannel *)self;

@@ -18,6 +18,8 @@ typedef struct {
 /* The channel for a call, which ends with users--; NULL with ValueError if it was closed. */
 PyChannel *channel_use(PyObject *self);
 
+bool is_channel(PyObject *o);
+
 /* Methods. */
 PyObject *channel_send(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *channel_send_many(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -51,7 +51,7 @@ static inline void node_result(tensor_node *n, tensor *t)
 	n->meta.fn = n;
 	n->meta.tracked = true;
 	n->meta.inside_node = true;
-	n->meta.view_version = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+	n->meta.view_version = storage_version(t->storage);
 	t->autograd_meta = &n->meta;
 	t->keys |= AUTOGRAD_BIT;
 }

@@ -16,8 +16,7 @@ static inline bool view_stale(const tensor *t)
 	const struct autograd_meta *m = meta_of(t);
 
 	return t->differentiable_view && m->fn &&
-	       __atomic_load_n(&m->view_version, __ATOMIC_RELAXED) !=
-		       (uint32_t)atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+	       __atomic_load_n(&m->view_version, __ATOMIC_RELAXED) != storage_version(t->storage);
 }
 
 /* Makes a new node for t, which is stale. 0, or -errno. */

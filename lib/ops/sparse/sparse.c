@@ -145,8 +145,7 @@ void sparse_become(tensor *self, const tensor *other)
 	if (self->ext == other->ext)
 		return;
 	/* Take over the version, which must not decrease. */
-	atomic_store_explicit(&other->storage->version,
-			      atomic_load_explicit(&self->storage->version, memory_order_relaxed),
+	atomic_store_explicit(&other->storage->version, (int)storage_version(self->storage),
 			      memory_order_relaxed);
 	storage_get(other->storage);
 	storage_put(self->storage);

@@ -58,6 +58,31 @@ int device_buffer_info(const struct tensor_buffer *b, struct tensor_buffer_info 
 	return 0;
 }
 
+/* ---- versions ---- */
+
+int device_generation(const struct tensor_buffer *b, uint64_t *n)
+{
+	struct tensor_info in;
+	uint32_t handle;
+	int fd = device_target(b, &handle), err = fd < 0 ? fd : device_info(fd, handle, &in);
+
+	if (!err)
+		*n = in.generation;
+	return err;
+}
+
+/* The end of a write, without its begin: the processor has written already, and no device was waited for. */
+int device_wrote(struct tensor_buffer *b)
+{
+	uint32_t handle;
+	int fd = device_target(b, &handle);
+
+	/* The end of an access to another driver's memory needs a begin. */
+	if (b->kind == TENSOR_BUFFER_KIND_DMABUF)
+		return -EOPNOTSUPP;
+	return fd < 0 ? fd : device_sync_handle(fd, handle, TENSOR_SYNC_WRITE | TENSOR_SYNC_END, 0);
+}
+
 /* ---- seals ---- */
 
 /*

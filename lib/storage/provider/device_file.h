@@ -39,6 +39,8 @@ int device_seal(struct tensor_buffer *b);
 int device_revoke(struct tensor_buffer *b);
 int device_purgeable(struct tensor_buffer *b, bool purgeable);
 int device_sync(struct tensor_buffer *b, unsigned flags, int64_t timeout_ns);
+int device_wrote(struct tensor_buffer *b);
+int device_generation(const struct tensor_buffer *b, uint64_t *n);
 int device_buffer_info(const struct tensor_buffer *b, struct tensor_buffer_info *info);
 
 #endif

@@ -62,8 +62,10 @@ static int memfd_map(struct tensor_buffer *b)
 	if (p == MAP_FAILED)
 		return -errno;
 	b->map = p;
-	if (b->size < b->map_size)
+	if (b->size < b->map_size) {
 		b->page = (char *)p + b->size;
+		b->writes = &((struct descriptor_page *)b->page)->writes;
+	}
 	return 0;
 }
 

@@ -27,6 +27,11 @@ struct tensor_buffer {
 	size_t size; /* usable bytes */
 	size_t map_size;
 	void *page; /* address of the descriptor, if it is in memory */
+	/*
+	 * In-place operators of all processes, in that page; NULL: the provider counts. Other processes may write anything
+	 * to it.
+	 */
+	_Atomic uint32_t *writes;
 	struct tensor_identity id;
 	uint64_t offset; /* offset in bytes within the buffer that id names; not 0 for a part of a buffer */
 	uint64_t mmap_offset; /* mmap() offset of the handle */
@@ -83,6 +88,9 @@ struct tensor_provider {
 	 */
 	int (*describe)(struct tensor_buffer *b, const struct tensor_descriptor *d);
 	int (*descriptor)(const struct tensor_buffer *b, struct tensor_descriptor *d);
+	/* Counts a write by an operator, and reads the count of all processes; NULL if writes of the buffer is used. */
+	int (*wrote)(struct tensor_buffer *b);
+	int (*generation)(const struct tensor_buffer *b, uint64_t *n);
 	/* Sets all members except size. */
 	int (*info)(const struct tensor_buffer *b, struct tensor_buffer_info *info);
 	void (*close)(struct tensor_buffer *b);
