@@ -14,5 +14,10 @@ __typeof__(*type_of_avg_pool) cuda_avg_pool, cuda_avg_pool_backward, cuda_adapti
 	cuda_adaptive_avg_pool_backward;
 __typeof__(*type_of_max_pool) cuda_max_pool, cuda_adaptive_max_pool;
 __typeof__(*type_of_max_pool_backward) cuda_max_pool_backward;
+__typeof__(*type_of_batch_stats) cuda_batch_stats;
+__typeof__(*type_of_batch_apply) cuda_batch_apply;
+__typeof__(*type_of_batch_norm_backward) cuda_batch_norm_backward;
+__typeof__(*type_of_group_norm) cuda_group_norm;
+__typeof__(*type_of_group_norm_backward) cuda_group_norm_backward;
 
 #endif

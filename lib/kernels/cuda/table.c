@@ -64,6 +64,11 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(adaptive_avg_pool),
 	KERNEL(adaptive_avg_pool_backward),
 	KERNEL(adaptive_max_pool),
+	KERNEL(batch_stats),
+	KERNEL(batch_apply),
+	KERNEL(batch_norm_backward),
+	KERNEL(group_norm),
+	KERNEL(group_norm_backward),
 };
 /* clang-format on */
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);

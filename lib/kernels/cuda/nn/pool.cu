@@ -42,12 +42,10 @@ static __device__ inline int line_of(const cuda_windows &w, int z, int y)
 	return (z * w.in[1] + y) * w.in[2];
 }
 
-template <class T> static __device__ inline T lowest()
-{
+template <class T> struct least {
 	typedef std::numeric_limits<T> limits;
-
-	return limits::has_infinity ? -limits::infinity() : limits::lowest();
-}
+	static constexpr T VALUE = limits::has_infinity ? -limits::infinity() : limits::lowest();
+};
 
 /* ---- maxima: NaN is greater than all numbers, of equal elements the first is taken ---- */
 
@@ -64,7 +62,7 @@ __global__ void max_pool_kernel(cuda_pool p, T *out, int64_t *indices, const T *
 
 		place_of(at.place, w.out, o);
 		const taps_of t(w, o);
-		T best = lowest<T>();
+		T best = least<T>::VALUE;
 		int where = line_of(w, t.start[0] + t.from[0] * w.dilation[0],
 				    t.start[1] + t.from[1] * w.dilation[1]) +
 			    t.start[2] + t.from[2] * w.dilation[2];
@@ -263,7 +261,7 @@ __global__ void adaptive_max_kernel(cuda_pool p, T *out, int64_t *indices, const
 	for (P i = first_element<P>(); i < n; i += element_step<P>()) {
 		const in_plane<P> at(i, size);
 		const T *image = in + (int64_t)at.plane * w.in_plane;
-		T best = lowest<T>();
+		T best = least<T>::VALUE;
 		int o[3];
 
 		place_of(at.place, w.out, o);
