@@ -19,5 +19,9 @@ __typeof__(*type_of_batch_apply) cuda_batch_apply;
 __typeof__(*type_of_batch_norm_backward) cuda_batch_norm_backward;
 __typeof__(*type_of_group_norm) cuda_group_norm;
 __typeof__(*type_of_group_norm_backward) cuda_group_norm_backward;
+__typeof__(*type_of_uniform) cuda_uniform, cuda_normal, cuda_exponential, cuda_randint,
+	cuda_randperm;
+__typeof__(*type_of_bernoulli_each) cuda_bernoulli_each;
+__typeof__(*type_of_arange) cuda_arange, cuda_linspace;
 
 #endif

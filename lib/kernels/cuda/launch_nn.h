@@ -114,19 +114,6 @@ struct cuda_step {
 };
 int cuda_launch_step(const struct cuda_step *s, int dtype, cudaStream_t stream);
 
-/* ---- random numbers, in contiguous memory; one of 32 bits is true if it is at most `last` ---- */
-
-struct cuda_random {
-	int64_t n;
-	uint64_t seed, offset; /* of Philox: the key, the first block */
-	uint32_t last;
-	bool never; /* no number is true */
-};
-/* out = input * mask * scale */
-int cuda_launch_dropout(const struct cuda_random *r, void *out, uint8_t *mask, const void *in,
-			double scale, int dtype, cudaStream_t stream);
-int cuda_launch_bernoulli(const struct cuda_random *r, void *out, int dtype, cudaStream_t stream);
-
 /* ---- tril and triu: rows of operand 0 from rows of operand 1; strides are elements ---- */
 
 struct cuda_triangle {

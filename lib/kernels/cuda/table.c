@@ -69,6 +69,14 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(batch_norm_backward),
 	KERNEL(group_norm),
 	KERNEL(group_norm_backward),
+	KERNEL(uniform),
+	KERNEL(normal),
+	KERNEL(exponential),
+	KERNEL(randint),
+	KERNEL(randperm),
+	KERNEL(bernoulli_each),
+	KERNEL(arange),
+	KERNEL(linspace),
 };
 /* clang-format on */
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* dropout and bernoulli with one probability: the same numbers as on the CPU. */
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/launch_nn.h"
+#include "kernels/cuda/launch_random.h"
 
 /* As coin_of() of the CPU: p * 2^32, rounded, of the 2^32 numbers are true. */
 static struct cuda_random describe(int64_t n, const struct random_params *p)

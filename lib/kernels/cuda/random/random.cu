@@ -4,33 +4,9 @@
  * words: numbers b, 16 + b, 32 + b and 48 + b of its group of 64, so that adjacent threads have
  * adjacent elements.
  */
-#include "kernels/cuda/launch_nn.h"
-#include "kernels/cuda/half.cuh"
+#include "kernels/cuda/random/philox.cuh"
 
-/* As philox_block() in base/philox.h, with stream 0. */
-static __device__ inline void philox(uint32_t (&out)[4], uint64_t key, uint64_t block)
-{
-	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-	uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = 0, c3 = 0;
-
-#pragma unroll
-	for (int i = 0; i < 10; i++) {
-		const uint64_t p0 = (uint64_t)0xd2511f53u * c0, p1 = (uint64_t)0xcd9e8d57u * c2;
-
-		c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-		c1 = (uint32_t)p1;
-		c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-		c3 = (uint32_t)p0;
-		k0 += 0x9e3779b9u;
-		k1 += 0xbb67ae85u;
-	}
-	out[0] = c0;
-	out[1] = c1;
-	out[2] = c2;
-	out[3] = c3;
-}
-
-enum { BLOCKS = 16, GROUP = 64 }; /* blocks and numbers of a group */
+enum { BLOCKS = PHILOX_GROUP, GROUP = 64 }; /* blocks and numbers of a group */
 
 /* Element k of this thread's four, of block i of all. */
 static __device__ inline int64_t element_of(int64_t i, int k)
