@@ -23,5 +23,7 @@ __typeof__(*type_of_uniform) cuda_uniform, cuda_normal, cuda_exponential, cuda_r
 	cuda_randperm;
 __typeof__(*type_of_bernoulli_each) cuda_bernoulli_each;
 __typeof__(*type_of_arange) cuda_arange, cuda_linspace;
+__typeof__(*type_of_cumsum) cuda_cumsum, cuda_cumprod, cuda_logcumsumexp;
+__typeof__(*type_of_cummax) cuda_cummax, cuda_cummin;
 
 #endif
