@@ -258,26 +258,34 @@ static int by_host(const tensor_op *op, enum tensor_key key, const tensor_value 
 	return err;
 }
 
-/*
- * Operators whose function uses the kernels of another table besides their own, or instead of it.
- */
+/* Operators whose functions use the kernels of a table that is not their own. */
+static const struct {
+	const char *op, *kernels;
+} other_tables[] = {
+	{ "_ctc_loss", "ctc_loss" },
+	{ "_ctc_loss_backward", "ctc_loss" },
+	{ "_list_norm", "list" },
+	{ "_list_scale_", "list" },
+	{ "_list_clamp_", "list" },
+	{ "_list_lerp_", "list" },
+	{ "_amp_foreach_non_finite_check_and_unscale_", "list" },
+};
+
 static bool uses_missing(const struct tensor_op *op, enum tensor_key key)
 {
-	static const struct {
-		const char *op, *kernels;
-	} uses[] = {
-		{ "nanmean", "divide_counts" },
-	};
+	const char *name = op->schema.name;
+	const size_t n = strcspn(name, "."); /* without the overload */
 
-	for (size_t i = 0; i < ARRAY_SIZE(uses); i++)
-		if (!strcmp(op->name, uses[i].op) && !tensor_kernel_table_get(uses[i].kernels, key))
-			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(other_tables); i++)
+		if (strlen(other_tables[i].op) == n && !memcmp(other_tables[i].op, name, n))
+			return !tensor_kernel_table_get(other_tables[i].kernels, key);
 	return false;
 }
 
 static bool is_missing(const struct tensor_op *op)
 {
-	return !tensor_op_has_kernel(op, TENSOR_KEY_CUDA) || uses_missing(op, TENSOR_KEY_CUDA);
+	return tensor_op_has_kernel(op, TENSOR_KEY_CPU) &&
+	       (!tensor_op_has_kernel(op, TENSOR_KEY_CUDA) || uses_missing(op, TENSOR_KEY_CUDA));
 }
 
 TENSOR_EXPORT int tensor_register_cuda_fallback(void)

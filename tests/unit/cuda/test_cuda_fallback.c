@@ -91,6 +91,24 @@ static void written_arguments_are_copied_back(void **state)
 	}
 }
 
+/* The kernels of these are not those of a table with their name. */
+static void operators_of_other_tables(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = pseudo_random(TENSOR_SHAPE(4), TENSOR_F32);
+		tensor *b = pseudo_random(TENSOR_SHAPE(2, 3), TENSOR_F32);
+		tensor *host[] = { a, b }, *device[] = { on_cuda(a), on_cuda(b) };
+		const tensor_list h = { host, 2 }, g = { device, 2 };
+
+		assert_near(tensor__list_norm(g, 2), tensor__list_norm(h, 2), 0);
+		assert_done(tensor__list_scale_(h, 0.5));
+		assert_done(tensor__list_scale_(g, 0.5));
+		for (int i = 0; i < 2; i++)
+			assert_near(device[i], host[i], 0);
+	}
+}
+
 static void errors_leave_nothing_behind(void **state)
 {
 	NEED_DEVICE();
@@ -135,6 +153,7 @@ int main(void)
 		cmocka_unit_test(results_are_those_of_the_cpu),
 		cmocka_unit_test(the_first_call_prints_a_warning),
 		cmocka_unit_test(written_arguments_are_copied_back),
+		cmocka_unit_test(operators_of_other_tables),
 		cmocka_unit_test(errors_leave_nothing_behind),
 		cmocka_unit_test(it_can_be_forbidden),
 		cmocka_unit_test(gradients_pass_through),

@@ -245,16 +245,16 @@ __global__ void __launch_bounds__(BLOCK)
 			sum = Op::join(sum, v[k]);
 		sum = Op::join(carry, before<Op>(sum, &all));
 		carry = Op::join(carry, all);
-		if (TOTALS)
-			continue;
+		if constexpr (!TOTALS) {
 #pragma unroll
-		for (int k = 0; k < ITEMS; k++) {
-			const int64_t i = first + k;
+			for (int k = 0; k < ITEMS; k++) {
+				const int64_t i = first + k;
 
-			sum = Op::join(sum, v[k]);
-			if (i < to)
-				Op::store(sum, out + at[0] + i * w.step[0], index,
-					  at[2] + i * w.step[2]);
+				sum = Op::join(sum, v[k]);
+				if (i < to)
+					Op::store(sum, out + at[0] + i * w.step[0], index,
+						  at[2] + i * w.step[2]);
+			}
 		}
 	}
 	if (TOTALS && threadIdx.x == 0)
