@@ -52,6 +52,16 @@ int tensor_cuda_memory(int device, struct tensor_cuda_usage *memory);
 int tensor_cuda_memory_trim(int device);
 
 /*
+ * An operator that CUDA has no kernel for (docs/cuda.md) runs on the CPU: its tensors are copied to
+ * the host, and its results to the device. The first such call of an operator prints a warning. If
+ * that is not allowed, the operator fails with EOPNOTSUPP; the environment variable
+ * TENSOR_CUDA_FALLBACK=0 forbids it, too. For all threads; returns the previous state.
+ */
+bool tensor_cuda_set_fallback(bool allow);
+/* Calls of the operator with that schema name that the CPU computed for CUDA; -ENOENT. */
+int64_t tensor_cuda_fallbacks(const char *name);
+
+/*
  * By default, copies between a device and host memory have finished when they return. If this is
  * enabled in a thread, a copy returns at once if its host side is a pinned buffer (a shareable
  * tensor, contiguous and of the device tensor's dtype). The thread must not access the host side

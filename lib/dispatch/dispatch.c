@@ -287,6 +287,24 @@ int dispatch_register_fallback(enum tensor_key key, tensor_fallback fn, void *ct
 	return 0;
 }
 
+int dispatch_replace_missing(enum tensor_key key, tensor_fallback fn, void *ctx,
+			     bool (*missing)(const struct tensor_op *op))
+{
+	int err = dispatch_register_fallback(key, fn, ctx, missing);
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < tensor_ops_count && !err; i++) {
+		struct tensor_op *op = tensor_ops[i];
+
+		if (!(op->builtin & KEY_BIT(key)) || !op->call[key] || !missing(op))
+			continue;
+		set_function(op, key, op->box);
+		__atomic_store_n(&op->builtin, op->builtin & ~KEY_BIT(key), __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
 TENSOR_EXPORT int tensor_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx)
 {
 	return dispatch_register_fallback(key, fn, ctx, NULL);

@@ -55,6 +55,8 @@ struct tensor_op {
 	struct tensor_schema schema;
 	const struct batch_row *batch;
 	_Atomic uint64_t batch_loops; /* calls that the loop over the samples computed */
+	_Atomic uint64_t
+		host_calls; /* calls for a device that the CPU computed (ops/host_fallback.c) */
 };
 
 /* Generated: all entries, sorted by schema name. */

@@ -8,5 +8,9 @@
 /* As tensor_register_fallback(), for the operators that `chosen` accepts; NULL: all. 0 or -errno. */
 int dispatch_register_fallback(enum tensor_key key, tensor_fallback fn, void *ctx,
 			       bool (*chosen)(const struct tensor_op *op));
+/* The same for the library's own functions that `missing` accepts, which it replaces: operators whose
+ * kernels a backend has not. The fallback must not be registered before. */
+int dispatch_replace_missing(enum tensor_key key, tensor_fallback fn, void *ctx,
+			     bool (*missing)(const struct tensor_op *op));
 
 #endif

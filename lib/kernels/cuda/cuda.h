@@ -200,6 +200,8 @@ int cuda_gather(tensor *out, const tensor *self, int dim, const tensor *index);
 int cuda_index_take(tensor *out, const tensor *self, const tensor *at, const int *dims, int n);
 int cuda_index_add(tensor *out, int dim, const tensor *index, const tensor *source, double alpha);
 int cuda_scatter_add(tensor *out, int dim, const tensor *index, const tensor *source);
+/* The same for another operator. */
+int cuda_put_along(const char *op, tensor *out, int dim, const tensor *index, const tensor *source);
 int cuda_scatter(tensor *out, int dim, const tensor *index, const tensor *source,
 		 enum scatter_mode mode);
 int cuda_index_put(tensor *out, const tensor *at, const int *dims, int n, const tensor *values,

@@ -25,8 +25,8 @@ endif
 CUDA_HOME  ?= $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 CUDA_LIB   := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 CUDA_SO    := $(B)/libtensor_cuda.so.$(SOVERSION)
-CUDA_C     := $(wildcard lib/kernels/cuda/*.c)
-CUDA_CU    := $(wildcard lib/kernels/cuda/*.cu)
+CUDA_C     := $(wildcard lib/kernels/cuda/*.c lib/kernels/cuda/*/*.c)
+CUDA_CU    := $(wildcard lib/kernels/cuda/*/*.cu)
 CUDA_OBJ   := $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)) $(patsubst %.cu,$(B)/obj/%.cu.o,$(CUDA_CU))
 
 # Machine code for these architectures (sm_80 also runs on 8.6 to 8.9), and PTX, which the driver
@@ -52,7 +52,7 @@ $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)): $(B)/obj/%.o: %.c | $(GEN)/stamp
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_LIB) -isystem $(CUDA_HOME)/include $(LIB_CFLAGS) -c -o $@ $<
 
-CUDA_CUH   := lib/base/reduced_float.h $(wildcard lib/kernels/cuda/*.h lib/kernels/cuda/*.cuh lib/kernels/formula/*.h)
+CUDA_CUH   := lib/base/reduced_float.h $(wildcard lib/kernels/cuda/*.h lib/kernels/cuda/*/*.h lib/kernels/cuda/*.cuh lib/kernels/cuda/*/*.cuh lib/kernels/formula/*.h)
 
 $(B)/obj/%.cu.o: %.cu $(CUDA_CUH)
 	@mkdir -p $(@D)

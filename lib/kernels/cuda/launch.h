@@ -60,7 +60,7 @@ struct cuda_pointwise {
 typedef int (*cuda_launcher)(const struct cuda_pointwise *p, int dtype, cudaStream_t stream);
 #define X(NAME) \
 	int cuda_launch_##NAME(const struct cuda_pointwise *p, int dtype, cudaStream_t stream);
-#include "kernels/cuda/formulas.h"
+#include "kernels/cuda/pointwise/formulas.h"
 #undef X
 
 /* Copies operand 1, which may be a scalar, to operand 0: elements of `itemsize` bytes. */

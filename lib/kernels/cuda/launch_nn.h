@@ -24,6 +24,54 @@ int cuda_launch_layer_norm_dx(const struct cuda_layer *l, int dtype, cudaStream_
 int cuda_launch_layer_norm_dweight(const struct cuda_layer *l, void *dweight, void *dbias,
 				   void *partial, int chunks, int dtype, cudaStream_t stream);
 
+/* ---- batch_norm and group_norm ---- */
+
+/*
+ * x and grad: [batch, channels, inner], f32, f64, f16 or bf16; all else has an element for each
+ * channel, of f32 or f64. A group of group_norm is one channel for its statistics (batch 1), and
+ * `group` channels of it have the same statistics for all else; for batch_norm `group` is 1.
+ */
+struct cuda_channels {
+	int64_t batch, channels, inner, group;
+	bool wide; /* positions need 64 bits */
+	const void *x, *grad, *mean;
+	int dtype; /* of x and grad */
+};
+#define CUDA_CHANNEL_PARTIAL 24 /* bytes of a partial result of a channel */
+/* Blocks for each channel: partial results for launches that take `split`. */
+int cuda_channel_split(const struct cuda_channels *c);
+/* Partial moments of each channel. */
+int cuda_launch_channel_stats(const struct cuda_channels *c, void *partial, int split,
+			      cudaStream_t stream);
+/* Mean, and variance or, with rstd, 1 / sqrt(variance + eps). */
+int cuda_launch_channel_stats_end(const struct cuda_channels *c, void *mean, void *var, bool rstd,
+				  double eps, const void *partial, int split, cudaStream_t stream);
+/* Partial sums of grad and of grad (x - mean). */
+int cuda_launch_channel_sums(const struct cuda_channels *c, void *partial, int split,
+			     cudaStream_t stream);
+
+/* Factors of a channel: out = (x - mean) scale + plus, or with `grad`
+ * dx = (grad weight - plus - (x - mean) centred) scale. */
+#define CUDA_CHANNEL_FACTORS 5
+struct cuda_channel_factors {
+	const void *mean, *rstd, *weight,
+		*bias;	/* of channels / group; the last two of groups * group */
+	int64_t groups; /* weights repeat after that many groups */
+	bool train;
+	void *dweight, *dbias, *row_sums;
+};
+int cuda_launch_channel_affine(const struct cuda_channels *c, const struct cuda_channel_factors *f,
+			       void *factors, void *out, cudaStream_t stream);
+/* Gradients of batch_norm, from the sums: dweight and dbias may be NULL; factors: NULL without dx. */
+int cuda_launch_batch_sums_end(const struct cuda_channels *c, const struct cuda_channel_factors *f,
+			       const void *partial, int split, void *factors, cudaStream_t stream);
+/* Those of group_norm. row_sums has two f64 for each group. */
+int cuda_launch_group_sums_end(const struct cuda_channels *c, const struct cuda_channel_factors *f,
+			       const void *partial, int split, void *factors, cudaStream_t stream);
+/* read_x: also subtracts what depends on x. */
+int cuda_launch_channel_dx(const struct cuda_channels *c, const void *factors, bool read_x,
+			   void *dx, cudaStream_t stream);
+
 /* ---- nll_loss; strides are elements ---- */
 
 struct cuda_nll {
@@ -65,19 +113,6 @@ struct cuda_step {
 	struct cuda_step_item item[CUDA_STEP_ITEMS];
 };
 int cuda_launch_step(const struct cuda_step *s, int dtype, cudaStream_t stream);
-
-/* ---- random numbers, in contiguous memory; one of 32 bits is true if it is at most `last` ---- */
-
-struct cuda_random {
-	int64_t n;
-	uint64_t seed, offset; /* of Philox: the key, the first block */
-	uint32_t last;
-	bool never; /* no number is true */
-};
-/* out = input * mask * scale */
-int cuda_launch_dropout(const struct cuda_random *r, void *out, uint8_t *mask, const void *in,
-			double scale, int dtype, cudaStream_t stream);
-int cuda_launch_bernoulli(const struct cuda_random *r, void *out, int dtype, cudaStream_t stream);
 
 /* ---- tril and triu: rows of operand 0 from rows of operand 1; strides are elements ---- */
 

@@ -4,6 +4,7 @@
  * reason why CUDA cannot be used.
  */
 #include "kernels/cuda/cuda.h"
+#include "ops/host_fallback.h"
 
 #include <stdio.h>
 
@@ -75,6 +76,10 @@ __attribute__((constructor)) static void load(void)
 		snprintf(why, sizeof(why), "no device: %s (%s)", cudaGetErrorString(err),
 			 cudaGetErrorName(err));
 		tensor_register_cuda(NULL, why);
+		return;
+	}
+	if (tensor_register_cuda_fallback() < 0) {
+		tensor_register_cuda(NULL, "no memory to register the fallback");
 		return;
 	}
 	tensor_register_cuda(&plugin, NULL);

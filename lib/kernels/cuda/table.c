@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* The kernels that are not elementwise, by name. */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/kernels.h"
 
 #define K(NAME)                                                      \
 	{                                                            \
@@ -51,6 +51,40 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(bernoulli),
 	KERNEL(native_dropout),
 	KERNEL(triangle),
+	KERNEL(convolution),
+	KERNEL(convolution_input),
+	KERNEL(convolution_weight),
+	KERNEL(convolution_takes_bf16),
+	KERNEL(im2col),
+	KERNEL(col2im),
+	KERNEL(max_pool),
+	KERNEL(max_pool_backward),
+	KERNEL(avg_pool),
+	KERNEL(avg_pool_backward),
+	KERNEL(adaptive_avg_pool),
+	KERNEL(adaptive_avg_pool_backward),
+	KERNEL(adaptive_max_pool),
+	KERNEL(batch_stats),
+	KERNEL(batch_apply),
+	KERNEL(batch_norm_backward),
+	KERNEL(group_norm),
+	KERNEL(group_norm_backward),
+	KERNEL(cumsum),
+	KERNEL(cumprod),
+	KERNEL(logcumsumexp),
+	KERNEL(cummax),
+	KERNEL(cummin),
+	KERNEL(sort),
+	KERNEL(topk),
+	KERNEL(kthvalue),
+	KERNEL(uniform),
+	KERNEL(normal),
+	KERNEL(exponential),
+	KERNEL(randint),
+	KERNEL(randperm),
+	KERNEL(bernoulli_each),
+	KERNEL(arange),
+	KERNEL(linspace),
 };
 /* clang-format on */
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);

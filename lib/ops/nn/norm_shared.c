@@ -16,7 +16,10 @@ tensor *norm_operand(tensor *t, enum tensor_dtype dtype)
 
 enum tensor_dtype norm_kernel_dtype(const tensor *input)
 {
-	return input->device.type == TENSOR_CPU && dtype_is_reduced_float(input->dtype) ?
+	const bool reads_reduced = input->device.type == TENSOR_CPU ||
+				   input->device.type == TENSOR_CUDA;
+
+	return reads_reduced && dtype_is_reduced_float(input->dtype) ?
 		       (enum tensor_dtype)input->dtype :
 		       dtype_wide(input->dtype);
 }

@@ -240,12 +240,13 @@ static cublasStatus_t check_product(const cublasLtMatmulDescOpaque *desc,
 				    const cublasLtMatrixLayoutOpaque *d)
 {
 	cudaDataType_t type = d->type;
+	cudaDataType_t from = type == CUDA_R_32F && scale_of(a->type) == type ? a->type : type;
 	bool ta = desc->op[0] != CUBLAS_OP_N, tb = desc->op[1] != CUBLAS_OP_N;
 
 	if (desc->compute != (is_double(type) ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F) ||
 	    desc->scale != scale_of(type))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
-	if (!valid_layout(a, type) || !valid_layout(b, type) || !valid_layout(c, type) ||
+	if (!valid_layout(a, from) || !valid_layout(b, from) || !valid_layout(c, type) ||
 	    !valid_layout(d, type))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if ((ta ? a->cols : a->rows) != d->rows || (tb ? b->rows : b->cols) != d->cols ||
@@ -277,7 +278,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 	if (st != CUBLAS_STATUS_SUCCESS)
 		return st;
 	for (int i = 0; i < 4; i++)
-		if (preference->alignment[i] < size_of(d->type))
+		if (preference->alignment[i] < size_of(i < 2 ? a->type : d->type))
 			return CUBLAS_STATUS_NOT_SUPPORTED;
 	algo.mark = MARK;
 	memcpy(algo.alignment, preference->alignment, sizeof(algo.alignment));

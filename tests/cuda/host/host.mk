@@ -8,8 +8,8 @@ HOST_RT  := $(HOST_DIR)/libcuda_host.so
 HOST_KERNELS := $(HOST_DIR)/libcuda_kernels.so
 HOST_SO  := $(HOST_DIR)/libtensor_cuda.so.$(SOVERSION)
 HOST_CC  := $(patsubst tests/cuda/host/%.cc,$(HOST_DIR)/runtime/%.o,$(wildcard tests/cuda/host/*.cc))
-HOST_OBJ := $(patsubst lib/kernels/cuda/%.c,$(HOST_DIR)/plugin/%.o,$(wildcard lib/kernels/cuda/*.c))
-HOST_CU  := $(patsubst lib/kernels/cuda/%.cu,$(HOST_DIR)/plugin/%.cu.o,$(wildcard lib/kernels/cuda/*.cu))
+HOST_OBJ := $(patsubst lib/kernels/cuda/%.c,$(HOST_DIR)/plugin/%.o,$(wildcard lib/kernels/cuda/*.c lib/kernels/cuda/*/*.c))
+HOST_CU  := $(patsubst lib/kernels/cuda/%.cu,$(HOST_DIR)/plugin/%.cu.o,$(wildcard lib/kernels/cuda/*/*.cu))
 
 HOST_INC     := -Itests/cuda/host/include $(if $(findstring address,$(SANITIZE)),-DCUDA_HOST_ASAN) \
                 $(if $(findstring thread,$(SANITIZE)),-DCUDA_HOST_TSAN) -DTENSOR_CUDA_EMULATED -D'CUDA_NARROW_MAX=cuda_host_narrow()' \

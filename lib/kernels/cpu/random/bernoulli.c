@@ -51,7 +51,7 @@ struct bernoulli_each {
 /* Number i of a group, in [0, 1). */
 static inline float unit_of_group_f32(const uint32_t *words, int i)
 {
-	return (float)(int32_t)(words[i] >> 8) * 0x1p-24f;
+	return unit_f32(words[i]);
 }
 
 static inline double unit_of_group_f64(const uint32_t *words, int i)

@@ -14,7 +14,7 @@ static inline void uniform_f32(float *restrict out, const uint32_t *words,
 	float from = (float)p->a, length = (float)p->b, limit = (float)p->limit;
 
 	for (int i = 0; i < NARROW; i++) {
-		float v = (float)(int32_t)(words[i] >> 8) * 0x1p-24f * length + from;
+		float v = unit_f32(words[i]) * length + from;
 
 		out[i] = v > limit ? limit : v;
 	}
@@ -37,26 +37,6 @@ static inline void uniform_f64(double *restrict out, const uint32_t *words,
 /* ---- normal ---- */
 
 /*
- * The sine and cosine of angle / 2^32 of a full turn. The nearest quarter turn is split off; the
- * series have arguments within an eighth of a turn.
- */
-static inline void sincos_turn_f32(uint32_t angle, float *sine, float *cosine)
-{
-	uint32_t quarter = (angle + 0x20000000) >> 30;
-	float x = (float)(int32_t)(angle - (quarter << 30)) * (float)(6.283185307179586 / 0x1p32);
-	float z = x * x;
-	float s = x +
-		  x * z * (-1.0f / 6 + z * (1.0f / 120 + z * (-1.0f / 5040 + z * (1.0f / 362880))));
-	float c = 1 +
-		  z * (-0.5f + z * (1.0f / 24 +
-				    z * (-1.0f / 720 + z * (1.0f / 40320 - z * (1.0f / 3628800)))));
-	float a = quarter & 1 ? c : s, b = quarter & 1 ? s : c;
-
-	*sine = bits_to_f32(f32_to_bits(a) ^ (quarter & 2) << 30);
-	*cosine = bits_to_f32(f32_to_bits(b) ^ ((quarter + 1) & 2) << 30);
-}
-
-/*
  * Each pair of independent normal numbers is made of two uniform ones; the one in the logarithm is
  * never zero.
  */
@@ -67,7 +47,7 @@ static inline void normal_f32(float *restrict out, const uint32_t *words,
 	float mean[2] = { (float)p->a, (float)p->limit }, deviation = (float)p->b;
 
 	for (int i = 0; i < pairs; i++) {
-		float u = (float)(int32_t)(words[i] >> 1) * 0x1p-31f + 0x1p-32f, s, c;
+		float u = positive_unit_f32(words[i]), s, c;
 		float r = __builtin_sqrtf(-2 * log_unit_f32(u)) * deviation;
 		float m = i & 1 ? mean[1] : mean[0];
 
@@ -75,33 +55,6 @@ static inline void normal_f32(float *restrict out, const uint32_t *words,
 		out[i] = r * c + m;
 		out[i + pairs] = r * s + m;
 	}
-}
-
-static inline void sincos_turn_f64(double turn, double *sine, double *cosine)
-{
-	/* Adding 1.5 * 2^52 rounds to an integer, which the low bits then hold. */
-	union {
-		double d;
-		uint64_t u;
-	} quarter = { turn * 4 + 0x1.8p52 }, a, b;
-	double x = (turn * 4 - (quarter.d - 0x1.8p52)) * 1.57079632679489661923, z = x * x;
-	double s = 0, c = 0;
-	uint64_t odd = -(quarter.u & 1);
-
-	for (int k = 17; k > 1; k -= 2)
-		s = -z / (double)(k * (k - 1)) * (1 + s);
-	for (int k = 18; k > 0; k -= 2)
-		c = -z / (double)(k * (k - 1)) * (1 + c);
-	s = x + x * s;
-	c = 1 + c;
-	a.d = s;
-	b.d = c;
-	quarter.u &= 3;
-	odd &= a.u ^ b.u;
-	a.u ^= odd ^ (quarter.u & 2) << 62;
-	b.u ^= odd ^ ((quarter.u + 1) & 2) << 62;
-	*sine = a.d;
-	*cosine = b.d;
 }
 
 static inline void normal_f64(double *restrict out, const uint32_t *words,
@@ -130,7 +83,7 @@ static inline void exponential_f32(float *restrict out, const uint32_t *words,
 	float scale = (float)(1 / p->a);
 
 	for (int i = 0; i < NARROW; i++) {
-		float u = (float)(int32_t)(words[i] >> 1) * 0x1p-31f + 0x1p-32f;
+		float u = positive_unit_f32(words[i]);
 		float v = -log_unit_f32(u);
 
 		out[i] = (v > 0x1p-25f ? v : 0x1p-25f) * scale;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/* The kernels of nn, reduce, sort, random and shape, by the types in kernels/abi. */
+#ifndef TENSOR_CUDA_KERNELS_H
+#define TENSOR_CUDA_KERNELS_H
+
+#include "kernels/abi/batch_norm.h"
+#include "kernels/abi/spatial.h"
+#include "kernels/cuda/cuda.h"
+
+__typeof__(*type_of_convolution) cuda_convolution, cuda_convolution_input, cuda_convolution_weight;
+__typeof__(*type_of_convolution_takes_bf16) cuda_convolution_takes_bf16;
+__typeof__(*type_of_im2col) cuda_im2col, cuda_col2im;
+__typeof__(*type_of_avg_pool) cuda_avg_pool, cuda_avg_pool_backward, cuda_adaptive_avg_pool,
+	cuda_adaptive_avg_pool_backward;
+__typeof__(*type_of_max_pool) cuda_max_pool, cuda_adaptive_max_pool;
+__typeof__(*type_of_max_pool_backward) cuda_max_pool_backward;
+__typeof__(*type_of_batch_stats) cuda_batch_stats;
+__typeof__(*type_of_batch_apply) cuda_batch_apply;
+__typeof__(*type_of_batch_norm_backward) cuda_batch_norm_backward;
+__typeof__(*type_of_group_norm) cuda_group_norm;
+__typeof__(*type_of_group_norm_backward) cuda_group_norm_backward;
+__typeof__(*type_of_uniform) cuda_uniform, cuda_normal, cuda_exponential, cuda_randint,
+	cuda_randperm;
+__typeof__(*type_of_bernoulli_each) cuda_bernoulli_each;
+__typeof__(*type_of_arange) cuda_arange, cuda_linspace;
+__typeof__(*type_of_cumsum) cuda_cumsum, cuda_cumprod, cuda_logcumsumexp;
+__typeof__(*type_of_cummax) cuda_cummax, cuda_cummin;
+__typeof__(*type_of_sort) cuda_sort;
+__typeof__(*type_of_topk) cuda_topk;
+__typeof__(*type_of_kthvalue) cuda_kthvalue;
+
+#endif

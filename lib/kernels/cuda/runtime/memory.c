@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * The caching allocator of device memory. A block belongs to the stream for which it was allocated;
+ * a freed one serves later requests of that stream, which needs no synchronisation because work in a
+ * stream is ordered. Uses of a block by other streams are recorded, and the block's own stream waits
+ * for them when the block is freed. blocks.c cuts and joins the memory.
+ */
+#include "kernels/cuda/runtime/blocks.h"
+#include "kernels/cuda/cuda.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_memory(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void unlock_memory(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void memory_init(void)
+{
+	pthread_atfork(lock_memory, unlock_memory, unlock_memory);
+}
+
+/* ---- allocation ---- */
+
+static int no_memory(const struct cuda_call *c, size_t nbytes, const struct block_counts *n)
+{
+	size_t unused = 0, all = 0;
+
+	cudaGetLastError();
+	if (cudaMemGetInfo(&unused, &all) != cudaSuccess)
+		cudaGetLastError();
+	return tensor_fail(ENOMEM,
+			   "%s: cuda:%d has no memory for %zu bytes: of its %zu bytes %zu are "
+			   "unused, tensors of this process have %llu, its cache %llu",
+			   c->op, c->device, nbytes, all, unused, (unsigned long long)n->live,
+			   (unsigned long long)(n->reserved - n->live));
+}
+
+static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
+{
+	struct block_counts counts;
+	struct block *b = NULL;
+	cudaError_t err = cudaErrorMemoryAllocation;
+
+	lock_memory();
+	if (nbytes <= (size_t)1 << 46)
+		b = block_take_locked(c->device, c->stream, nbytes, &err);
+	counts = *block_counts_locked(c->device);
+	unlock_memory();
+	if (b) {
+		*data = b->data;
+		return 0;
+	}
+	if (err == cudaSuccess)
+		return tensor_fail(ENOMEM, "%s: no memory for a block's description", c->op);
+	return err == cudaErrorMemoryAllocation ? no_memory(c, nbytes, &counts) :
+						  cuda_error(c->op, err);
+}
+
+/* ---- release ---- */
+
+/* Makes the block's stream wait for the work queued in `use`; returns false on failure. */
+static bool wait_for(const struct block *b, cudaStream_t use)
+{
+	cudaEvent_t event;
+	bool ok;
+
+	if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess)
+		return false;
+	ok = cudaEventRecord(event, use) == cudaSuccess &&
+	     cudaStreamWaitEvent(block_stream(b), event, 0) == cudaSuccess;
+	cudaEventDestroy(event); /* CUDA frees it once it has been reached */
+	return ok;
+}
+
+/* Orders the block's next use after all recorded uses by other streams. */
+static void settle(struct block *b)
+{
+	bool ok = b->nuses <= BLOCK_USES;
+	struct cuda_call c;
+
+	if (cuda_begin(&c, "free", block_device(b)) < 0)
+		return;
+	for (int i = 0; ok && i < b->nuses; i++)
+		ok = wait_for(b, b->uses[i]);
+	if (!ok) {
+		cudaDeviceSynchronize();
+		cudaGetLastError();
+	}
+	cuda_end(&c, 0);
+}
+
+static void block_free(void *data)
+{
+	struct block *b;
+
+	lock_memory();
+	b = block_find_locked(data);
+	/* In a child the device memory belongs to the parent, and nothing is allocated. */
+	if (b && (!b->nuses || cuda_forked)) {
+		block_give_locked(b);
+		b = NULL;
+	}
+	unlock_memory();
+	if (!b)
+		return;
+	settle(b);
+	lock_memory();
+	block_give_locked(b);
+	unlock_memory();
+}
+
+void cuda_use_slow(const struct cuda_call *c, const tensor *t)
+{
+	struct block *b;
+	bool known = false;
+
+	lock_memory();
+	b = block_find_locked(t->storage->data);
+	if (b && block_stream(b) != c->stream && b->nuses <= BLOCK_USES) {
+		for (int i = 0; i < b->nuses && i < BLOCK_USES; i++)
+			known |= b->uses[i] == c->stream;
+		if (!known) {
+			if (b->nuses < BLOCK_USES)
+				b->uses[b->nuses] = c->stream;
+			b->nuses++;
+		}
+	}
+	unlock_memory();
+}
+
+int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data)
+{
+	return block_alloc(c, nbytes, data);
+}
+
+void cuda_scratch_free(const struct cuda_call *c, void *data)
+{
+	if (data)
+		block_free(data);
+}
+
+/* ---- what programs ask for ---- */
+
+int cuda_memory_trim(int device)
+{
+	struct cuda_call c;
+	int err = cuda_begin(&c, "cuda_memory_trim", device);
+
+	if (err)
+		return err;
+	lock_memory();
+	block_trim_locked(device);
+	unlock_memory();
+	return cuda_end(&c, 0);
+}
+
+int cuda_memory_counts(int device, struct tensor_cuda_usage *to)
+{
+	struct block_counts n;
+	struct cuda_call c;
+	int err = cuda_begin(&c, "cuda_memory", device);
+
+	if (err)
+		return err;
+	lock_memory();
+	n = *block_counts_locked(device);
+	unlock_memory();
+	*to = (struct tensor_cuda_usage){
+		.allocated = n.live,
+		.allocated_peak = n.live_peak,
+		.reserved = n.reserved,
+		.reserved_peak = n.reserved_peak,
+		.segments = n.segments,
+		.allocations = n.allocations,
+		.retries = n.retries,
+	};
+	return cuda_end(&c, 0);
+}
+
+/* ---- the allocator interface ---- */
+
+static int memory_alloc(const struct tensor_allocator *self, tensor_device device, size_t nbytes,
+			void **data)
+{
+	struct cuda_call c;
+	int err = cuda_begin(&c, "empty", device.index);
+
+	return err ? err : cuda_end(&c, block_alloc(&c, nbytes, data));
+}
+
+static void memory_free(const struct tensor_allocator *self, tensor_device device, void *data,
+			size_t nbytes)
+{
+	block_free(data);
+}
+
+const struct tensor_allocator cuda_memory = {
+	.name = "cuda",
+	.alloc = memory_alloc,
+	.free = memory_free,
+};

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* CUDA: operators without a kernel run on the CPU, through copies. */
+#include "cuda_results.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* The text that goes to stderr between the two calls. */
+static FILE *caught;
+static int before;
+
+static void catch_begin(void)
+{
+	fflush(stderr);
+	caught = tmpfile();
+	assert_non_null(caught);
+	before = dup(2);
+	assert_true(before >= 0 && dup2(fileno(caught), 2) == 2);
+}
+
+static void catch_end(char *text, size_t size)
+{
+	fflush(stderr);
+	assert_true(dup2(before, 2) == 2);
+	close(before);
+	rewind(caught);
+	text[fread(text, 1, size - 1, caught)] = 0;
+	fclose(caught);
+}
+
+static void results_are_those_of_the_cpu(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = pseudo_random(TENSOR_SHAPE(4, 4), TENSOR_F64), *g = on_cuda(a);
+		tensor *q, *r, *gq, *gr;
+
+		assert_done(tensor_linalg_qr(a, "reduced", &q, &r));
+		assert_done(tensor_linalg_qr(g, "reduced", &gq, &gr));
+		assert_near(gq, q, 0);
+		assert_near(gr, r, 0);
+		assert_near(tensor_linalg_inv(g), tensor_linalg_inv(a), 0);
+		assert_near(tensor_linalg_eigvalsh(g, "L"), tensor_linalg_eigvalsh(a, "L"), 0);
+		assert_near(g, a, 0);
+		assert_true(tensor_cuda_fallbacks("linalg_qr") > 0);
+		assert_int_equal(tensor_cuda_fallbacks("add.Tensor"), 0);
+		assert_fails(tensor_cuda_fallbacks("no_operator"), ENOENT, "no_operator");
+	}
+}
+
+static void the_first_call_prints_a_warning(void **state)
+{
+	char text[1000];
+
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *g = on_cuda(pseudo_random(TENSOR_SHAPE(3, 3), TENSOR_F64)), *first, *second;
+
+		catch_begin();
+		first = tensor_linalg_cholesky(tensor_mm(g, tensor_t(g)));
+		catch_end(text, sizeof(text));
+		ok(first);
+		assert_non_null(strstr(text, "linalg_cholesky"));
+		assert_non_null(strstr(text, "no kernel for cuda:0 and runs on the CPU"));
+		catch_begin();
+		second = tensor_linalg_cholesky(tensor_mm(g, tensor_t(g)));
+		catch_end(text, sizeof(text));
+		ok(second);
+		assert_string_equal(text, "");
+	}
+}
+
+static void written_arguments_are_copied_back(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = pseudo_random(TENSOR_SHAPE(4, 4), TENSOR_F64), *g = on_cuda(a);
+		tensor *out[2] = { on_cuda(pseudo_random(TENSOR_SHAPE(0), TENSOR_F64)),
+				   on_cuda(pseudo_random(TENSOR_SHAPE(0), TENSOR_I32)) };
+		tensor *mask = ok(tensor_gt_scalar(a, TENSOR_SCALAR(0))), *columns;
+
+		/* Resized by the operator. */
+		assert_done(
+			tensor_linalg_cholesky_ex_out(out[0], out[1], tensor_mm(g, tensor_t(g))));
+		assert_near(out[0], tensor_linalg_cholesky(tensor_mm(a, tensor_t(a))), 1e-12);
+		/* In place, through a view. */
+		columns = ok(tensor_t(g));
+		assert_ptr_equal(tensor_masked_scatter_(columns, on_cuda(mask), on_cuda(a)),
+				 columns);
+		assert_near(tensor_t(g), tensor_masked_scatter(tensor_t(a), mask, a), 0);
+	}
+}
+
+/* The kernels of these are not those of a table with their name. */
+static void operators_of_other_tables(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = pseudo_random(TENSOR_SHAPE(4), TENSOR_F32);
+		tensor *b = pseudo_random(TENSOR_SHAPE(2, 3), TENSOR_F32);
+		tensor *host[] = { a, b }, *device[] = { on_cuda(a), on_cuda(b) };
+		const tensor_list h = { host, 2 }, g = { device, 2 };
+
+		assert_near(tensor__list_norm(g, 2), tensor__list_norm(h, 2), 0);
+		assert_done(tensor__list_scale_(h, 0.5));
+		assert_done(tensor__list_scale_(g, 0.5));
+		for (int i = 0; i < 2; i++)
+			assert_near(device[i], host[i], 0);
+	}
+}
+
+static void errors_leave_nothing_behind(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *g = on_cuda(pseudo_random(TENSOR_SHAPE(3, 4), TENSOR_F64));
+
+		assert_fails(tensor_linalg_inv(g), EINVAL, "linalg_inv");
+		assert_done(tensor_cuda_synchronize(0));
+	}
+}
+
+static void it_can_be_forbidden(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *g = on_cuda(pseudo_random(TENSOR_SHAPE(3, 3), TENSOR_F64));
+
+		assert_true(tensor_cuda_set_fallback(false));
+		assert_fails(tensor_linalg_inv(g), EOPNOTSUPP, "no kernel for CUDA");
+		assert_false(tensor_cuda_set_fallback(true));
+		ok(tensor_linalg_inv(g));
+	}
+}
+
+static void gradients_pass_through(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = pseudo_random(TENSOR_SHAPE(3, 3), TENSOR_F64), *g = on_cuda(a);
+
+		assert_done(tensor_set_requires_grad(a, true));
+		assert_done(tensor_set_requires_grad(g, true));
+		assert_done(tensor_backward(tensor_sum(tensor_linalg_inv(a))));
+		assert_done(tensor_backward(tensor_sum(tensor_linalg_inv(g))));
+		assert_near(tensor_grad(g), tensor_grad(a), 1e-12);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(results_are_those_of_the_cpu),
+		cmocka_unit_test(the_first_call_prints_a_warning),
+		cmocka_unit_test(written_arguments_are_copied_back),
+		cmocka_unit_test(operators_of_other_tables),
+		cmocka_unit_test(errors_leave_nothing_behind),
+		cmocka_unit_test(it_can_be_forbidden),
+		cmocka_unit_test(gradients_pass_through),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
