@@ -223,7 +223,7 @@ static bool reads_in_place(const struct tensor_iter *it, int i)
 }
 
 /*
- * Rows of less than four vectors of 64 bytes are joined if that takes no more than an input that
+ * Rows of less than two vectors of 64 bytes are joined if that takes no more than an input that
  * repeats a row, which is packed once for all tiles; and rows of less than one vector if it takes
  * an input that repeats an element. Rows of whole vectors are read in place.
  */
@@ -233,7 +233,7 @@ bool iter_joins_rows(const struct tensor_iter *it)
 
 	if (it->ndim < 2 || n <= ITER_NARROW)
 		return it->ndim > 0 && n <= ITER_NARROW;
-	if (n >= 4 * ITER_LINE || it->numel < JOIN_LEAST)
+	if (n >= 2 * ITER_LINE || it->numel < JOIN_LEAST)
 		return false;
 	for (int i = 0; i < it->nops; i++) {
 		int64_t size = dtype_sizes[iter_dtype(it, i)];
@@ -246,7 +246,7 @@ bool iter_joins_rows(const struct tensor_iter *it)
 		if (!s0)
 			limit = ITER_LINE;
 		else if (s0 == size && !s1)
-			limit = limit ? limit : 4 * ITER_LINE;
+			limit = limit ? limit : 2 * ITER_LINE;
 		else if (s0 != size || s1 != n * size)
 			return false;
 	}

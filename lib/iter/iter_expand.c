@@ -2,11 +2,11 @@
 /* Store inputs in full that repeat a few elements within short rows. See iter_may_expand(). */
 #include "iter/iter.h"
 
-#define EXPAND_BYTES \
-	131072		  /* most bytes of an expanded input: they stay in the second-level cache */
+/* Bytes of an expanded input, at most: they stay in the second-level cache. */
+#define EXPAND_BYTES 131072
 #define EXPAND_USES  4	  /* least number of times that an expanded input is read */
 #define EXPAND_LEAST 1024 /* elements of the output; fewer do not pay for the set-up */
-#define SHORT_ROW    256  /* bytes */
+#define SHORT_ROW    128  /* bytes; rows of whole vectors of 64 bytes are read in place */
 
 /* True if dimensions 0 to k of operand i are one run of evenly spaced elements. */
 static bool one_run(const struct tensor_iter *it, int i, int k)
@@ -49,8 +49,9 @@ static int highest(const struct tensor_iter *it)
 
 bool iter_may_expand(const struct tensor_iter *it)
 {
-	return it->ndim > 2 && it->shape[0] * dtype_sizes[it->dtype] < SHORT_ROW &&
-	       it->numel >= EXPAND_LEAST && highest(it);
+	int64_t row = it->ndim > 2 ? it->shape[0] * dtype_sizes[it->dtype] : SHORT_ROW;
+
+	return row < SHORT_ROW && row % ITER_LINE && it->numel >= EXPAND_LEAST && highest(it);
 }
 
 /* Copy the elements of dimensions 0 to k of input i to `to`, in order. */

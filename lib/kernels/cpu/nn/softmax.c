@@ -23,6 +23,7 @@
 #define SHORT_LINE   32	  /* elements of a short line */
 #define SIDE_BY_SIDE 64	  /* short lines transposed together */
 #define TILE	     1024 /* lines of a tile: a page of f32 */
+#define STRIP_VECS   4	  /* vectors of lines that are computed in registers */
 #define TILE_MIN     16	  /* the least number of lines of a tile */
 
 /* The vector at x. */

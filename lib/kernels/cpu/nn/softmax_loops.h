@@ -283,8 +283,79 @@ static void F(tile)(const struct reduce_iter *t, char *o, char *a, int64_t cols,
 	}
 }
 
+static inline void F(strip_store)(T *to, V v, bool whole, vec_part part)
+{
+	if (whole)
+		*(V *)to = v;
+	else
+		STORE(to, part, v);
+}
+
+/* The same of at most STRIP_VECS vectors of lines, the last of which has `last`: sums are in registers. */
+static inline __attribute__((always_inline)) void F(strip)(const struct reduce_iter *t, char *o,
+							   const char *a, int64_t last,
+							   const int vecs, bool log)
+{
+	int64_t n = t->along.size[0], so = t->along.stride[0][0], sa = t->along.stride[1][0];
+	vec_part part = PART(last);
+	V max[STRIP_VECS], sum[STRIP_VECS];
+
+#define STRIP_LOAD(p, v) \
+	((v) < vecs - 1 ? AT((const T *)(p) + (v)*LANES) : LOAD((const T *)(p) + (v)*LANES, part))
+	for (int v = 0; v < vecs; v++) {
+		max[v] = (V){ 0 } - (T)INFINITY;
+		sum[v] = (V){ 0 };
+	}
+	for (int64_t r = 0; r < n; r++)
+		for (int v = 0; v < vecs; v++)
+			max[v] = VMAX(max[v], STRIP_LOAD(a + r * sa, v));
+	for (int64_t r = 0; r < n; r++)
+		for (int v = 0; v < vecs; v++) {
+			V e = EXP(STRIP_LOAD(a + r * sa, v) - max[v]);
+
+			sum[v] += e;
+			if (!log)
+				F(strip_store)
+			((T *)(o + r * so) + v * LANES, e, v < vecs - 1, part);
+		}
+	for (int v = 0; v < vecs; v++)
+		sum[v] = log ? LOG(sum[v]) : (V)(1 / sum[v]);
+	for (int64_t r = 0; r < n; r++)
+		for (int v = 0; v < vecs; v++) {
+			V x = STRIP_LOAD((log ? a + r * sa : o + r * so), v);
+
+			F(strip_store)
+			((T *)(o + r * so) + v * LANES,
+			 log ? (V)((x - max[v]) - sum[v]) : (V)(x * sum[v]), v < vecs - 1, part);
+		}
+#undef STRIP_LOAD
+}
+
+static void F(narrow)(const struct reduce_iter *t, char *o, const char *a, int64_t cols, bool log)
+{
+	int64_t last = (cols - 1) % LANES + 1;
+
+	switch ((cols + LANES - 1) / LANES) {
+	case 1:
+		F(strip)(t, o, a, last, 1, log);
+		break;
+	case 2:
+		F(strip)(t, o, a, last, 2, log);
+		break;
+	case 3:
+		F(strip)(t, o, a, last, 3, log);
+		break;
+	default:
+		F(strip)(t, o, a, last, STRIP_VECS, log);
+	}
+}
+
 static void F(columns)(const struct reduce_iter *t, char *const *data, int64_t cols, bool log)
 {
+	if (cols <= STRIP_VECS * LANES) {
+		F(narrow)(t, data[0], data[1], cols, log);
+		return;
+	}
 	for (int64_t c = 0; c < cols; c += TILE) {
 		int64_t n = cols - c < TILE ? cols - c : TILE;
 
