@@ -282,3 +282,22 @@ def test_spawn_reports_the_process_that_failed():
     dmp.spawn(fail_at, args=(None,), nprocs=1)
     with pytest.raises(RuntimeError, match='process 1 ended with exit code 3'):
         dmp.spawn(fail_at, args=(dt.ones(2),), nprocs=3)
+
+
+def test_a_mapped_file_comes_as_a_mapping(tmp_path):
+    path = tmp_path / 'weights.safetensors'
+    dt.save_safetensors(path, {'w': dt.ones(100, 100)})
+    w = dt.open_safetensors(path, map='r')['w']
+    for files in [False, True]:
+        a, b = sharing.pair(ring=True, files=files)
+        a.send(dt.zeros(1))
+        b.send(b.recv(timeout=10))
+        a.recv(timeout=10)
+        a.send(w)
+        got = b.recv(timeout=10)
+        assert got.sum().item() == 10000
+        with open('/proc/self/maps') as maps:
+            assert sum(str(path) in line for line in maps) == 1 + files
+        if files:
+            with pytest.raises(Exception, match='read-only'):
+                got.fill_(0)
