@@ -147,7 +147,7 @@ INIT(INIT_HOOKS) static void file_init(void)
 static struct file_map *new_map(struct file *f)
 {
 	bool private = f->options.map == TENSOR_MAP_PRIVATE;
-	struct file_map *m = malloc(sizeof(*m));
+	struct file_map *m = calloc(1, sizeof(*m));
 	void *base;
 
 	if (!m) {
