@@ -301,3 +301,31 @@ def test_a_mapped_file_comes_as_a_mapping(tmp_path):
         if files:
             with pytest.raises(Exception, match='read-only'):
                 got.fill_(0)
+
+
+def test_a_version_counts_changes_by_the_receiver_unless_parameters_are_shared():
+    a, b = sharing.pair()
+    x = dt.zeros(4).share_memory_()
+    net = dt.nn.Linear(4, 4)
+    net.share_memory()
+    for t, counted in [(x, 2), (net.weight, 0)]:
+        before = t._version
+        a.send(t.detach())
+        got = b.recv(timeout=10)
+        got.fill_(1)
+        got.add_(1)
+        assert t._version == before + counted and (t == 2).all()
+    w = dt.ones(4, requires_grad=True)
+    got = None
+    for own in [False, True]:
+        if own:
+            x.count_own_writes_()
+        a.send(x)
+        got = b.recv(timeout=10)
+        loss = (w * x).sum()
+        got.fill_(3)
+        if own:
+            loss.backward()
+        else:
+            with pytest.raises(Exception, match='changed in place'):
+                loss.backward()
