@@ -2,8 +2,9 @@
 """Batches from worker processes: what a DataLoader uses with num_workers > 0.
 
 A worker collates a batch into buffers of a pool and sends its tensors over a channel, without a copy; the structure
-around them (lists, dicts, numbers) goes over a pipe. A buffer is used again when the parent has released the batch. Batch i is made by worker i % num_workers, and random numbers are
-seeded anew for each batch, so that neither the order nor the numbers depend on how many workers there are.
+around them (lists, dicts, numbers) goes over a pipe. A buffer is used again when the parent has released the batch.
+Batch i is made by worker i % num_workers, and random numbers are seeded anew for each batch, so that neither the order
+nor the numbers depend on how many workers there are.
 """
 import hashlib
 import io
