@@ -47,10 +47,22 @@ $(B)/bench/channels: bench/channels.c $(LIB_SO) $(B)/libtensor.so
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
 
-.PHONY: bench-channels
-bench-channels: $(B)/bench/channels
+$(B)/bench/throughput: bench/throughput.c $(LIB_SO) $(B)/libtensor.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
+
+.PHONY: bench-channels bench-loaders
+bench-channels: $(B)/bench/channels $(B)/bench/throughput
 	$(Q)$<
 	$(Q)peer=$$(bench/peers python) && $$peer bench/channels.py || true
+	$(Q)$(B)/bench/throughput
+	$(Q)peer=$$(bench/peers python) && $$peer bench/channels.py throughput || true
+
+# Batches of images from the workers of a DataLoader beside PyTorch's.
+bench-loaders: python
+	$(Q)PYTHONPATH=$(abspath $(B))/python $$(bench/peers python || echo $(PYTHON)) bench/loaders.py ours
+	$(Q)peer=$$(bench/peers python) && $$peer bench/loaders.py torch || true
 
 # Calls from Python beside NumPy and PyTorch, in one process.
 .PHONY: bench-python

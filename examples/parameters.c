@@ -40,6 +40,7 @@ static int train(tensor_channel *channel, int number)
 	tensor *w = tensor_recv(channel); /* the parent's memory */
 	double loss = 0;
 
+	tensor_count_own_writes(w); /* the steps of others are no error for backward */
 	setlinebuf(stdout);
 	tensor_manual_seed(number);
 	for (int i = 0; i < STEPS && w; i++)

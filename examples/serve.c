@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* An inference server: three workers that map one file of weights, whose bytes are in memory once. */
-#include <errno.h>
+/* An inference server: three workers get the file of weights that it has mapped, whose bytes are in memory once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -9,18 +8,15 @@
 #include <tensor/tensor.h>
 #include <unistd.h>
 
-enum { WORKERS = 3, REQUESTS = 300, BATCH = 8, IN = 64, OUT = 10 };
-#define RINGS TENSOR_CHANNEL_OPTIONS(.ring = true)
+enum { WORKERS = 3, LOANS = 2 * WORKERS, REQUESTS = 300, BATCH = 8, IN = 64, OUT = 10 };
+#define TRUST TENSOR_CHANNEL_OPTIONS(.ring = true, .files = true)
 
 /* Answers until the server ends. An answer has the number of its request. */
-static int work(int socket, const char *path)
+static int work(int socket)
 {
-	tensor_channel *channel = tensor_channel_open_with(socket, RINGS);
-	struct tensor_load_options map = { .map = true };
-	tensor_archive *file = tensor_open_safetensors(path, &map);
-	tensor *weight = tensor_keep(tensor_archive_get(file, "weight"));
-	int n = 1;
-
+	tensor_channel *channel = tensor_channel_open_with(socket, TRUST);
+	int n = !tensor_send(channel, tensor_recv(channel), 0); /* then files may come */
+	tensor *weight = n ? tensor_keep(tensor_recv(channel)) : NULL;
 	while (n == 1 && weight)
 		tensor_scope {
 			uint64_t request;
@@ -30,7 +26,7 @@ static int work(int socket, const char *path)
 			y = tensor_softmax(tensor_mm(x, weight), -1);
 			tensor_send_many(channel, &y, 1, request, TENSOR_SEND_READONLY, -1);
 		}
-	return !weight || tensor_last_error()->code != EPIPE;
+	return !weight || n == 1;
 }
 
 /* One request: BATCH rows, whose numbers are that of the request. */
@@ -46,19 +42,23 @@ int main(void)
 	struct tensor_named weight = { "weight", tensor_eye_m(IN, OUT, TENSOR_OPTIONS(0)) };
 	int ends[WORKERS][2], status, sent = 0, answers = 0, i;
 	int failed = mkstemp(path) < 0 || tensor_save_safetensors(path, &weight, 1, NULL, 0);
+	struct tensor_load_options map = { .map = true };
+	tensor *mapped = tensor_archive_get(tensor_open_safetensors(path, &map), "weight");
 	tensor_channel *workers[WORKERS];
 	for (i = 0; i < WORKERS; i++) {
 		failed |= socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends[i]);
 		if (!fork())
-			_exit(close(ends[i][0]) || work(ends[i][1], path));
+			_exit(close(ends[i][0]) || work(ends[i][1]));
 		close(ends[i][1]);
-		workers[i] = tensor_channel_open_with(ends[i][0], RINGS);
-	}
-	tensor_pool *pool =
-		tensor_pool_open(TENSOR_SHAPE(BATCH, IN), TENSOR_POOL_OPTIONS(.n = 2 * WORKERS));
-	for (; sent < 2 * WORKERS && !failed; sent++) /* two requests wait at each worker */
+		workers[i] = tensor_channel_open_with(ends[i][0], TRUST);
 		tensor_scope
-			failed |= ask(workers[sent % WORKERS], pool, sent);
+			failed |= tensor_send(workers[i], weight.t, 0) ||
+				  !tensor_recv(workers[i]) || tensor_send(workers[i], mapped, 0);
+	}
+	tensor_pool *p = tensor_pool_open(TENSOR_SHAPE(BATCH, IN), TENSOR_POOL_OPTIONS(.n = LOANS));
+	for (; sent < LOANS && !failed; sent++) /* two requests wait at each worker */
+		tensor_scope
+			failed |= ask(workers[sent % WORKERS], p, sent);
 	for (; answers < REQUESTS && !failed; answers++)
 		tensor_scope {
 			double sum = 0;
@@ -67,7 +67,7 @@ int main(void)
 			failed |= i < 0 || tensor_recv_many(workers[i], &y, 1, NULL, -1) != 1 ||
 				  tensor_item(tensor_sum(y), &sum) || sum < 7.99 || sum > 8.01;
 			if (!failed && sent < REQUESTS)
-				failed |= ask(workers[i], pool, sent++);
+				failed |= ask(workers[i], p, sent++);
 		}
 	for (i = 0; i < WORKERS; i++) {
 		tensor_channel_close(workers[i]);

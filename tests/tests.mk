@@ -92,7 +92,7 @@ TSAN      := SANITIZE=-fsanitize=thread CFLAGS="-O1 -g1"
 TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd_devices test_autograd_devices_order test_autograd_reentrant \
 	test_autograd_streams test_autograd_lifetime test_autograd_hooks test_autograd_retained test_autograd_saved test_autograd_checkpoint \
 	test_autograd_function test_autograd_hazards test_autograd_hazards_order test_autograd_hazards_threads \
-	test_autograd_eight_threads test_autograd_depth test_autograd_depth_modes test_autograd_forward test_channel test_channel_many test_channel_pool test_channel_fork test_channel_group test_version test_buffer \
+	test_autograd_eight_threads test_autograd_depth test_autograd_depth_modes test_autograd_forward test_channel test_channel_many test_channel_pool test_channel_fork test_channel_group test_channel_ring test_channel_time test_version test_buffer \
 	test_buffer_errors test_tensor test_scope test_blob test_dlpack test_dispatch test_random test_optim test_clip test_autocast \
 	test_module_threads test_profiler test_loader test_loader_errors test_loader_workers test_attention
 
@@ -103,8 +103,14 @@ test-tsan:
 	+$(Q)packaging/build-steps make B=build/tsan LEVELS="$(SANITIZE_LEVELS)" $(TSAN) $(TSAN_RUN:%=build/tsan/tests/%)
 	$(Q)setarch -R tests/run-unit build tsan $(TSAN_RUN:%=build/tsan/tests/%)
 
+# Channels, pools and groups of twelve processes for a long time: make stress-channels [STRESS=600].
+STRESS ?= 600
+.PHONY: stress-channels
+stress-channels: $(B)/tests/test_channel_stress
+	$(Q)STRESS_SECONDS=$(STRESS) $<
+
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
-GUEST_LIB := test_share test_memory test_version test_channel test_channel_fork test_channel_group test_channel_many test_channel_pool test_lease_ends test_pool_limits test_share_hostile test_storage test_buffer test_buffer_errors \
+GUEST_LIB := test_share test_memory test_version test_channel test_channel_fork test_channel_file test_channel_group test_channel_ring test_channel_stress test_channel_many test_channel_pool test_lease_ends test_pool_limits test_share_hostile test_storage test_buffer test_buffer_errors \
 	test_buffer_device test_tensorstat test_tensorstat_tools \
 	test_tensorstat_doctor test_autograd test_autograd_history
 

@@ -18,6 +18,11 @@ extern "C" {
  */
 struct tensor_channel_options {
 	bool ring; /* use rings if the peer does, too; otherwise all messages use the socket */
+	/*
+	 * With ring: this end trusts its peer, so that tensors of a file that the peer has mapped read-only come as a mapping
+	 * of the file instead of a copy. An access raises SIGBUS if anyone truncates the file meanwhile.
+	 */
+	bool files;
 	int32_t records; /* of the ring from which this end receives; 0: 64. Rounded up to a power of two, at most 4096 */
 	/*
 	 * A wait spins for this time before it blocks; -1: never. 0: 50 us, never with one processor, and seldom while it

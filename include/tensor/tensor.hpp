@@ -20,6 +20,7 @@
 
 #include <tensor/blob.hpp>
 #include <tensor/callbacks.hpp>
+#include <tensor/channel.hpp>
 #include <tensor/ops.hpp>
 
 #include <algorithm>
@@ -262,43 +263,7 @@ inline std::vector<Tensor> grad(const tensors &outputs, const tensors &inputs, b
 	return list;
 }
 
-/* ---- between processes ---- */
-
-/* Tensors over a connected unix socket, which stays the caller's. */
-class channel
-{
-	tensor_channel *channel_;
-
-      public:
-	explicit channel(int socket) : channel_(check(tensor_channel_open(socket)))
-	{
-	}
-
-	channel(channel &&other) noexcept : channel_(std::exchange(other.channel_, nullptr))
-	{
-	}
-
-	channel(const channel &) = delete;
-	channel &operator=(const channel &) = delete;
-
-	~channel()
-	{
-		if (channel_)
-			tensor_channel_close(channel_);
-	}
-
-	/* flags: TENSOR_SEND_READONLY */
-	void send(const Tensor &t, bits flags = 0)
-	{
-		check(tensor_send(channel_, t.get(), flags.flags()));
-	}
-
-	/* A tensor on the sender's memory. EPIPE when the peer is gone. */
-	Tensor receive()
-	{
-		return Tensor::result(tensor_recv(channel_));
-	}
-};
+/* ---- between processes: see also channel.hpp ---- */
 
 /* A tensor on the memory behind a descriptor, which stays the caller's. */
 inline Tensor from_buffer_fd(int fd, enum tensor_dtype type = TENSOR_DTYPE_NONE,

@@ -2,7 +2,9 @@
 /* Read or map a file into a storage without a second copy. */
 #include "io/file.h"
 
+#include "base/init.h"
 #include "core/external.h"
+#include "sharing/sharing.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -88,13 +90,18 @@ struct file_map {
 	atomic_int refs;
 	char *base;
 	size_t size;
+	struct tensor_buffer buffer; /* the file, for channels; fd -1: none */
 };
 
 static void map_put(struct file_map *m)
 {
 	if (!m || !ref_put(&m->refs))
 		return;
+	if (m->buffer.shared && buffer_forget)
+		buffer_forget(&m->buffer);
 	munmap(m->base, m->size);
+	if (m->buffer.fd >= 0)
+		close(m->buffer.fd);
 	free(m);
 }
 
@@ -113,10 +120,34 @@ void file_close(struct file *f)
 	free(f->path);
 }
 
+/*
+ * Prepares the mapping for channels, which send the file (lib/sharing). A file that has changed its size since, or no
+ * free descriptor: they send a copy.
+ */
+static void describe_file(struct file_map *m, int fd)
+{
+	if (file_provider.open(fd, false, &m->buffer) < 0)
+		m->buffer.fd = -1;
+	m->buffer.map = m->base;
+	m->buffer.shared = false;
+}
+
+static struct tensor_buffer *file_of_storage(struct tensor_storage *s)
+{
+	struct file_map *m = storage_ops_of(s) == &map_ops ? s->owner : NULL;
+
+	return m && m->buffer.fd >= 0 && m->buffer.size == m->size ? &m->buffer : NULL;
+}
+
+INIT(INIT_HOOKS) static void file_init(void)
+{
+	mapped_file = file_of_storage;
+}
+
 static struct file_map *new_map(struct file *f)
 {
 	bool private = f->options.map == TENSOR_MAP_PRIVATE;
-	struct file_map *m = malloc(sizeof(*m));
+	struct file_map *m = calloc(1, sizeof(*m));
 	void *base;
 
 	if (!m) {
@@ -133,6 +164,9 @@ static struct file_map *new_map(struct file *f)
 	m->refs = 1;
 	m->base = base;
 	m->size = f->size;
+	m->buffer.fd = -1;
+	if (!private)
+		describe_file(m, f->fd);
 	return m;
 }
 

@@ -95,9 +95,11 @@ struct tensor_channel {
 
 	struct link_out ring_out; /* protected by sending */
 	bool ring_wanted;	  /* the socket belongs to the channel, and rings may be used */
-	uint32_t ring_records;	  /* of the ring that this end makes */
-	int64_t spin_ns;	  /* a wait spins for this time before it blocks */
-	bool adaptive;		  /* the program has set no time */
+	bool takes_files;	  /* this end trusts its peer with mapped files */
+	_Atomic bool peer_takes_files;
+	uint32_t ring_records; /* of the ring that this end makes */
+	int64_t spin_ns;       /* a wait spins for this time before it blocks */
+	bool adaptive;	       /* the program has set no time */
 	_Atomic bool
 		eof; /* the peer has closed its end, and all that it sent on the socket was read */
 	_Atomic int offer_fd; /* the ring that the peer offered and that is not mapped yet, or -1 */

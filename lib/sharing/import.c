@@ -46,8 +46,9 @@ static struct import *find(const struct tensor_buffer *b)
 {
 	struct import *i = *chain_of(b->id);
 
-	while (i && !(identity_equal(i->buf.id, b->id) && i->buf.rights == b->rights &&
-		      i->buf.offset == b->offset && i->buf.size == b->size))
+	while (i && !(identity_equal(i->buf.id, b->id) && i->buf.provider == b->provider &&
+		      i->buf.rights == b->rights && i->buf.offset == b->offset &&
+		      i->buf.size == b->size))
 		i = i->next;
 	return i;
 }
@@ -82,6 +83,18 @@ static struct tensor_buffer *buffer_of(struct tensor_storage *s)
 static const struct storage_ops import_ops = { .free = import_free,
 					       .buffer = buffer_of,
 					       .shared = true };
+
+/* A file has no buffer for other functions: only a channel sends it on. */
+static const struct storage_ops file_ops = { .free = import_free, .shared = true };
+
+struct tensor_buffer *(*mapped_file)(struct tensor_storage *s);
+
+struct tensor_buffer *storage_file(struct tensor_storage *s)
+{
+	if (storage_ops_of(s) == &file_ops)
+		return buffer_of(s);
+	return mapped_file ? mapped_file(s) : NULL;
+}
 
 struct tensor_buffer *import_buffer(struct tensor_storage *s)
 {
@@ -179,22 +192,22 @@ static struct tensor_storage *storage_on(const char *function, struct tensor_buf
 		import_put(i);
 		return NULL;
 	}
-	s->ops = &import_ops;
+	s->ops = i->buf.provider == &file_provider ? &file_ops : &import_ops;
 	s->owner = i;
 	s->device = TENSOR_DEVICE_CPU;
 	s->data = i->buf.map;
 	s->nbytes = i->buf.size;
 	s->used = i->buf.size;
 	s->readonly = i->buf.readonly;
-	storage_version_begin(s);
+	if (s->ops == &import_ops)
+		storage_version_begin(s);
 	return s;
 }
 
-struct tensor_storage *import_storage(int fd, struct tensor_identity id)
+/* err: the result of opening the buffer. */
+static struct tensor_storage *storage_of(struct tensor_buffer *b, int err,
+					 struct tensor_identity id)
 {
-	struct tensor_buffer b;
-	int err = provider_open_fd(fd, false, &b);
-
 	if (err == -EBADMSG) {
 		tensor_fail(EBADMSG, "recv: the fd that came is no tensor buffer");
 		return NULL;
@@ -203,12 +216,28 @@ struct tensor_storage *import_storage(int fd, struct tensor_identity id)
 		tensor_fail(-err, "recv: the buffer cannot be opened: %s", strerror(-err));
 		return NULL;
 	}
-	if (!identity_equal(id, b.id)) {
-		b.provider->close(&b);
+	if (!identity_equal(id, b->id)) {
+		b->provider->close(b);
 		tensor_fail(EBADMSG, "recv: another buffer came than the message names");
 		return NULL;
 	}
-	return storage_on("recv", &b);
+	return storage_on("recv", b);
+}
+
+struct tensor_storage *import_storage(int fd, struct tensor_identity id)
+{
+	struct tensor_buffer b;
+	int err = provider_open_fd(fd, false, &b);
+
+	return storage_of(&b, err, id);
+}
+
+struct tensor_storage *import_file(int fd, struct tensor_identity id)
+{
+	struct tensor_buffer b;
+	int err = file_provider.open(fd, false, &b);
+
+	return storage_of(&b, err, id);
 }
 
 static int foreign_error(const char *function, int fd, int err)

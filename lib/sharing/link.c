@@ -59,8 +59,10 @@ static int send_control(const tensor_channel *ch, uint32_t kind, int fd)
 				  .slot = WIRE_NO_SLOT,
 				  .dtype = kind };
 
-	if (kind == WIRE_OFFER)
+	if (kind == WIRE_OFFER) {
 		memcpy(m.forget, mark, sizeof(mark));
+		m.offset = ch->takes_files;
+	}
 	return wire_send(ch->socket, &m, fd, MSG_DONTWAIT);
 }
 
@@ -96,6 +98,7 @@ static int take_control(tensor_channel *ch)
 	/* A file that is no memfd may belong to a file system of the peer: wire_reset() closes it. */
 	if (is_offer && fd >= 0 && fcntl(fd, F_GET_SEALS) >= 0) {
 		in->fd = -1;
+		ch->peer_takes_files = in->m.offset == 1;
 		fd = atomic_exchange(&ch->offer_fd, fd);
 		if (fd >= 0)
 			close(fd);

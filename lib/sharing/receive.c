@@ -66,6 +66,7 @@ static struct tensor_storage *lost_storage(void)
 /* The storage of the message; the caller owns a reference. */
 static struct tensor_storage *imported_storage(struct wire_in *in)
 {
+	struct tensor_identity id = { in->m.dev, in->m.ino };
 	bool readonly = in->m.flags & WIRE_READONLY;
 	struct tensor_storage *s;
 
@@ -73,7 +74,7 @@ static struct tensor_storage *imported_storage(struct wire_in *in)
 		return lost_storage();
 	if (in->fd < 0)
 		return storage_null(EBADMSG, "the announced fd is missing");
-	s = import_storage(in->fd, (struct tensor_identity){ in->m.dev, in->m.ino });
+	s = in->m.flags & WIRE_FILE ? import_file(in->fd, id) : import_storage(in->fd, id);
 	if (s) {
 		close(in->fd);
 		in->fd = -1;
@@ -118,6 +119,9 @@ static tensor *receive_tensor(tensor_channel *ch, struct wire_in *in)
 
 	if (in->extra || (in->fd >= 0 && !(m->flags & WIRE_FD)))
 		return tensor_fail_null(EBADMSG, "recv: more fds than announced");
+	if (m->flags & WIRE_FILE && !ch->takes_files)
+		return tensor_fail_null(EBADMSG,
+					"recv: a file came, which the channel was not opened for");
 	s = m->flags & WIRE_FD ? imported_storage(in) : held_storage(ch, m);
 	if (!s)
 		return NULL;

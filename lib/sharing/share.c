@@ -140,6 +140,7 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 	link_open(ch);
 	if (o) {
 		ch->ring_wanted = o->ring;
+		ch->takes_files = o->ring && o->files;
 		ch->adaptive = !o->spin_ns;
 		ch->ring_records = ring_records(o->records);
 		ch->spin_ns = o->spin_ns ? (o->spin_ns < 0 ? 0 : o->spin_ns) : link_default_spin();
@@ -353,6 +354,8 @@ static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, b
 	set_geometry(&m, t, b);
 	if (flags & SEND_PART)
 		m.flags |= WIRE_PART;
+	if (b->provider == &file_provider)
+		m.flags |= WIRE_FILE;
 	choose_slot(ch, b, once, readonly, &m);
 	if (m.flags & WIRE_FD) {
 		describe_once(b, t); /* for tools that list buffers */
@@ -444,12 +447,31 @@ int channel_send_check(tensor *t, unsigned flags)
 	return storage_is_private(t->storage) && !t->storage->readonly ? storage_share(t) : 0;
 }
 
+/* The file that t is a part of, to a peer that takes files; else NULL. */
+static struct tensor_buffer *file_to_send(const tensor_channel *ch, const tensor *t)
+{
+	struct tensor_buffer *b;
+
+	if (!ch->peer_takes_files || !t->storage->readonly)
+		return NULL;
+	b = storage_file(t->storage);
+	/* Offsets of a message are multiples of the size of an element. */
+	return b && ((const char *)t->data - (const char *)b->map) % (ptrdiff_t)itemsize(t) == 0 ?
+		       b :
+		       NULL;
+}
+
 int channel_send_tensor(tensor_channel *ch, tensor *t, unsigned flags, int64_t until)
 {
 	struct tensor_storage *s = is_loan(t->storage) ? loan_base(t->storage) : t->storage;
 	struct tensor_buffer *b = tensor_storage_buffer(s);
 	int err = -ESTALE;
 
+	/* A program that only sends looks for the offer of the peer here. */
+	if (!b && s->readonly && !(flags & SEND_BY_SOCKET))
+		link_has_ring(ch);
+	if (!b)
+		b = file_to_send(ch, t);
 	if (b)
 		err = send_buffer(ch, t, b, false, flags, until);
 	return err == -ESTALE ? send_copy(ch, t, flags, until) : err;

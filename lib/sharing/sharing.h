@@ -56,6 +56,15 @@ int channel_send_once(tensor_channel *ch, tensor *t);
 struct tensor_storage *import_storage(int fd, struct tensor_identity id);
 /* The same for an fd that the program passes: any identity, and memory of other drivers. */
 struct tensor_storage *import_foreign(const char *function, int fd);
+/* The same for a file of a peer that is trusted. */
+struct tensor_storage *import_file(int fd, struct tensor_identity id);
+/*
+ * The buffer of file_provider for the storage of a file that this process has mapped, or NULL; set by lib/io. It is
+ * valid as long as the storage.
+ */
+extern struct tensor_buffer *(*mapped_file)(struct tensor_storage *s);
+/* The same also for a file that was received. */
+struct tensor_buffer *storage_file(struct tensor_storage *s);
 /* The buffer of an imported storage, NULL for others. */
 struct tensor_buffer *import_buffer(struct tensor_storage *s);
 /* Seals an imported buffer. -EBUSY if another storage of this process is on it. */

@@ -378,6 +378,8 @@ int wire_check(const struct wire_message *m, const char **why)
 		return check_note(m, why);
 	if (m->flags & ~WIRE_FLAGS)
 		*why = "a flag is unknown";
+	else if (m->flags & WIRE_FILE && !(m->flags & WIRE_READONLY))
+		*why = "a file is not read-only";
 	else if (m->slot >= WIRE_SLOTS && m->slot != WIRE_NO_SLOT)
 		*why = "the slot is out of range";
 	else if (m->slot == WIRE_NO_SLOT && !(m->flags & WIRE_FD))

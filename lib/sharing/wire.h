@@ -23,9 +23,14 @@
  * Messages of several tensors (group.h): a note, which is no tensor but has its place among them, and a part, a tensor
  * that belongs to the head before it. A receiver of an older version refuses both.
  */
-#define WIRE_NOTE  8u
-#define WIRE_PART  16u
-#define WIRE_FLAGS (WIRE_FD | WIRE_READONLY | WIRE_PART)
+#define WIRE_NOTE 8u
+#define WIRE_PART 16u
+/*
+ * The buffer is a file that the sender has mapped. Only to a peer whose offer of a ring has 1 in its offset: it trusts
+ * the sender not to truncate the file.
+ */
+#define WIRE_FILE  32u
+#define WIRE_FLAGS (WIRE_FD | WIRE_READONLY | WIRE_PART | WIRE_FILE)
 
 /* wire_message.dtype of a note; the other members are 0 but for those that are named */
 #define WIRE_NOTE_HEAD \

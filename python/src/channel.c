@@ -39,21 +39,22 @@ static int as_spin(PyObject *o, int64_t *ns)
 
 static PyObject *channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *keywords[] = { "socket", "ring", "records", "spin", NULL };
+	static char *keywords[] = { "socket", "ring", "records", "spin", "files", NULL };
 	struct tensor_channel_options options = { .ring = false };
 	PyObject *socket, *spin = NULL;
 	tensor_channel *channel;
-	int fd, ring = 0;
+	int fd, ring = 0, files = 0;
 	PyChannel *o;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$piO", keywords, &socket, &ring,
-					 &options.records, &spin) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$piOp", keywords, &socket, &ring,
+					 &options.records, &spin, &files) ||
 	    as_spin(spin, &options.spin_ns) < 0)
 		return NULL;
 	fd = PyObject_AsFileDescriptor(socket);
 	if (fd < 0)
 		return NULL;
 	options.ring = ring;
+	options.files = files;
 	channel = tensor_channel_open_with(fd, &options);
 	if (!channel)
 		return raise_error();
@@ -241,11 +242,13 @@ static PyGetSetDef getset[] = {
 
 static PyType_Slot slots[] = {
 	{ Py_tp_doc,
-	  "Channel(socket, *, ring=False, records=0, spin=None)\n--\n\n"
+	  "Channel(socket, *, ring=False, records=0, spin=None, files=False)\n--\n\n"
 	  "One end of a connected unix socket that transfers tensors between processes. "
 	  "Iteration receives until the peer closes its end.\n\n"
 	  "With ring, messages go through a ring of `records` in shared memory if the peer wants it, too, and a "
-	  "wait spins for `spin` seconds before it blocks; 0 and None: the library chooses." },
+	  "wait spins for `spin` seconds before it blocks; 0 and None: the library chooses. "
+	  "With ring and files this end trusts its peer: a tensor of a file that the peer has mapped read-only comes as a mapping "
+	  "of the file instead of a copy." },
 	{ Py_tp_new, channel_new },
 	{ Py_tp_dealloc, channel_dealloc },
 	{ Py_tp_traverse, channel_traverse },

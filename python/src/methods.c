@@ -314,6 +314,11 @@ static PyObject *m_share_memory_(PyObject *self, PyObject *unused)
 	return err < 0 ? raise_error() : Py_NewRef(self);
 }
 
+static PyObject *m_count_own_writes_(PyObject *self, PyObject *unused)
+{
+	return tensor_count_own_writes(tensor_of(self)) < 0 ? raise_error() : Py_NewRef(self);
+}
+
 static PyObject *m_is_shared(PyObject *self, PyObject *unused)
 {
 	struct tensor_buffer_info info = { .size = sizeof(info) };
@@ -384,6 +389,10 @@ PyMethodDef tensor_methods[] = {
 	{ "share_memory_", m_share_memory_, METH_NOARGS,
 	  "share_memory_($self, /)\n--\n\n"
 	  "Move the storage to a buffer that other processes can share. Returns the tensor." },
+	{ "count_own_writes_", m_count_own_writes_, METH_NOARGS,
+	  "count_own_writes_($self, /)\n--\n\n"
+	  "Let _version count the changes by this process alone, so that backward accepts shared parameters that other "
+	  "processes change meanwhile. Returns the tensor." },
 	{ "is_shared", m_is_shared, METH_NOARGS,
 	  "is_shared($self, /)\n--\n\n"
 	  "True if the memory is a buffer that processes can share; see share_memory_()." },

@@ -386,6 +386,47 @@ TEST(received_tensor_is_the_same_memory)
 	CHECK(live_tensors() == before);
 }
 
+TEST(messages_go_through_rings_pools_and_groups)
+{
+	int ends[4];
+	auto before = live_tensors();
+	tensor_channel_options rings = {};
+
+	rings.ring = true;
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends + 2) == 0);
+	{
+		channel to(ends[0], rings), from_peer(ends[1], rings);
+		channel second(ends[2]), of_second(ends[3]);
+		pool buffers({ 2, 3 });
+		group all;
+
+		for (int i = 0; i < 10; i++) {
+			Tensor loan = buffers.loan(0);
+
+			loan.fill_(i);
+			to.send_many({ loan, matrix() }, 7);
+			message m = from_peer.receive_many(1000000000);
+
+			CHECK(m.tag == 7u && m.tensors.size() == 2);
+			CHECK(m.tensors[0].sum().item<int>() == 6 * i);
+			from_peer.send(m.tensors[1], 0, 1000000000);
+			to.receive(1000000000);
+		}
+		CHECK(to.has_ring() && buffers.available() == 4);
+		CHECK(CHECK_THROWS(error, from_peer.receive(0)).code() == ETIMEDOUT);
+		all.add(to);
+		all.add(second);
+		CHECK(all.count() == 2 && all.send({ matrix() }, 3) == 2 && !all.lost());
+		CHECK(of_second.receive_many(0).tag == 3u && from_peer.receive_many(0).tag == 3u);
+		all.remove(second);
+		CHECK(CHECK_THROWS(error, all.remove(second)).code() == ENOENT);
+	}
+	for (int fd : ends)
+		close(fd);
+	CHECK(live_tensors() == before);
+}
+
 TEST(buffer_goes_through_a_descriptor)
 {
 	Tensor t = matrix().share().label("cpp");

@@ -282,3 +282,50 @@ def test_spawn_reports_the_process_that_failed():
     dmp.spawn(fail_at, args=(None,), nprocs=1)
     with pytest.raises(RuntimeError, match='process 1 ended with exit code 3'):
         dmp.spawn(fail_at, args=(dt.ones(2),), nprocs=3)
+
+
+def test_a_mapped_file_comes_as_a_mapping(tmp_path):
+    path = tmp_path / 'weights.safetensors'
+    dt.save_safetensors(path, {'w': dt.ones(100, 100)})
+    w = dt.open_safetensors(path, map='r')['w']
+    for files in [False, True]:
+        a, b = sharing.pair(ring=True, files=files)
+        a.send(dt.zeros(1))
+        b.send(b.recv(timeout=10))
+        a.recv(timeout=10)
+        a.send(w)
+        got = b.recv(timeout=10)
+        assert got.sum().item() == 10000
+        with open('/proc/self/maps') as maps:
+            assert sum(str(path) in line for line in maps) == 1 + files
+        if files:
+            with pytest.raises(Exception, match='read-only'):
+                got.fill_(0)
+
+
+def test_a_version_counts_changes_by_the_receiver_unless_parameters_are_shared():
+    a, b = sharing.pair()
+    x = dt.zeros(4).share_memory_()
+    net = dt.nn.Linear(4, 4)
+    net.share_memory()
+    for t, counted in [(x, 2), (net.weight, 0)]:
+        before = t._version
+        a.send(t.detach())
+        got = b.recv(timeout=10)
+        got.fill_(1)
+        got.add_(1)
+        assert t._version == before + counted and (t == 2).all()
+    w = dt.ones(4, requires_grad=True)
+    got = None
+    for own in [False, True]:
+        if own:
+            x.count_own_writes_()
+        a.send(x)
+        got = b.recv(timeout=10)
+        loss = (w * x).sum()
+        got.fill_(3)
+        if own:
+            loss.backward()
+        else:
+            with pytest.raises(Exception, match='changed in place'):
+                loss.backward()

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import devtensor as dt
-from devtensor.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from devtensor.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
 
 CONTEXTS = ['fork', 'spawn', 'forkserver']
 
@@ -86,9 +86,19 @@ def test_batches_are_those_without_workers_in_order(context):
     assert rows(DataLoader(data, batch_size=4, num_workers=3, multiprocessing_context=context)) == want
 
 
+def is_shared(t):
+    """Whether the memory of t is mapped by other processes, too."""
+    with open('/proc/self/maps') as maps:
+        for line in maps:
+            where, rights = line.split()[:2]
+            begin, end = (int(x, 16) for x in where.split('-'))
+            if begin <= t.data_ptr() < end:
+                return rights.endswith('s')
+
+
 def test_batches_are_in_shared_buffers():
     for batch in DataLoader(Squares(), batch_size=4, num_workers=2):
-        assert dt._C._buffer_info(batch['x']) is not None
+        assert is_shared(batch['x']) and is_shared(batch['i']) and not is_shared(dt.ones(3))
         batch['x'].add_(1)  # writable
 
 
@@ -207,3 +217,49 @@ def test_a_worker_at_the_limit_of_descriptors_reports_the_error(free, workers):
         limit = functools.partial(leave_descriptors, free)
         for _ in DataLoader(Large(), batch_size=2, num_workers=workers, worker_init_fn=limit):
             pass
+
+
+class Images(Dataset):
+    """Sample i is i everywhere."""
+
+    def __len__(self):
+        return 200
+
+    def __getitem__(self, i):
+        return dt.full((40, 40), float(i)), i
+
+
+def buffers():
+    """The buffers that this process has mapped."""
+    with open('/proc/self/maps') as maps:
+        return {line.split()[4] for line in maps if 'memfd:tensor ' in line or '/dev/tensor' in line}
+
+
+@pytest.mark.parametrize('rows', [False, True])
+def test_batches_use_the_same_buffers_again(rows):
+    data = TensorDataset(dt.arange(200.0).reshape(200, 1, 1).expand(200, 9, 9), dt.arange(200)) if rows else Images()
+    before, seen = buffers(), set()
+    for images, labels in DataLoader(data, batch_size=4, num_workers=2, prefetch_factor=2):
+        assert images[:, 0, 0].tolist() == labels.tolist()
+        seen |= buffers() - before
+        del images, labels
+    # 50 batches of two tensors: first one without a pool, then at most prefetch_factor + 2 of each worker and shape.
+    assert len(seen) <= 2 * 2 * (1 + 4)
+
+
+@pytest.mark.parametrize('context', CONTEXTS)
+def test_a_batch_that_is_held_is_not_overwritten(context):
+    loader = DataLoader(Images(), batch_size=4, num_workers=2, multiprocessing_context=context)
+    held = list(loader)
+    views = [images[1:3] for images, _ in held[::7]]
+    loader = DataLoader(Images(), batch_size=4, num_workers=2, multiprocessing_context=context, persistent_workers=True)
+    for epoch in range(2):
+        kept = []
+        for n, (images, labels) in enumerate(loader):
+            assert (images == labels.reshape(-1, 1, 1)).all()
+            if n % 5 == epoch:
+                kept.append((images[2], labels[2].item()))
+        assert all((image == label).all() for image, label in kept)
+    for n, (images, labels) in enumerate(held):
+        assert labels.tolist() == list(range(4 * n, 4 * n + 4)) and images[:, 3, 3].tolist() == labels.tolist()
+    assert all((v[0] == float(4 * 7 * i + 1)).all() for i, v in enumerate(views))

@@ -106,6 +106,8 @@ struct tensor_provider {
 
 extern const struct tensor_provider memfd_provider;
 extern const struct tensor_provider device_provider;
+/* Mapped files (file.c): it has no functions but export, open, map and close. */
+extern const struct tensor_provider file_provider;
 
 /* The provider for new buffers, chosen once. */
 const struct tensor_provider *tensor_provider(void);

@@ -151,8 +151,12 @@ TENSOR_EXPORT int tensor_module_share_memory(tensor_module *m)
 
 	if (!m)
 		return null_argument_code("module_share_memory");
-	while (err == 0 && (node = module_next_node(m, node)))
+	while (err == 0 && (node = module_next_node(m, node))) {
 		if (node_has_tensor(node))
 			err = tensor_share_memory(node_tensor(node));
+		/* Others may train meanwhile. */
+		if (node_has_tensor(node) && !err)
+			err = tensor_count_own_writes(node_tensor(node));
+	}
 	return err;
 }

@@ -396,9 +396,10 @@ class Module:
         return self._apply(lambda t: t.cpu())
 
     def share_memory(self):
-        """Move parameters, their gradients and buffers to memory that processes can share, in place."""
+        """Move parameters, their gradients and buffers to memory that processes can share, in place. Each process
+        counts its own changes of them only: others may train meanwhile (Hogwild)."""
         for t in itertools.chain(self.parameters(), self.buffers()):
-            t.share_memory_()
+            t.share_memory_().count_own_writes_()
             if t.grad is not None:
                 t.grad.share_memory_()
         return self

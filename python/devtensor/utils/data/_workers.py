@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Batches from worker processes: what a DataLoader uses with num_workers > 0.
 
-A worker collates a batch into shareable memory and sends its tensors over a channel, without a copy; the structure
-around them (lists, dicts, numbers) goes over a pipe. Batch i is made by worker i % num_workers, and random numbers are
-seeded anew for each batch, so that neither the order nor the numbers depend on how many workers there are.
+A worker collates a batch into buffers of a pool and sends its tensors over a channel, without a copy; the structure
+around them (lists, dicts, numbers) goes over a pipe. A buffer is used again when the parent has released the batch.
+Batch i is made by worker i % num_workers, and random numbers are seeded anew for each batch, so that neither the order
+nor the numbers depend on how many workers there are.
 """
 import hashlib
 import io
@@ -21,7 +22,10 @@ from multiprocessing import connection, reduction
 from devtensor import _C, sharing
 
 BATCH, END, ERROR = range(3)
+MOST = 64       # tensors of a message of a channel
+SHAPES = 32     # that a worker has pools for
 _info = None
+_buffers = None
 _started = weakref.WeakSet()  # the workers of this process
 
 
@@ -35,6 +39,37 @@ class WorkerInfo:
 def worker_info():
     """None in a process that is no worker."""
     return _info
+
+
+# ---- buffers of a worker ------------------------------------------------------------------------
+
+
+class _Buffers:
+    """Pools by shape and dtype. A shape gets a pool when it comes again: the last batch of an epoch is smaller."""
+
+    def __init__(self, n):
+        self.n, self.pools = n, {}
+
+    def take(self, shape, dtype):
+        key = shape, dtype
+        if key not in self.pools and len(self.pools) == SHAPES:
+            self.pools.clear()      # loans and received tensors stay valid
+        if key not in self.pools:
+            self.pools[key] = None
+        elif self.pools[key] is None:
+            self.pools[key] = sharing.Pool(shape, n=self.n, dtype=dtype, full='refuse')
+        pool = self.pools[key]
+        try:
+            if pool is not None:
+                return pool.loan(0)
+        except BlockingIOError:     # the parent keeps more batches than it has asked for
+            pass
+        return _C.empty(shape, dtype=dtype, shareable=True)
+
+
+def batch_buffer(shape, dtype):
+    """Uninitialised memory for a batch, in a worker."""
+    return _buffers.take(tuple(shape), dtype)
 
 
 # ---- messages -----------------------------------------------------------------------------------
@@ -77,14 +112,17 @@ def _message(kind, obj):
 def _send(pipe, channel, message):
     data, tensors = message
     pipe.send_bytes(data)
-    for t in tensors:
-        channel.send(t.detach())
+    tensors = [t.detach() for t in tensors]
+    for i in range(0, len(tensors), MOST):
+        channel.send_many(tensors[i:i + MOST])
 
 
 def _receive(pipe, channel, timeout):
     data = pipe.recv_bytes()
     kind, n = struct.unpack_from('<BI', data)
-    tensors = [channel.recv(timeout) for _ in range(n)]
+    tensors = []
+    while len(tensors) < n:
+        tensors += channel.recv_many(MOST, timeout)[0]
     return kind, _Unpickler(io.BytesIO(memoryview(data)[struct.calcsize('<BI'):]), tensors).load()
 
 
@@ -154,10 +192,11 @@ def _work(loader, number, workers, pipe, channel, base):
 
 def _answer_tasks(loader, number, workers, pipe, channel, base):
     """Answers each task until the pipe is closed or the parent is gone."""
-    global _info
+    global _info, _buffers
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the workers
     _close_inherited()
     _info = WorkerInfo(number, workers, loader.dataset)
+    _buffers = _Buffers((loader.prefetch_factor or 2) + 2)
     parent = multiprocessing.parent_process()
     stream = None
     try:
@@ -184,6 +223,7 @@ def _answer_tasks(loader, number, workers, pipe, channel, base):
             except Exception as e:
                 kind, answer = ERROR, _Failure(e, number)
         _send(pipe, channel, message if kind != ERROR else _message(kind, answer))
+        answer = batch = message = None     # the parent has the buffers now
 
 
 # ---- the parent ---------------------------------------------------------------------------------

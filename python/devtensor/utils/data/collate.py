@@ -18,13 +18,17 @@ def _is_text_array(value):
 
 
 def _stack(tensors):
-    """A worker process writes the batch into the buffer that it shares."""
+    """A worker process writes the batch into a buffer that it shares."""
     first = tensors[0]
     if _workers.worker_info() is None or any(t.dtype is not first.dtype or t.shape != first.shape or t.requires_grad
                                              for t in tensors):
         return _C.stack(tensors)
-    buffer = _C.empty((len(tensors), *first.shape), dtype=first.dtype, shareable=True)
-    return _C.stack(tensors, out=buffer)
+    return _C.stack(tensors, out=_workers.batch_buffer((len(tensors), *first.shape), first.dtype))
+
+
+def _numbers(batch, dtype=None):
+    t = _C.tensor(batch, dtype=dtype)
+    return t if _workers.worker_info() is None else _workers.batch_buffer(t.shape, t.dtype).copy_(t)
 
 
 def _rebuild(like, values):
@@ -47,9 +51,9 @@ def default_collate(batch):
             raise TypeError(f'default_collate: an array of {first.dtype}')
         return _stack([_C.tensor(x) for x in batch])
     if isinstance(first, float):
-        return _C.tensor(batch, dtype=_C.float64)
+        return _numbers(batch, _C.float64)
     if isinstance(first, int):
-        return _C.tensor(batch)
+        return _numbers(batch)
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, Mapping):

@@ -5,6 +5,7 @@ import itertools
 import math
 
 from devtensor import _C
+from devtensor.utils.data import _workers
 
 __all__ = ['Dataset', 'IterableDataset', 'TensorDataset', 'StackDataset', 'ConcatDataset', 'ChainDataset', 'Subset',
            'random_split']
@@ -52,7 +53,10 @@ class TensorDataset(Dataset):
         if any(not -n <= i < n for i in indices):
             raise IndexError(f'an index is out of range for {n} rows')
         rows = _C.tensor([i % n for i in indices], dtype=_C.int64)
-        return [t.index_select(0, rows) for t in self.tensors]
+        if _workers.worker_info() is None or any(t.requires_grad for t in self.tensors):
+            return [t.index_select(0, rows) for t in self.tensors]
+        return [_C.index_select(t, 0, rows, out=_workers.batch_buffer((len(indices), *t.shape[1:]), t.dtype))
+                for t in self.tensors]
 
 
 class StackDataset(Dataset):
