@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(BLOCK)
 	nonzero_kernel(const uint8_t *mask, int64_t n, const int64_t *first, nonzero_shape s,
 		       int64_t *out)
 {
-	for_each_true(mask, n, first, [=](int64_t i, int64_t rank) {
+	for_each_true(mask, n, first, [&](int64_t i, int64_t rank) {
 		for (int d = s.ndim - 1; d >= 0; d--) {
 			const int64_t rest = i / s.size[d];
 

@@ -57,10 +57,20 @@ struct pad_targets {
 	bool range; /* n from p[0] on, else up to three */
 	int64_t p[3];
 
+	/* Without an index of the array, which would be in local memory. */
+	__device__ void set(int k, int64_t position)
+	{
+		if (k == 0)
+			p[0] = position;
+		else if (k == 1)
+			p[1] = position;
+		else
+			p[2] = position;
+	}
 	__device__ void add(const cuda_pad_shape &s, int d, int64_t position, bool there)
 	{
 		if (there && position >= 0 && position < s.wide[d])
-			p[n++] = position;
+			set(n++, position);
 	}
 	__device__ pad_targets(const cuda_pad_shape &s, int d, int64_t e)
 	    : n(0), range(!s.reflect), p{}
@@ -81,7 +91,7 @@ struct pad_targets {
 	}
 	__device__ int64_t at(int k) const
 	{
-		return range ? p[0] + k : p[k];
+		return range ? p[0] + k : k == 0 ? p[0] : k == 1 ? p[1] : p[2];
 	}
 };
 
