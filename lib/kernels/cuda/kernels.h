@@ -28,5 +28,11 @@ __typeof__(*type_of_cummax) cuda_cummax, cuda_cummin;
 __typeof__(*type_of_sort) cuda_sort;
 __typeof__(*type_of_topk) cuda_topk;
 __typeof__(*type_of_kthvalue) cuda_kthvalue;
+__typeof__(*type_of_nonzero) cuda_nonzero;
+__typeof__(*type_of_masked_select) cuda_masked_select;
+__typeof__(*type_of_masked_scatter) cuda_masked_scatter;
+__typeof__(*type_of_pad) cuda_pad;
+__typeof__(*type_of_pad_backward) cuda_pad_backward;
+__typeof__(*type_of_upsample) cuda_upsample, cuda_upsample_backward;
 
 #endif

@@ -9,7 +9,9 @@
 extern "C" {
 #endif
 
-/* ---- layer_norm: contiguous rows of n elements, f32 or f64; weight and bias may be NULL ---- */
+/* ---- layer_norm: contiguous rows of n elements; weight and bias may be NULL ---- */
+
+/* x, grad and out are f32, f64, f16 or bf16; all else is f32 or f64. */
 
 struct cuda_layer {
 	int64_t rows, n;

@@ -70,6 +70,42 @@ int cuda_launch_adaptive_avg_pool_backward(const struct cuda_pool *p, void *out,
 int cuda_launch_adaptive_max_pool(const struct cuda_pool *p, void *out, int64_t *indices,
 				  const void *in, int dtype, cudaStream_t stream);
 
+/* ---- padding of the last three dimensions; steps are elements ---- */
+
+/* `wide` is the padded tensor, `core` the unpadded one. */
+struct cuda_pad_shape {
+	bool reflect; /* else the element at the edge */
+	int64_t wide[3], core[3], wide_step[3], core_step[3], before[3];
+};
+/* Operand 0 of `planes` is the padded tensor, 1 the unpadded one. */
+int cuda_launch_pad(const struct cuda_dims *planes, const struct cuda_pad_shape *s, void *out,
+		    const void *in, int itemsize, cudaStream_t stream);
+int cuda_launch_pad_backward(const struct cuda_dims *planes, const struct cuda_pad_shape *s,
+			     void *out, const void *grad, int dtype, cudaStream_t stream);
+
+/* ---- interpolation of `planes` planes: enum upsample_mode of kernels/abi/spatial.h ---- */
+
+enum cuda_upsample_mode {
+	CUDA_UPSAMPLE_NEAREST,
+	CUDA_UPSAMPLE_NEAREST_EXACT,
+	CUDA_UPSAMPLE_LINEAR,
+	CUDA_UPSAMPLE_CUBIC
+};
+struct cuda_upsample {
+	struct cuda_windows w; /* the sizes alone */
+	int64_t planes;
+	enum cuda_upsample_mode mode;
+	bool align;
+	int taps; /* elements that an output reads along a dimension */
+	double scale[3];
+	int64_t entries; /* of the tables: outputs of all dimensions times taps */
+	void *scratch;	 /* 12 bytes for each */
+};
+int cuda_launch_upsample(const struct cuda_upsample *u, void *out, const void *in, int dtype,
+			 cudaStream_t stream);
+int cuda_launch_upsample_backward(const struct cuda_upsample *u, void *out, const void *grad,
+				  int dtype, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

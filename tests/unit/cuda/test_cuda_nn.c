@@ -6,7 +6,7 @@ static const enum tensor_dtype floats[] = { TENSOR_F32, TENSOR_F64 };
 
 static double nn_tolerance(enum tensor_dtype d)
 {
-	return d == TENSOR_F64 ? 1e-11 : 2e-5;
+	return d == TENSOR_F64 ? 1e-11 : d == TENSOR_F32 ? 2e-5 : tolerance(d);
 }
 
 /* ---- layer_norm ---- */
@@ -41,13 +41,15 @@ static void layer_norm_equals_the_cpu(enum tensor_dtype d, int64_t rows, int64_t
 
 static void layer_norm_of_rows_of_any_length(void **state)
 {
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16,
+						    TENSOR_BF16 };
 	static const int64_t lengths[] = { 2, 3, 4, 5, 31, 32, 33, 768, 1023, 1025, 4096, 20000 };
 
 	NEED_DEVICE();
-	for (size_t i = 0; i < ARRAY_SIZE(lengths) * 4; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(lengths) * 8; i++)
 		tensor_scope
-			layer_norm_equals_the_cpu(floats[i & 1], lengths[i / 4] > 1000 ? 3 : 300,
-						  lengths[i / 4], i & 2);
+			layer_norm_equals_the_cpu(dtypes[i & 3], lengths[i / 8] > 1000 ? 3 : 300,
+						  lengths[i / 8], i & 4);
 }
 
 /* ---- nll_loss ---- */

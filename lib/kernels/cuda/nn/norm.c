@@ -67,8 +67,9 @@ static int dweight_of(const struct cuda_call *c, const struct cuda_layer *l, ten
 {
 	const int chunks = chunks_of(l);
 	void *partial;
-	int err = cuda_scratch(c, 2 * (size_t)chunks * (size_t)l->n * tensor_itemsize(dtype),
-			       &partial);
+	int err = cuda_scratch(
+		c, 2 * (size_t)chunks * (size_t)l->n * tensor_itemsize(dtype_wide(dtype)),
+		&partial);
 
 	if (err)
 		return err;
