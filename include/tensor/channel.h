@@ -127,7 +127,8 @@ int tensor_pool_available(tensor_pool *pool);
 /*
  * A group: one call sends to several receivers, each with a channel of its own. Its messages have leases, as those with
  * tensors of a pool: the group knows what a receiver has not released, and at most `window` messages are on their way to
- * a receiver or with it. docs/sharing.md, Groups, has the rules.
+ * a receiver or with it. docs/sharing.md, Groups, has the rules. In a child of fork() calls fail with -EBUSY if another
+ * thread was in one of the group meanwhile.
  */
 typedef struct tensor_group tensor_group;
 

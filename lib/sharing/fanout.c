@@ -45,9 +45,33 @@ void fanout_wake_all(void)
 	unlock_groups();
 }
 
+/* In a child of fork(): a thread that the child does not have may have been in the middle of a call. */
+static void orphan_groups(void)
+{
+	for (tensor_group *g = groups; g; g = g->next) {
+		if (pthread_mutex_trylock(&g->lock)) {
+			pthread_mutex_init(&g->lock, NULL);
+			g->orphan = true;
+		} else {
+			pthread_mutex_unlock(&g->lock);
+		}
+	}
+	unlock_groups();
+}
+
+int group_lock(tensor_group *g)
+{
+	pthread_mutex_lock(&g->lock);
+	if (!g->orphan)
+		return 0;
+	pthread_mutex_unlock(&g->lock);
+	return tensor_fail(EBUSY,
+			   "group: another thread used it at the fork(), so it is the parent's");
+}
+
 INIT(INIT_GROUP) static void group_init(void)
 {
-	pthread_atfork(lock_groups, unlock_groups, unlock_groups);
+	pthread_atfork(lock_groups, unlock_groups, orphan_groups);
 	lease_watch_wake = fanout_wake_all;
 }
 
@@ -160,7 +184,8 @@ TENSOR_EXPORT int tensor_group_add(tensor_group *g, tensor_channel *ch)
 
 	if (!g || !ch)
 		return tensor_fail(EINVAL, "group_add: the %s is NULL", g ? "channel" : "group");
-	pthread_mutex_lock(&g->lock);
+	if (group_lock(g) < 0)
+		return -EBUSY;
 	err = add_member(g, ch);
 	if (!err && fanout_reserve(g) < 0) {
 		free_member(g->members[--g->n]);
@@ -176,7 +201,8 @@ TENSOR_EXPORT int tensor_group_remove(tensor_group *g, tensor_channel *ch)
 
 	if (!g || !ch)
 		return tensor_fail(EINVAL, "group_remove: the %s is NULL", g ? "channel" : "group");
-	pthread_mutex_lock(&g->lock);
+	if (group_lock(g) < 0)
+		return -EBUSY;
 	i = find_member(g, ch);
 	if (i >= 0) {
 		free_member(g->members[i]);
@@ -195,7 +221,8 @@ TENSOR_EXPORT int tensor_group_count(tensor_group *g)
 
 	if (!g)
 		return tensor_fail(EINVAL, "group_count: the group is NULL");
-	pthread_mutex_lock(&g->lock);
+	if (group_lock(g) < 0)
+		return -EBUSY;
 	fanout_settle(g);
 	for (int i = 0; i < g->n; i++)
 		n += !g->members[i]->dead;
@@ -210,7 +237,8 @@ TENSOR_EXPORT int tensor_group_stats(tensor_group *g, tensor_channel *ch,
 
 	if (!g || !ch || !stats)
 		return tensor_fail(EINVAL, "group_stats: an argument is NULL");
-	pthread_mutex_lock(&g->lock);
+	if (group_lock(g) < 0)
+		return -EBUSY;
 	fanout_settle(g);
 	i = find_member(g, ch);
 	if (i >= 0) {
@@ -229,7 +257,8 @@ TENSOR_EXPORT int tensor_group_lost(tensor_group *g, uint64_t *tag)
 
 	if (!g || !tag)
 		return tensor_fail(EINVAL, "group_lost: the %s is NULL", g ? "tag" : "group");
-	pthread_mutex_lock(&g->lock);
+	if (group_lock(g) < 0)
+		return -EBUSY;
 	fanout_settle(g);
 	any = g->nlost > 0;
 	if (any) {
@@ -291,11 +320,14 @@ TENSOR_EXPORT void tensor_group_close(tensor_group *g)
 	if (g->next)
 		g->next->link = g->link;
 	unlock_groups();
-	for (int i = 0; i < g->n; i++)
+	/* What an orphan has may be half changed: it is not freed. */
+	for (int i = 0; i < g->n && !g->orphan; i++)
 		free_member(g->members[i]);
 	pthread_mutex_destroy(&g->lock);
 	close(g->event);
-	free(g->members);
-	free(g->lost);
+	if (!g->orphan) {
+		free(g->members);
+		free(g->lost);
+	}
 	free(g);
 }

@@ -22,6 +22,7 @@ struct member {
 
 struct tensor_group {
 	pthread_mutex_t lock;
+	bool orphan; /* of a child of fork(), whose parent was in a call */
 	enum tensor_group_kind kind;
 	enum tensor_pool_full full;
 	int window, event;
@@ -33,6 +34,9 @@ struct tensor_group {
 	uint64_t *lost; /* tags, oldest first */
 	struct tensor_group *next, **link;
 };
+
+/* Takes the lock. 0, or -EBUSY with the error set: the group is the parent's. */
+int group_lock(tensor_group *g);
 
 /* ---- the caller holds the lock of the group ---- */
 

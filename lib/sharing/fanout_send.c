@@ -263,7 +263,8 @@ TENSOR_EXPORT int tensor_group_send(tensor_group *g, tensor *const *tensors, int
 		return tensor_fail(EINVAL, "group_send: the group is NULL");
 	if (outgoing_check("group_send", &o) < 0)
 		return -EINVAL;
-	pthread_mutex_lock(&g->lock);
+	if (group_lock(g) < 0)
+		return -EBUSY;
 	err = fanout_reserve(g);
 	g->number++;
 	if (!err)

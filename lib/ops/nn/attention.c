@@ -86,12 +86,20 @@ tensor *explicit_safe_softmax(tensor *self, int64_t dim, enum tensor_dtype dtype
 							   tensor_scalar_int(0)));
 }
 
-/* Query and key are scaled by the root: the unscaled product could overflow a reduced float dtype. */
+/*
+ * Scores are computed in f32 for reduced float dtypes, of which a score that is rounded may change its weight by a large
+ * factor. Query and key are scaled by the root: the unscaled product could overflow.
+ */
 static tensor *masked_scores(tensor *query, tensor *key, tensor *mask, double scale)
 {
+	tensor_options wide = TENSOR_OPTIONS(.dtype = dtype_wide(query->dtype));
 	double root = sqrt(fabs(scale));
 	tensor *scores;
 
+	if (query->dtype != wide.dtype) {
+		query = tensor_to(query, wide);
+		key = tensor_to(key, wide);
+	}
 	query = tensor_mul_scalar(query, tensor_scalar_float(scale < 0 ? -root : root));
 	key = tensor_mul_scalar(key, tensor_scalar_float(root));
 	scores = tensor_matmul(query, key ? tensor_transpose(key, -2, -1) : NULL);
@@ -105,16 +113,18 @@ static tensor *masked_scores(tensor *query, tensor *key, tensor *mask, double sc
 static tensor *weights_of(tensor *query, tensor *key, tensor *mask, bool is_causal, double scale)
 {
 	struct tensor_scope_guard outer = tensor_scope_enter(), inner = tensor_scope_enter();
-	tensor *scores;
+	tensor *scores, *weights;
 
 	if (is_causal)
 		mask = causal(query, key);
 	scores = is_causal && !mask ? NULL : masked_scores(query, key, mask, scale);
 	scores = scope_leave_with(&inner, scores);
 	scope_own(thread(), scores);
-	return scope_leave_with(&outer, mask && !is_causal ?
-						tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) :
-						tensor_softmax(scores, -1));
+	weights = mask && !is_causal ? tensor_safe_softmax(scores, -1, TENSOR_DTYPE_NONE) :
+				       tensor_softmax(scores, -1);
+	if (weights && weights->dtype != query->dtype)
+		weights = tensor_to(weights, TENSOR_OPTIONS(.dtype = query->dtype));
+	return scope_leave_with(&outer, weights);
 }
 
 /* ---- one kernel ---- */

@@ -120,11 +120,59 @@ static void forks_during_receives_leave_whole_state(void **state)
 	}
 }
 
+static tensor_group *asked;
+static atomic_bool asked_enough;
+
+static void *ask_group(void *ctx)
+{
+	(void)ctx;
+	while (!atomic_load(&asked_enough))
+		tensor_group_count(asked);
+	return NULL;
+}
+
+/* Calls in the child fail or are done; none waits for a thread that the child does not have. */
+static void child_of_a_thread_in_a_group_does_not_hang(void **state)
+{
+	pthread_t thread;
+	int pair[2], status;
+	tensor_channel *ch;
+
+	(void)state;
+	assert_done(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	ch = tensor_channel_open(pair[0]);
+	asked = tensor_group_open(NULL);
+	assert_done(tensor_group_add(asked, ch));
+	assert_done(pthread_create(&thread, NULL, ask_group, NULL));
+	for (int i = 0; i < 100; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			int n;
+
+			alarm(20);
+			n = tensor_group_count(asked);
+			tensor_group_close(asked);
+			_exit(n != 1 && n != -EBUSY);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&asked_enough, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(tensor_group_count(asked), 1);
+	tensor_group_close(asked);
+	tensor_channel_close(ch);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(child_can_close_a_channel_in_a_receive),
 		cmocka_unit_test(forks_during_receives_leave_whole_state),
+		cmocka_unit_test(child_of_a_thread_in_a_group_does_not_hang),
 	};
 
 	alarm(120);

@@ -46,7 +46,4 @@ size_t CPU_NAME(matmul_pairs_pack)(const struct product *p, void *to);
  */
 product_fn CPU_NAME(matmul_pairs)(void);
 
-/* Whether products of bf16 use tiles (tiles.h). */
-bool CPU_NAME(matmul_has_tiles)(void);
-
 #endif

@@ -30,15 +30,6 @@ size_t CPU_NAME(matmul_pairs_pack)(const struct product *p, void *to)
 #endif
 }
 
-bool CPU_NAME(matmul_has_tiles)(void)
-{
-#ifdef VEC_PAIRS
-	return vec_has_pairs() && tiles_for(TILE_LEAST) != TILES_NONE;
-#else
-	return false;
-#endif
-}
-
 product_fn CPU_NAME(matmul_pairs)(void)
 {
 #ifdef VEC_PAIRS

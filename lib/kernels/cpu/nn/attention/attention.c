@@ -4,7 +4,6 @@
  * head backward (T. Dao, FlashAttention-2, arXiv:2307.08691). Ranges and their order in sums depend on the shape alone.
  */
 #include "kernels/cpu/nn/attention/attention.h"
-#include "kernels/cpu/linalg/matmul.h"
 
 #include "iter/parallel.h"
 
@@ -321,10 +320,9 @@ static int cpu_attention_backward(tensor *grad_query, tensor *grad_key, tensor *
 	return run_backward(&j);
 }
 
-/* Products with tiles are faster. */
 static bool cpu_attention_takes_bf16(void)
 {
-	return CPU_NAME(attention_has_pairs)() && !CPU_NAME(matmul_has_tiles)();
+	return CPU_NAME(attention_has_pairs)();
 }
 
 CPU_KERNELS(KERNEL(attention), KERNEL(attention_backward), KERNEL(attention_takes_bf16))
