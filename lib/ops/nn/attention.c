@@ -129,7 +129,7 @@ static tensor *weights_of(tensor *query, tensor *key, tensor *mask, bool is_caus
 
 /* ---- one kernel ---- */
 
-/* Queries below which a panel of the kernel would have unused lanes. */
+/* Queries below which a panel of the kernel has unused lanes, so that products with scores in f32 are faster. */
 enum { FEW_QUERIES = 8 };
 
 /* Features of key and value up to which a pass over the scores costs more than a part of a product. */
@@ -154,14 +154,16 @@ static bool takes_bf16(const tensor *query)
 bool attention_has_kernel(const tensor *query, const tensor *key, const tensor *value,
 			  const tensor *mask, bool is_causal)
 {
+	const bool pairs = query->dtype == TENSOR_BF16 && takes_bf16(query);
 	struct attention_sizes s;
 
-	if (query->dtype == TENSOR_BF16 && !is_causal && !takes_bf16(query))
+	if (query->dtype == TENSOR_BF16 && !is_causal && !pairs)
 		return false;
 	return is_plain(query) && is_plain(key) && is_plain(value) &&
 	       dtype_is_float(query->dtype) && !dtype_is_f8(query->dtype) &&
 	       (!mask || (is_plain(mask) && !operand_is_recorded(mask))) &&
-	       attention_sizes_of(&s, query, key, value, mask) && s.queries >= FEW_QUERIES &&
+	       attention_sizes_of(&s, query, key, value, mask) &&
+	       (pairs || s.queries >= FEW_QUERIES) &&
 	       s.features + s.values <= ATTENTION_FEW_FEATURES;
 }
 
@@ -180,8 +182,8 @@ static double score_bytes(const tensor *query, const tensor *key, const tensor *
 
 /*
  * Whether the kernel is faster. Its backward has one product more than the composition, so that it has to skip the scores
- * of later keys, or to keep many scores out of memory. Depends on shapes and the processor alone: a call that is recorded has the bits of one
- * that is not.
+ * of later keys, or to keep many scores out of memory. Depends on shapes and the processor alone: a call that is recorded
+ * has the bits of one that is not.
  */
 static bool is_fused(const tensor *query, const tensor *key, const tensor *value,
 		     const tensor *mask, bool is_causal)
