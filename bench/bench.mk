@@ -42,12 +42,12 @@ $(B)/bench/per_sample: bench/per_sample.c $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
 
 # Latency of channels beside a socket, a pipe and, if PyTorch is there, its queues.
-$(B)/bench/channels: bench/channels.c $(LIB_SO) $(B)/libtensor.so
+$(B)/bench/channels: bench/channels.c bench/processors.h $(LIB_SO) $(B)/libtensor.so
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
 
-$(B)/bench/throughput: bench/throughput.c $(LIB_SO) $(B)/libtensor.so
+$(B)/bench/throughput: bench/throughput.c bench/processors.h $(LIB_SO) $(B)/libtensor.so
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))

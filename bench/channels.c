@@ -5,6 +5,8 @@
  *
  *	channels [ROUNDS]
  */
+#include "processors.h"
+
 #include <tensor/channel.h>
 #include <tensor/tensor.h>
 
@@ -147,21 +149,6 @@ static void measure(const struct way *w, int processors, int64_t *ns, long round
 	tensor_channel_close(a.ch);
 	close_end(&a);
 	waitpid(pid, NULL, 0);
-}
-
-/* The first n processors of those that the program had. False if there are fewer. */
-static bool use_processors(const cpu_set_t *all, int n)
-{
-	cpu_set_t set;
-	int found = 0;
-
-	CPU_ZERO(&set);
-	for (int i = 0; i < CPU_SETSIZE && found < n; i++)
-		if (CPU_ISSET(i, all)) {
-			CPU_SET(i, &set);
-			found++;
-		}
-	return found == n && sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
 int main(int argc, char **argv)

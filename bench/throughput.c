@@ -6,6 +6,8 @@
  *
  *	throughput [MESSAGES]
  */
+#include "processors.h"
+
 #include <tensor/channel.h>
 #include <tensor/tensor.h>
 
@@ -152,21 +154,6 @@ static void measure(const struct way *w, int processors, long n, char *data)
 	else
 		printf("%-20s %10d %12.0f %9.2f\n", w->name, processors, (double)n / seconds,
 		       (double)n * BYTES / seconds / 1e9);
-}
-
-/* The first n processors of those that the program had. False if there are fewer. */
-static bool use_processors(const cpu_set_t *all, int n)
-{
-	cpu_set_t set;
-	int found = 0;
-
-	CPU_ZERO(&set);
-	for (int i = 0; i < CPU_SETSIZE && found < n; i++)
-		if (CPU_ISSET(i, all)) {
-			CPU_SET(i, &set);
-			found++;
-		}
-	return found == n && sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
 int main(int argc, char **argv)

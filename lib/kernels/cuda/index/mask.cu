@@ -5,27 +5,7 @@
  */
 #include "kernels/cuda/index/index.cuh"
 #include "kernels/cuda/launch_mask.h"
-
-/* The sum of the values of the threads before this one; *all is that of all. */
-template <class T> static __device__ inline T sum_before(T v, T *all)
-{
-	__shared__ T s[BLOCK];
-	const unsigned t = threadIdx.x;
-	const T own = v;
-
-	__syncthreads(); /* wait for the readers of the previous call */
-	s[t] = v;
-	__syncthreads();
-	for (unsigned d = 1; d < BLOCK; d *= 2) {
-		if (t >= d)
-			v += s[t - d];
-		__syncthreads();
-		s[t] = v;
-		__syncthreads();
-	}
-	*all = s[BLOCK - 1];
-	return v - own;
-}
+#include "kernels/cuda/sum_before.cuh"
 
 __global__ void __launch_bounds__(BLOCK)
 	mask_count_kernel(const uint8_t *mask, int64_t n, int64_t *first)

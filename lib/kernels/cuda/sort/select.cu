@@ -5,6 +5,7 @@
  * atomics. Then it reads the line once more: of equal elements the first ones are taken.
  */
 #include "kernels/cuda/sort/keys.cuh"
+#include "kernels/cuda/sum_before.cuh"
 
 enum { DIGIT = 8, BUCKETS = 256 };
 static_assert((int)BUCKETS == (int)BLOCK, "each thread has a bucket");
@@ -32,27 +33,6 @@ template <class T> struct select_lines {
 		index[at[2] + i * step[2]] = position;
 	}
 };
-
-/* The sum of the values of the threads before this one; *all is that of all. */
-static __device__ inline uint32_t sum_before(uint32_t v, uint32_t *all)
-{
-	__shared__ uint32_t s[BLOCK];
-	const unsigned t = threadIdx.x;
-	const uint32_t own = v;
-
-	__syncthreads(); /* wait for the readers of the previous call */
-	s[t] = v;
-	__syncthreads();
-	for (unsigned d = 1; d < BLOCK; d *= 2) {
-		if (t >= d)
-			v += s[t - d];
-		__syncthreads();
-		s[t] = v;
-		__syncthreads();
-	}
-	*all = s[BLOCK - 1];
-	return v - own;
-}
 
 /* The key of that rank; *before becomes the number of smaller ones. */
 template <class T>
