@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(BLOCK) kth_kernel(select_lines<T> w, int64_t r
 		const int64_t i = tile + threadIdx.x;
 		const bool same = i < w.n && w.key(at, i) == k;
 		uint32_t all;
-		const uint32_t mine = sum_before(same, &all);
+		const uint32_t mine = sum_before((uint32_t)same, &all);
 
 		if (same && (int64_t)mine == skip)
 			w.store(at, 0, i);
