@@ -99,4 +99,18 @@ static inline bool equal(tensor *a, tensor *b)
 	return all;
 }
 
+/*
+ * Whether cases with much work run: on a GPU, and on the emulation with the streams in order, but not with
+ * ThreadSanitizer, where they take minutes.
+ */
+static inline bool long_cases(void)
+{
+	const char *streams = getenv("CUDA_HOST_STREAMS");
+
+#ifdef __SANITIZE_THREAD__
+	return false;
+#endif
+	return !streams || !strcmp(streams, "eager");
+}
+
 #endif

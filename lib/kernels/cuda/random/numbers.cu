@@ -233,7 +233,7 @@ __global__ void bernoulli_each_kernel(cuda_fill f, int64_t blocks, uint8_t *out,
 			if (at >= f.n)
 				continue;
 			if (!(p[at] >= 0 && p[at] <= 1))
-				*bad = 0;
+				atomicMin(bad, 0ull);
 			out[at] = unit < p[at];
 		}
 	}
