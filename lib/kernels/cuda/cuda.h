@@ -94,6 +94,25 @@ static inline void cuda_use(const struct cuda_call *c, const tensor *t)
 		cuda_use_slow(c, t);
 }
 
+/* cuda_begin(), and records the use of n tensors; NULL is none. */
+static inline int cuda_begin_all(struct cuda_call *c, const char *op, int device,
+				 const tensor *const *t, int n)
+{
+	int err = cuda_begin(c, op, device);
+
+	for (int i = 0; i < n && !err; i++)
+		if (t[i])
+			cuda_use(c, t[i]);
+	return err;
+}
+#define cuda_begin_with(c, op, device, ...)                                   \
+	cuda_begin_all(c, op, device, (const tensor *const[]){ __VA_ARGS__ }, \
+		       sizeof((const tensor *const[]){ __VA_ARGS__ }) / sizeof(tensor *))
+static inline void *cuda_data(const tensor *t)
+{
+	return t ? t->data : NULL;
+}
+
 /* ---- checks on the device (check.c) ---- */
 
 /* open; launch a kernel that may store to flag; send; launch what uses the checked values; wait;

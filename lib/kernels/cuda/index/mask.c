@@ -75,9 +75,8 @@ tensor *cuda_nonzero(const tensor *mask)
 	struct cuda_call c;
 	tensor *out = NULL;
 
-	if (cuda_begin(&c, "nonzero", mask->device.index) < 0)
+	if (cuda_begin_with(&c, "nonzero", mask->device.index, mask) < 0)
 		return NULL;
-	cuda_use(&c, mask);
 	if (!count(&c, mask, &n))
 		out = nonzero(&c, mask, &n);
 	cuda_scratch_free(&c, n.first);
@@ -101,10 +100,8 @@ tensor *cuda_masked_select(const tensor *self, const tensor *mask)
 	struct cuda_call c;
 	tensor *out = NULL;
 
-	if (cuda_begin(&c, "masked_select", mask->device.index) < 0)
+	if (cuda_begin_with(&c, "masked_select", mask->device.index, self, mask) < 0)
 		return NULL;
-	cuda_use(&c, self);
-	cuda_use(&c, mask);
 	if (!count(&c, mask, &n))
 		out = new_strided(self, (enum tensor_dtype)self->dtype, &n.total, &step, 1);
 	if (out &&
@@ -121,13 +118,10 @@ int cuda_masked_scatter(tensor *out, const tensor *mask, const tensor *source)
 {
 	struct counted n;
 	struct cuda_call c;
-	int err = cuda_begin(&c, "masked_scatter", out->device.index);
+	int err = cuda_begin_with(&c, "masked_scatter", out->device.index, out, mask, source);
 
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, mask);
-	cuda_use(&c, source);
 	err = count(&c, mask, &n);
 	if (!err && n.total > source->numel)
 		err = tensor_fail(EINVAL,

@@ -105,14 +105,7 @@ static void put_init(struct cuda_put *p, enum scatter_mode mode, double alpha)
 static int begin(struct cuda_call *c, const char *op, const tensor *out, const tensor *index,
 		 const tensor *source)
 {
-	int err = cuda_begin(c, op, out->device.index);
-
-	if (err)
-		return err;
-	cuda_use(c, out);
-	cuda_use(c, index);
-	cuda_use(c, source);
-	return 0;
+	return cuda_begin_with(c, op, out->device.index, out, index, source);
 }
 
 /* ---- an index along one dimension ---- */

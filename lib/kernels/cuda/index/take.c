@@ -73,14 +73,7 @@ static int take(const struct cuda_call *c, struct cuda_take *t, const tensor *ou
 static int begin(struct cuda_call *c, const char *op, const tensor *out, const tensor *self,
 		 const tensor *index)
 {
-	int err = cuda_begin(c, op, out->device.index);
-
-	if (err)
-		return err;
-	cuda_use(c, out);
-	cuda_use(c, self);
-	cuda_use(c, index);
-	return 0;
+	return cuda_begin_with(c, op, out->device.index, out, self, index);
 }
 
 /* select: the index is a vector, else it has the shape of out. */

@@ -407,12 +407,9 @@ static int product(const char *op, tensor *out, const tensor *a, const tensor *b
 	if (m[2].batch > INT32_MAX)
 		return tensor_fail(EOPNOTSUPP, "%s: cuda: %lld matrices, at most 2^31 - 1", op,
 				   (long long)m[2].batch);
-	err = cuda_begin(&c, op, out->device.index);
+	err = cuda_begin_with(&c, op, out->device.index, out, a, b);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, a);
-	cuda_use(&c, b);
 	return cuda_end(&c, cuda_multiply(&c, m, alpha, beta));
 }
 

@@ -3,18 +3,6 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_nn.h"
 
-static const void *data_of(const tensor *t)
-{
-	return t ? t->data : NULL;
-}
-
-static void use_all(const struct cuda_call *c, const tensor *const *t, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (t[i])
-			cuda_use(c, t[i]);
-}
-
 static struct cuda_channels channels_of(const tensor *x, int64_t batch, int64_t channels,
 					int64_t inner, int64_t group)
 {
@@ -83,16 +71,14 @@ static int affine(const struct cuda_call *c, const struct cuda_channels *n,
 int cuda_batch_stats(tensor *mean, tensor *var, const tensor *x)
 {
 	const struct cuda_channels n = channels_of(x, x->sizes[0], x->sizes[1], x->sizes[2], 1);
-	const tensor *all[] = { mean, var, x };
 	struct cuda_call c;
 	int err;
 
 	if (!n.channels)
 		return 0;
-	err = cuda_begin(&c, "batch_norm", x->device.index);
+	err = cuda_begin_with(&c, "batch_norm", x->device.index, mean, var, x);
 	if (err)
 		return err;
-	use_all(&c, all, 3);
 	err = check_channels(&c, n.channels);
 	if (!err)
 		err = statistics(&c, &n, mean->data, var->data, false, 0);
@@ -105,16 +91,15 @@ int cuda_batch_apply(tensor *out, const tensor *x, const tensor *mean, const ten
 	const struct cuda_channels n = channels_of(x, x->sizes[0], x->sizes[1], x->sizes[2], 1);
 	const struct cuda_channel_factors f = { .mean = mean->data,
 						.rstd = invstd->data,
-						.weight = data_of(weight),
-						.bias = data_of(bias),
+						.weight = cuda_data(weight),
+						.bias = cuda_data(bias),
 						.groups = n.channels };
-	const tensor *all[] = { out, x, mean, invstd, weight, bias };
 	struct cuda_call c;
-	int err = cuda_begin(&c, "batch_norm", x->device.index);
+	int err = cuda_begin_with(&c, "batch_norm", x->device.index, out, x, mean, invstd, weight,
+				  bias);
 
 	if (err)
 		return err;
-	use_all(&c, all, 6);
 	err = check_channels(&c, n.channels);
 	return cuda_end(&c, err ? err : affine(&c, &n, &f, out));
 }
@@ -153,21 +138,20 @@ int cuda_batch_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, const t
 	struct cuda_channels n = channels_of(x, x->sizes[0], x->sizes[1], x->sizes[2], 1);
 	const struct cuda_channel_factors f = { .mean = mean->data,
 						.rstd = invstd->data,
-						.weight = data_of(weight),
+						.weight = cuda_data(weight),
 						.groups = n.channels,
 						.train = train,
-						.dweight = dweight ? dweight->data : NULL,
-						.dbias = dbias ? dbias->data : NULL };
-	const tensor *all[] = { dx, dweight, dbias, grad, x, mean, invstd, weight };
+						.dweight = cuda_data(dweight),
+						.dbias = cuda_data(dbias) };
 	struct cuda_call c;
 	int err;
 
 	if (!n.channels)
 		return 0;
-	err = cuda_begin(&c, "batch_norm_backward", x->device.index);
+	err = cuda_begin_with(&c, "batch_norm_backward", x->device.index, dx, dweight, dbias, grad,
+			      x, mean, invstd, weight);
 	if (err)
 		return err;
-	use_all(&c, all, 8);
 	n.grad = grad->data;
 	n.mean = mean->data;
 	err = check_channels(&c, n.channels);
@@ -187,19 +171,17 @@ int cuda_group_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x, co
 	const struct cuda_channels n = channels_of(x, 1, rows * group, inner, group);
 	const struct cuda_channel_factors f = { .mean = mean->data,
 						.rstd = rstd->data,
-						.weight = data_of(weight),
-						.bias = data_of(bias),
+						.weight = cuda_data(weight),
+						.bias = cuda_data(bias),
 						.groups = x->sizes[1] };
-	const tensor *all[] = { out, mean, rstd, x, weight, bias };
 	struct cuda_call c;
 	int err;
 
 	if (!rows)
 		return 0;
-	err = cuda_begin(&c, "group_norm", x->device.index);
+	err = cuda_begin_with(&c, "group_norm", x->device.index, out, mean, rstd, x, weight, bias);
 	if (err)
 		return err;
-	use_all(&c, all, 6);
 	err = check_channels(&c, n.channels);
 	if (!err)
 		err = statistics(&c, &of_rows, mean->data, rstd->data, true, eps);
@@ -214,21 +196,20 @@ int cuda_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, const t
 	struct cuda_channels n = channels_of(x, 1, rows * group, x->sizes[3], group);
 	struct cuda_channel_factors f = { .mean = mean->data,
 					  .rstd = rstd->data,
-					  .weight = data_of(weight),
+					  .weight = cuda_data(weight),
 					  .groups = x->sizes[1],
 					  .train = true,
-					  .dweight = dweight ? dweight->data : NULL,
-					  .dbias = dbias ? dbias->data : NULL };
-	const tensor *all[] = { dx, dweight, dbias, grad, x, mean, rstd, weight };
+					  .dweight = cuda_data(dweight),
+					  .dbias = cuda_data(dbias) };
 	struct cuda_call c;
 	int err;
 
 	if (!x->sizes[1] || !group)
 		return 0;
-	err = cuda_begin(&c, "group_norm_backward", x->device.index);
+	err = cuda_begin_with(&c, "group_norm_backward", x->device.index, dx, dweight, dbias, grad,
+			      x, mean, rstd, weight);
 	if (err)
 		return err;
-	use_all(&c, all, 8);
 	n.grad = grad->data;
 	n.mean = mean->data;
 	err = check_channels(&c, n.channels);

@@ -40,11 +40,9 @@ int cuda_im2col(tensor *out, const tensor *self, const struct columns_params *pa
 		return 0;
 	err = describe(&d, "im2col", self, params);
 	if (!err)
-		err = cuda_begin(&c, "im2col", out->device.index);
+		err = cuda_begin_with(&c, "im2col", out->device.index, out, self);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, self);
 	err = cuda_launch_im2col(&d, out->data, self->data, (int)tensor_itemsize(out->dtype),
 				 c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, out->dtype));
@@ -60,11 +58,9 @@ int cuda_col2im(tensor *out, const tensor *self, const struct columns_params *pa
 		return 0;
 	err = describe(&d, "col2im", out, params);
 	if (!err)
-		err = cuda_begin(&c, "col2im", out->device.index);
+		err = cuda_begin_with(&c, "col2im", out->device.index, out, self);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, self);
 	err = cuda_launch_col2im(&d, out->data, self->data, NULL, out->dtype, c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, out->dtype));
 }

@@ -61,13 +61,7 @@ static int begin(struct conv *c, const char *op, const tensor *result, const ten
 	c->pointwise = v->taps == 1;
 	for (int d = 0; d < 3; d++)
 		c->pointwise &= v->stride[d] == 1 && !v->padding[d];
-	err = cuda_begin(&c->call, op, result->device.index);
-	if (err)
-		return err;
-	cuda_use(&c->call, y);
-	cuda_use(&c->call, x);
-	cuda_use(&c->call, w);
-	return 0;
+	return cuda_begin_with(&c->call, op, result->device.index, y, x, w);
 }
 
 static bool is_real(enum tensor_dtype d)

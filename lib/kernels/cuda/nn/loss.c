@@ -11,7 +11,7 @@ static struct cuda_nll describe(const tensor *self, const tensor *target, const 
 	const int d = self->ndim;
 
 	return (struct cuda_nll){ .target = target->data,
-				  .weight = weight ? weight->data : NULL,
+				  .weight = cuda_data(weight),
 				  .rows = target->numel,
 				  .classes = self->sizes[d - 1],
 				  .ignore_index = ignore_index,
@@ -74,16 +74,13 @@ static int forward(const struct cuda_call *c, struct cuda_nll *l, tensor *output
 int cuda_nll_loss(tensor *output, tensor *total_weight, const tensor *self, const tensor *target,
 		  const tensor *weight, enum loss_reduction reduction, int64_t ignore_index)
 {
-	const tensor *all[] = { output, total_weight, self, target, weight };
 	struct cuda_nll l = describe(self, target, weight, reduction, ignore_index);
 	struct cuda_call c;
-	int err = cuda_begin(&c, "nll_loss", self->device.index);
+	int err = cuda_begin_with(&c, "nll_loss", self->device.index, output, total_weight, self,
+				  target, weight);
 
 	if (err)
 		return err;
-	for (int i = 0; i < 5; i++)
-		if (all[i])
-			cuda_use(&c, all[i]);
 	l.out_stride = output->ndim ? output->strides[0] : 0;
 	return cuda_end(&c, forward(&c, &l, output, total_weight, self));
 }
@@ -131,19 +128,16 @@ int cuda_nll_loss_backward(tensor *out, const tensor *grad_output, const tensor 
 			   const tensor *weight, enum loss_reduction reduction,
 			   int64_t ignore_index, const tensor *total_weight)
 {
-	const tensor *all[] = { out, grad_output, target, total_weight, weight };
 	struct cuda_nll l = describe(out, target, weight, reduction, ignore_index);
 	struct cuda_call c;
 	int err;
 
 	if (!out->numel)
 		return 0;
-	err = cuda_begin(&c, "nll_loss_backward", out->device.index);
+	err = cuda_begin_with(&c, "nll_loss_backward", out->device.index, out, grad_output, target,
+			      total_weight, weight);
 	if (err)
 		return err;
-	for (int i = 0; i < 5; i++)
-		if (all[i])
-			cuda_use(&c, all[i]);
 	l.out_stride = grad_output->ndim ? grad_output->strides[0] : 0;
 	return cuda_end(&c, backward(&c, &l, out, grad_output, total_weight));
 }

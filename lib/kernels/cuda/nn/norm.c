@@ -3,18 +3,6 @@
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/launch_nn.h"
 
-static const void *data_of(const tensor *t)
-{
-	return t ? t->data : NULL;
-}
-
-static void use_all(const struct cuda_call *c, const tensor *const *t, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (t[i])
-			cuda_use(c, t[i]);
-}
-
 /* Rows and their lengths fit the indices of the kernels. */
 static int check_size(const struct cuda_call *c, const struct cuda_layer *l)
 {
@@ -27,12 +15,11 @@ static int check_size(const struct cuda_call *c, const struct cuda_layer *l)
 int cuda_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x, const tensor *weight,
 		    const tensor *bias, double eps)
 {
-	const tensor *all[] = { out, mean, rstd, x, weight, bias };
 	struct cuda_layer l = { .rows = x->sizes[0],
 				.n = x->sizes[1],
 				.x = x->data,
-				.weight = data_of(weight),
-				.bias = data_of(bias),
+				.weight = cuda_data(weight),
+				.bias = cuda_data(bias),
 				.out = out->data,
 				.mean = mean->data,
 				.rstd = rstd->data,
@@ -42,10 +29,9 @@ int cuda_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x, co
 
 	if (!l.rows)
 		return 0;
-	err = cuda_begin(&c, "layer_norm", x->device.index);
+	err = cuda_begin_with(&c, "layer_norm", x->device.index, out, mean, rstd, x, weight, bias);
 	if (err)
 		return err;
-	use_all(&c, all, 6);
 	err = check_size(&c, &l);
 	if (!err)
 		err = cuda_launched(&c, cuda_launch_layer_norm(&l, x->dtype, c.stream), x->dtype);
@@ -73,9 +59,8 @@ static int dweight_of(const struct cuda_call *c, const struct cuda_layer *l, ten
 
 	if (err)
 		return err;
-	err = cuda_launch_layer_norm_dweight(l, dweight ? dweight->data : NULL,
-					     dbias ? dbias->data : NULL, partial, chunks, dtype,
-					     c->stream);
+	err = cuda_launch_layer_norm_dweight(l, cuda_data(dweight), cuda_data(dbias), partial,
+					     chunks, dtype, c->stream);
 	cuda_scratch_free(c, partial);
 	return cuda_launched(c, err, dtype);
 }
@@ -84,21 +69,20 @@ int cuda_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, const t
 			     const tensor *x, const tensor *mean, const tensor *rstd,
 			     const tensor *weight)
 {
-	const tensor *all[] = { dx, dweight, dbias, grad, x, mean, rstd, weight };
 	struct cuda_layer l = { .rows = x->sizes[0],
 				.n = x->sizes[1],
 				.x = x->data,
 				.grad = grad->data,
-				.weight = data_of(weight),
-				.out = dx ? dx->data : NULL,
+				.weight = cuda_data(weight),
+				.out = cuda_data(dx),
 				.mean = mean->data,
 				.rstd = rstd->data };
 	struct cuda_call c;
-	int err = cuda_begin(&c, "layer_norm_backward", x->device.index);
+	int err = cuda_begin_with(&c, "layer_norm_backward", x->device.index, dx, dweight, dbias,
+				  grad, x, mean, rstd, weight);
 
 	if (err)
 		return err;
-	use_all(&c, all, 8);
 	err = check_size(&c, &l);
 	if (!err && dx && x->numel)
 		err = cuda_launched(&c, cuda_launch_layer_norm_dx(&l, x->dtype, c.stream),

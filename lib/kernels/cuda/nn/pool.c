@@ -19,12 +19,8 @@ static int begin(struct cuda_pool *p, struct cuda_call *c, const char *op, const
 			      windows ? params->stride : NULL, windows ? params->padding : NULL,
 			      dilated ? params->dilation : NULL, p->planes);
 	if (!err)
-		err = cuda_begin(c, op, in->device.index);
-	if (err)
-		return err;
-	cuda_use(c, in);
-	cuda_use(c, out);
-	return 0;
+		err = cuda_begin_with(c, op, in->device.index, in, out);
+	return err;
 }
 
 int cuda_max_pool(tensor *out, tensor *indices, const tensor *self,
@@ -130,10 +126,9 @@ int cuda_max_pool_backward(tensor *out, const tensor *grad, const tensor *indice
 
 	if (!out->numel)
 		return 0;
-	err = cuda_begin(&c, "max_pool_backward", out->device.index);
+	err = cuda_begin_with(&c, "max_pool_backward", out->device.index, out);
 	if (err)
 		return err;
-	cuda_use(&c, out);
 	err = cuda_check(c.op, cudaMemsetAsync(out->data, 0,
 					       out->numel * tensor_itemsize(out->dtype), c.stream));
 	err = cuda_end(&c, err);

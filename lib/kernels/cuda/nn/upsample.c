@@ -26,7 +26,7 @@ static int interpolate(const char *op, upsample_launcher launch, tensor *to, con
 		return 0;
 	err = cuda_windows_of(&u.w, op, in, out, p->spatial, NULL, NULL, NULL, NULL, u.planes);
 	if (!err)
-		err = cuda_begin(&c, op, to->device.index);
+		err = cuda_begin_with(&c, op, to->device.index, to, from);
 	if (err)
 		return err;
 	u.taps = p->mode == UPSAMPLE_CUBIC ? 4 : p->mode == UPSAMPLE_LINEAR ? 2 : 1;
@@ -34,8 +34,6 @@ static int interpolate(const char *op, upsample_launcher launch, tensor *to, con
 		u.entries += (int64_t)u.w.out[d] * u.taps;
 		u.scale[d] = p->scale[d];
 	}
-	cuda_use(&c, to);
-	cuda_use(&c, from);
 	err = cuda_scratch(&c, (size_t)u.entries * (sizeof(double) + sizeof(int)), &u.scratch);
 	if (!err)
 		err = cuda_launched(&c, launch(&u, to->data, from->data, to->dtype, c.stream),

@@ -30,10 +30,9 @@ static int fill(const char *op, fill_launcher launch, tensor *out, const struct 
 
 	if (!out->numel)
 		return 0;
-	err = cuda_begin(&c, op, out->device.index);
+	err = cuda_begin_with(&c, op, out->device.index, out);
 	if (err)
 		return err;
-	cuda_use(&c, out);
 	err = launch(&f, out->data, is_complex ? dtype_real(out->dtype) : out->dtype, c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, out->dtype));
 }
@@ -85,11 +84,9 @@ int cuda_bernoulli_each(tensor *out, const tensor *p, const struct random_params
 
 	if (!out->numel)
 		return 0;
-	err = cuda_begin(&c, "bernoulli", out->device.index);
+	err = cuda_begin_with(&c, "bernoulli", out->device.index, out, p);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, p);
 	err = cuda_check_open(&c, &k);
 	if (!err) {
 		err = bernoulli_each(&c, &k, out, p, params);
@@ -115,9 +112,8 @@ int cuda_randperm(tensor *out, const struct random_params *params)
 				   (long long)out->numel);
 	err = of_cpu(&host, params);
 	if (!err)
-		err = cuda_begin(&c, "randperm", out->device.index);
+		err = cuda_begin_with(&c, "randperm", out->device.index, out);
 	if (!err) {
-		cuda_use(&c, out);
 		err = cuda_check(c.op, cudaMemcpyAsync(out->data, host.data, nbytes,
 						       cudaMemcpyHostToDevice, c.stream));
 		if (!err)
@@ -137,10 +133,9 @@ int cuda_arange(struct tensor_iter *it, const struct pointwise_params *params)
 
 	if (!it->numel)
 		return 0;
-	err = cuda_begin(&c, "arange", it->op[0]->device.index);
+	err = cuda_begin_with(&c, "arange", it->op[0]->device.index, it->op[0]);
 	if (err)
 		return err;
-	cuda_use(&c, it->op[0]);
 	err = cuda_launch_arange(
 		it->data[0], it->numel,
 		it->ndim ? it->strides[0][0] / (int64_t)tensor_itemsize(it->dtype) : 0, params->a,
@@ -155,10 +150,9 @@ int cuda_linspace(struct tensor_iter *it, const struct pointwise_params *params)
 
 	if (!it->numel)
 		return 0;
-	err = cuda_begin(&c, "linspace", it->op[0]->device.index);
+	err = cuda_begin_with(&c, "linspace", it->op[0]->device.index, it->op[0]);
 	if (err)
 		return err;
-	cuda_use(&c, it->op[0]);
 	err = cuda_launch_linspace(it->data[0], it->numel, params->a, params->b, it->dtype,
 				   c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, it->dtype));

@@ -23,10 +23,9 @@ int cuda_bernoulli(tensor *out, const struct random_params *p)
 
 	if (!out->numel)
 		return 0;
-	err = cuda_begin(&c, "bernoulli", out->device.index);
+	err = cuda_begin_with(&c, "bernoulli", out->device.index, out);
 	if (err)
 		return err;
-	cuda_use(&c, out);
 	err = cuda_launch_bernoulli(&r, out->data, out->dtype, c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, out->dtype));
 }
@@ -40,12 +39,9 @@ int cuda_native_dropout(tensor *out, tensor *mask, const tensor *input,
 
 	if (!out->numel)
 		return 0;
-	err = cuda_begin(&c, "native_dropout", out->device.index);
+	err = cuda_begin_with(&c, "native_dropout", out->device.index, out, mask, input);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, mask);
-	cuda_use(&c, input);
 	err = cuda_launch_dropout(&r, out->data, mask->data, input->data, p->b, out->dtype,
 				  c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, out->dtype));

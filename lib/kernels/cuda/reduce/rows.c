@@ -104,11 +104,9 @@ static int reduce(const char *op, enum cuda_reduction which, tensor *out, const 
 	sort_dims(&r, t, 2, dims);
 	if (!r.kept.numel)
 		return 0;
-	err = cuda_begin(&c, op, out->device.index);
+	err = cuda_begin_with(&c, op, out->device.index, out, self);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, self);
 	r.across = is_across(&r);
 	split = pieces(&r);
 	if (split > 1)
@@ -134,11 +132,9 @@ int cuda_sum(tensor *out, const tensor *self, uint32_t dims)
 	sort_dims(&r, t, 2, dims);
 	if (!r.kept.numel)
 		return 0;
-	err = cuda_begin(&c, "sum", out->device.index);
+	err = cuda_begin_with(&c, "sum", out->device.index, out, self);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, self);
 	return cuda_end(&c, sum(&c, &r, out, self));
 }
 
@@ -205,11 +201,9 @@ static int extreme(const char *op, bool greatest, tensor *values, tensor *indice
 	sort_dims_of(&r, t, 3, self, dims);
 	if (!r.kept.numel)
 		return 0;
-	err = cuda_begin(&c, op, self->device.index);
+	err = cuda_begin_all(&c, op, self->device.index, t, 3);
 	if (err)
 		return err;
-	for (int i = 0; i < 3; i++)
-		cuda_use(&c, t[i]);
 	r.data[0] = values ? values->data : NULL;
 	r.across = is_across(&r);
 	split = pieces(&r);
@@ -258,11 +252,9 @@ static int softmax(const char *op, tensor *out, const tensor *self, int dim, boo
 		return 0;
 	sort_dims(&r, t, 2, 1u << dim);
 	r.across = is_across(&r);
-	err = cuda_begin(&c, op, out->device.index);
+	err = cuda_begin_with(&c, op, out->device.index, out, self);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, self);
 	err = cuda_launch_softmax(&r, self->dtype, log, c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, self->dtype));
 }
@@ -289,11 +281,9 @@ static int softmax_backward(const char *op, tensor *out, const tensor *grad, con
 		return 0;
 	sort_dims(&r, t, 3, 1u << dim);
 	r.across = is_across(&r);
-	err = cuda_begin(&c, op, out->device.index);
+	err = cuda_begin_all(&c, op, out->device.index, t, 3);
 	if (err)
 		return err;
-	for (int i = 0; i < 3; i++)
-		cuda_use(&c, t[i]);
 	err = cuda_launch_softmax_backward(&r, output->dtype, log, c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, output->dtype));
 }

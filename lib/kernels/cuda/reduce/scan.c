@@ -78,13 +78,9 @@ static int scan_of(const char *op, enum cuda_scan which, tensor *out, tensor *in
 
 	if (!self->numel)
 		return 0;
-	err = cuda_begin(&c, op, out->device.index);
+	err = cuda_begin_with(&c, op, out->device.index, out, self, indices);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, self);
-	if (indices)
-		cuda_use(&c, indices);
 	if (self->dtype == out->dtype)
 		return cuda_end(&c, scan(&c, which, out, indices, self, dim));
 	converted.data = NULL;

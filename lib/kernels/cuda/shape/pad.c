@@ -35,11 +35,9 @@ int cuda_pad(tensor *out, const tensor *self, const struct pad_params *params)
 
 	if (!out->numel)
 		return 0;
-	err = cuda_begin(&c, "pad", out->device.index);
+	err = cuda_begin_with(&c, "pad", out->device.index, out, self);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, self);
 	describe(&s, &planes, out, self, params);
 	err = cuda_launch_pad(&planes, &s, out->data, self->data, (int)tensor_itemsize(out->dtype),
 			      c.stream);
@@ -55,11 +53,9 @@ int cuda_pad_backward(tensor *out, const tensor *grad, const struct pad_params *
 
 	if (!out->numel)
 		return 0;
-	err = cuda_begin(&c, "pad_backward", out->device.index);
+	err = cuda_begin_with(&c, "pad_backward", out->device.index, out, grad);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, grad);
 	describe(&s, &planes, grad, out, params);
 	err = cuda_launch_pad_backward(&planes, &s, out->data, grad->data, out->dtype, c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, out->dtype));

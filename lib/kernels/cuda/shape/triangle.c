@@ -22,11 +22,9 @@ int cuda_triangle(tensor *out, const tensor *self, int64_t k, bool upper)
 	for (int d = last - 1; d >= 0; d--)
 		cuda_dims_add(&t.rows, 2, out->sizes[d],
 			      (const int64_t[]){ out->strides[d], self->strides[d] });
-	err = cuda_begin(&c, upper ? "triu" : "tril", out->device.index);
+	err = cuda_begin_with(&c, upper ? "triu" : "tril", out->device.index, out, self);
 	if (err)
 		return err;
-	cuda_use(&c, out);
-	cuda_use(&c, self);
 	err = cuda_launch_triangle(&t, (int)tensor_itemsize(out->dtype), c.stream);
 	return cuda_end(&c, cuda_launched(&c, err, out->dtype));
 }

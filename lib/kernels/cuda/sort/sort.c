@@ -27,7 +27,6 @@ static int begin(struct cuda_call *c, struct cuda_sort *s, const char *op, const
 		 const tensor *indices, const tensor *self, int dim, bool descending)
 {
 	const tensor *t[] = { values, self, indices };
-	int err;
 
 	if (dtype_is_complex(self->dtype) || dtype_is_f8(self->dtype))
 		return tensor_kernel_no_dtype(op, (enum tensor_dtype)self->dtype, "cuda");
@@ -46,10 +45,7 @@ static int begin(struct cuda_call *c, struct cuda_sort *s, const char *op, const
 							 indices->strides[d] });
 	for (int i = 0; i < 3; i++)
 		s->step[i] = t[i]->strides[dim];
-	err = cuda_begin(c, op, self->device.index);
-	for (int i = 0; i < 3 && !err; i++)
-		cuda_use(c, t[i]);
-	return err;
+	return cuda_begin_all(c, op, self->device.index, t, 3);
 }
 
 /* Scratch memory for all elements, which the radix sort reads and writes. */
