@@ -75,13 +75,12 @@ void iter_run_packed_reduced(const struct tensor_iter *it, iter_loop loop, const
  * call each. */
 bool iter_joins_rows(const struct tensor_iter *it);
 /*
- * Whether inner dimensions have short rows, and would be long ones if inputs that repeat a few
- * elements there, and the same ones in all outer dimensions, were stored in full: a bias of
- * [1, 64, 1, 1] beside [32, 64, 2, 2]. iter_expand() stores them in *block, changes the iterator
- * and returns 0, or -ENOMEM with the error set. The caller frees the block by storage_put() after
- * the run.
+ * Where inner dimensions have short rows, which would be long ones if inputs that repeat a few
+ * elements there, and the same ones in all outer dimensions, were stored in full (a bias of
+ * [1, 64, 1, 1] beside [32, 64, 2, 2]): stores those in *block and changes the iterator. The
+ * caller frees the block by storage_put() after the run; it is NULL if nothing was stored. 0, or
+ * -ENOMEM with the error set.
  */
-bool iter_may_expand(const struct tensor_iter *it);
 int iter_expand(struct tensor_iter *it, iter_lookup move, struct tensor_storage **block);
 /* Number of rows of an operand that share a cache line, where the operand is adjacent across rows
  * but not within them (a transposed matrix). 0 if there is no such operand. */

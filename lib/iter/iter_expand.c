@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Store inputs in full that repeat a few elements within short rows. See iter_may_expand(). */
+/* Store inputs in full that repeat a few elements within short rows. See iter_expand(). */
 #include "iter/iter.h"
 
 /* Bytes of an expanded input, at most: they stay in the second-level cache. */
@@ -47,11 +47,12 @@ static int highest(const struct tensor_iter *it)
 	return 0;
 }
 
-bool iter_may_expand(const struct tensor_iter *it)
+/* Whether rows are so short, and elements so many, that storing inputs in full may pay. */
+static bool has_short_rows(const struct tensor_iter *it)
 {
 	int64_t row = it->ndim > 2 ? it->shape[0] * dtype_sizes[it->dtype] : SHORT_ROW;
 
-	return row < SHORT_ROW && row % ITER_LINE && it->numel >= EXPAND_LEAST && highest(it);
+	return row < SHORT_ROW && row % ITER_LINE && it->numel >= EXPAND_LEAST;
 }
 
 /* Copy the elements of dimensions 0 to k of input i to `to`, in order. */
@@ -77,10 +78,13 @@ static void store(const struct tensor_iter *it, int i, int k, char *to, iter_loo
 
 int iter_expand(struct tensor_iter *it, iter_lookup move, struct tensor_storage **block)
 {
-	int k = highest(it);
+	int k = has_short_rows(it) ? highest(it) : 0;
 	int64_t n = 1, bytes[ITER_OPERANDS] = { 0 }, all = 0;
 	char *to;
 
+	*block = NULL;
+	if (!k)
+		return 0;
 	for (int d = 0; d <= k; d++)
 		n *= it->shape[d];
 	for (int i = 0; i < it->nops; i++) {

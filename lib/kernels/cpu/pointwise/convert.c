@@ -245,7 +245,7 @@ int CPU_NAME(pointwise_run_as)(const char *name, struct tensor_iter *it, iter_lo
 	struct tensor_storage *block = NULL;
 	int err;
 
-	if (unlikely(it->ndim > 2) && iter_may_expand(it) && iter_expand(it, copy_loop, &block) < 0)
+	if (unlikely(it->ndim > 2) && iter_expand(it, copy_loop, &block) < 0)
 		return -ENOMEM;
 	err = run_as(name, it, loop, want, params, false);
 	if (block)
@@ -260,7 +260,7 @@ int CPU_NAME(pointwise_run)(const char *name, struct tensor_iter *it, const iter
 	struct tensor_storage *block = NULL;
 	int err;
 
-	if (unlikely(it->ndim > 2) && iter_may_expand(it) && iter_expand(it, copy_loop, &block) < 0)
+	if (unlikely(it->ndim > 2) && iter_expand(it, copy_loop, &block) < 0)
 		return -ENOMEM;
 	if (likely(it->direct && it->uniform && loops[dtype] && dtype_wide(dtype) == dtype &&
 		   it->op[0]->dtype == (result ? result : dtype))) {
