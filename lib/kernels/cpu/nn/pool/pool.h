@@ -74,6 +74,18 @@ static inline void pool_served(const struct pool_shape *s, int64_t k, int64_t *b
 	*end = until < *end ? until : *end;
 }
 
+/* From the row of outputs (*oz, *oy) to the next one; true if that is the first of another plane. */
+static inline bool pool_next_row(const struct pool_shape *s, int64_t *oz, int64_t *oy)
+{
+	if (++*oy < s->out[1])
+		return false;
+	*oy = 0;
+	if (++*oz < s->out[0])
+		return false;
+	*oz = 0;
+	return true;
+}
+
 /* Rows of outputs in a chunk of parallel work. */
 static inline int64_t pool_grain(const struct pool_shape *s)
 {

@@ -82,7 +82,6 @@ static void F(avg_rows)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct avg_pool *m = ctx;
 	const struct pool_shape *s = &m->s;
-
 	int64_t oy = begin % s->out[1], oz = begin / s->out[1] % s->out[0];
 	const T *in = (const T *)m->in + begin / s->out[1] / s->out[0] * s->in_plane;
 
@@ -93,13 +92,8 @@ static void F(avg_rows)(int64_t begin, int64_t end, void *ctx)
 			n = s->out[2] - c < POOL_CHUNK ? s->out[2] - c : POOL_CHUNK;
 			F(avg_chunk)(s, in, oz, oy, c, n, out + c);
 		}
-		if (++oy < s->out[1])
-			continue;
-		oy = 0;
-		if (++oz < s->out[0])
-			continue;
-		oz = 0;
-		in += s->in_plane;
+		if (pool_next_row(s, &oz, &oy))
+			in += s->in_plane;
 	}
 }
 

@@ -71,13 +71,7 @@ static inline void pool_short_rows_at(const struct pool_shape *s, struct pool_sh
 		list->plane[r] = plane * s->in_plane;
 		list->z[r] = pool_window_of(s, 0, oz);
 		list->y[r] = pool_window_of(s, 1, oy);
-		if (++oy < s->out[1])
-			continue;
-		oy = 0;
-		if (++oz < s->out[0])
-			continue;
-		oz = 0;
-		plane++;
+		plane += pool_next_row(s, &oz, &oy);
 	}
 }
 
