@@ -197,22 +197,24 @@ bool lease_over(const struct lease *l)
 	       (closed && word == lease_word(l->generation, LEASE_SENT));
 }
 
+static bool is_in_state(const struct lease *l, enum lease_state state)
+{
+	return atomic_load(&l->table->page->words[l->index]) == lease_word(l->generation, state);
+}
+
 bool lease_released(const struct lease *l)
 {
-	return atomic_load(&l->table->page->words[l->index]) ==
-	       lease_word(l->generation, LEASE_RELEASED);
+	return is_in_state(l, LEASE_RELEASED);
 }
 
 bool lease_recalled(const struct lease *l)
 {
-	return atomic_load(&l->table->page->words[l->index]) ==
-	       lease_word(l->generation, LEASE_RECALLED);
+	return is_in_state(l, LEASE_RECALLED);
 }
 
 bool lease_can_recall(const struct lease *l)
 {
-	return atomic_load(&l->table->page->words[l->index]) ==
-	       lease_word(l->generation, LEASE_SENT);
+	return is_in_state(l, LEASE_SENT);
 }
 
 bool lease_recall(const struct lease *l)

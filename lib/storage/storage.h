@@ -105,10 +105,8 @@ static inline void storage_written(struct tensor_storage *s)
 {
 	if (unlikely(s->buffer_counts))
 		storage_buffer_written(s);
-	else if (__libc_single_threaded)
-		++*(int *)&s->version; /* no other thread can read it: one instruction */
 	else
-		atomic_fetch_add_explicit(&s->version, 1, memory_order_relaxed);
+		ref_get(&s->version);
 }
 
 /* The buffer of s, or NULL. */
