@@ -159,7 +159,7 @@ struct tensor_group_stats {
 
 /* A group without receivers; NULL as options: to all, waits. NULL with the error set: EINVAL, ENOMEM, EMFILE. */
 tensor_group *tensor_group_open(const struct tensor_group_options *options);
-/* Close the group, not its channels; NULL is ignored. What was sent is received. No other thread may use the group. */
+/* Close the group, not its channels; NULL is ignored. Messages that were sent are received. No other thread may use the group. */
 void tensor_group_close(tensor_group *group);
 /*
  * Add a receiver at any time: it gets the messages from then on. The channel stays the caller's, who removes it from the

@@ -320,7 +320,7 @@ TENSOR_EXPORT void tensor_group_close(tensor_group *g)
 	if (g->next)
 		g->next->link = g->link;
 	unlock_groups();
-	/* What an orphan has may be half changed: it is not freed. */
+	/* The members of an orphan may be half changed, so they are not freed. */
 	for (int i = 0; i < g->n && !g->orphan; i++)
 		free_member(g->members[i]);
 	pthread_mutex_destroy(&g->lock);

@@ -41,7 +41,7 @@ int group_lock(tensor_group *g);
 /* ---- the caller holds the lock of the group ---- */
 
 void flight_end(struct member *m, int i);
-/* The receiver is gone. What it had not released is lost if it was for this receiver alone. */
+/* The receiver is gone. Messages that it had not released are lost if they were for this receiver alone. */
 void member_bury(tensor_group *g, struct member *m);
 /* Ends the messages that were released, or that a pool took back. */
 void member_settle(tensor_group *g, struct member *m);

@@ -90,7 +90,7 @@ static int wait_ready(tensor_group *g, int64_t until)
 			err = err > 0 ? 0 : err;
 		}
 		atomic_fetch_sub(&g->waiters, 1);
-		/* What was read may be for a pool, or for another thread. */
+		/* The bytes that were read may be for a pool, or for another thread. */
 		if (lease_watch_end(&w)) {
 			pools_wake();
 			fanout_wake_all();
@@ -164,7 +164,7 @@ static int send_all(tensor_group *g, const struct outgoing *o)
 			      -EAGAIN;
 		sent += one > 0;
 		m->dropped += one < 0;
-		/* Of an error that is the message's own. */
+		/* An error of the message itself is the result if no receiver got it. */
 		if (one < 0 && one != -EAGAIN && one != -ETIMEDOUT)
 			err = one;
 	}

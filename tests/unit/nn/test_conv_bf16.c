@@ -207,7 +207,7 @@ static void leave_nan(void)
 			ok(tensor_full(TENSOR_SHAPE(n), TENSOR_SCALAR(NAN), F32));
 }
 
-/* What is not finite stays in its channel, in its image and in what they are multiplied with. */
+/* Elements that are not finite change only the sums that contain them. */
 static void not_finite_elements_stay_in_their_sums(void **state)
 {
 	const struct shape s = {

@@ -138,7 +138,7 @@ static void private_mapping_is_copied(void **state)
 	pair_close(&p);
 }
 
-/* What else a mapped file is for other functions stays the same. */
+/* Other functions treat a mapped file as before. */
 static void file_has_no_buffer(void **state)
 {
 	struct pair p = files_pair(FILES);

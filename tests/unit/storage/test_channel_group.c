@@ -352,7 +352,7 @@ static void invalid_arguments_are_refused(void **state)
 	assert_int_equal(tensor_group_stats(s.g, s.p[1].out, &stats), -ENOENT);
 	assert_int_equal(tensor_group_stats(s.g, s.p[0].out, NULL), -EINVAL);
 	tensor_group_close(NULL);
-	/* What failed took no place of the window. */
+	/* A send that failed took no place of the window. */
 	assert_int_equal(tensor_group_send(s.g, &t, 1, 0, 0, 0), 1);
 	tensor_release(t);
 	set_end(&s);

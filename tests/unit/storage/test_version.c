@@ -54,7 +54,7 @@ static void change_by_another_process_is_seen(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
-/* What a receiver sees is the count of the buffer: from its first message on, by views, and on a second channel, too. */
+/* A receiver sees the count of the buffer from its first message on, by views, and on a second channel, too. */
 static void receiver_has_the_version_of_the_buffer(void **state)
 {
 	for (int kind = 0; kind < 4; kind++) {

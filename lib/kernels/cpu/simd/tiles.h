@@ -32,7 +32,7 @@
 
 enum tile_mode { TILES_NONE, TILES_MODEL, TILES_AMX };
 
-/* A product of rows of a with `width` columns of b. What a and b have beyond their elements is zero. */
+/* A product of rows of a with `width` columns of b. Units of a and b beyond their elements are zero. */
 struct tile_block {
 	const T *a, *b;			  /* rows of units, `pitch` and `width` apart */
 	T *sums;			  /* rows `row` apart */

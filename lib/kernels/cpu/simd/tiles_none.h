@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What tiles.h declares, for types T of which processors have no tiles: tiles_for() is always TILES_NONE. */
+/* The declarations of tiles.h for types T without tiles: tiles_for() is always TILES_NONE. */
 #ifndef TENSOR_TILES_NONE_H
 #define TENSOR_TILES_NONE_H
 
