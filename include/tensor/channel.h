@@ -130,17 +130,17 @@ int tensor_pool_available(tensor_pool *pool);
  * a receiver or with it. docs/sharing.md, Groups, has the rules. In a child of fork() calls fail with -EBUSY if another
  * thread was in one of the group meanwhile.
  */
-typedef struct tensor_group tensor_group;
+typedef struct tensor_channel_group tensor_channel_group;
 
-enum tensor_group_kind {
-	TENSOR_GROUP_ALL,  /* each message goes to all receivers */
-	TENSOR_GROUP_NEXT, /* to one: the one that has the fewest */
+enum tensor_channel_group_kind {
+	TENSOR_CHANNEL_GROUP_ALL,  /* each message goes to all receivers */
+	TENSOR_CHANNEL_GROUP_NEXT, /* to one: the one that has the fewest */
 };
 
-struct tensor_group_options {
-	enum tensor_group_kind kind;
+struct tensor_channel_group_options {
+	enum tensor_channel_group_kind kind;
 	/*
-	 * A send while a receiver, or with TENSOR_GROUP_NEXT all of them, have a full window. WAIT: waits. DROP: takes the
+	 * A send while a receiver, or with TENSOR_CHANNEL_GROUP_NEXT all of them, have a full window. WAIT: waits. DROP: takes the
 	 * oldest message back that the slow receiver has not received; if it has received all, a message to all does not go
 	 * to it, and one to the next waits. REFUSE: fails with EAGAIN, and no receiver gets the message.
 	 */
@@ -148,9 +148,10 @@ struct tensor_group_options {
 	int32_t window; /* messages, 1 to 4096; 0: 8 */
 };
 
-#define TENSOR_GROUP_OPTIONS(...) (&(const struct tensor_group_options){ __VA_ARGS__ })
+#define TENSOR_CHANNEL_GROUP_OPTIONS(...) \
+	(&(const struct tensor_channel_group_options){ __VA_ARGS__ })
 
-struct tensor_group_stats {
+struct tensor_channel_group_stats {
 	uint64_t sent;	    /* messages to the receiver */
 	uint64_t dropped;   /* those that were taken back, or that did not go to it */
 	uint32_t in_flight; /* those that it has not released */
@@ -158,40 +159,40 @@ struct tensor_group_stats {
 };
 
 /* A group without receivers; NULL as options: to all, waits. NULL with the error set: EINVAL, ENOMEM, EMFILE. */
-tensor_group *tensor_group_open(const struct tensor_group_options *options);
+tensor_channel_group *tensor_channel_group_open(const struct tensor_channel_group_options *options);
 /* Close the group, not its channels; NULL is ignored. Messages that were sent are received. No other thread may use the group. */
-void tensor_group_close(tensor_group *group);
+void tensor_channel_group_close(tensor_channel_group *group);
 /*
  * Add a receiver at any time: it gets the messages from then on. The channel stays the caller's, who removes it from the
  * group, or closes the group, before the channel; meanwhile it may also be used alone. 0; -EINVAL, -EEXIST, -ENOMEM.
  */
-int tensor_group_add(tensor_group *group, tensor_channel *channel);
+int tensor_channel_group_add(tensor_channel_group *group, tensor_channel *channel);
 /* Remove a receiver; what was sent to it is received. 0; -EINVAL; -ENOENT: it is not in the group. */
-int tensor_group_remove(tensor_group *group, tensor_channel *channel);
+int tensor_channel_group_remove(tensor_channel_group *group, tensor_channel *channel);
 /*
  * Send a message as tensor_send_many() does. A receiver that has died is passed over.
- * Return: the number of receivers, 0 if the group has none (TENSOR_GROUP_ALL); -ETIMEDOUT and -EAGAIN: no receiver gets
- *   it; -ENOTCONN: no receiver lives (TENSOR_GROUP_NEXT); other errors as of tensor_send_many().
+ * Return: the number of receivers, 0 if the group has none (TENSOR_CHANNEL_GROUP_ALL); -ETIMEDOUT and -EAGAIN: no receiver gets
+ *   it; -ENOTCONN: no receiver lives (TENSOR_CHANNEL_GROUP_NEXT); other errors as of tensor_send_many().
  */
-int tensor_group_send(tensor_group *group, tensor *const *tensors, int n, uint64_t tag,
-		      unsigned flags, int64_t timeout_ns);
+int tensor_channel_group_send(tensor_channel_group *group, tensor *const *tensors, int n,
+			      uint64_t tag, unsigned flags, int64_t timeout_ns);
 /* The number of receivers that live. -EINVAL without a group. */
-int tensor_group_count(tensor_group *group);
+int tensor_channel_group_count(tensor_channel_group *group);
 /* Read the state of a receiver. 0; -EINVAL; -ENOENT: it is not in the group. */
 #ifdef __cplusplus /* a function with the name of a structure, as stat() */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
-int tensor_group_stats(tensor_group *group, tensor_channel *channel,
-		       struct tensor_group_stats *stats);
+int tensor_channel_group_stats(tensor_channel_group *group, tensor_channel *channel,
+			       struct tensor_channel_group_stats *stats);
 #ifdef __cplusplus
 #pragma GCC diagnostic pop
 #endif
 /*
- * The number of a message of TENSOR_GROUP_NEXT whose receiver died before it had released it, oldest first, each once.
+ * The number of a message of TENSOR_CHANNEL_GROUP_NEXT whose receiver died before it had released it, oldest first, each once.
  * 1 with the number in *tag; 0: there is none; -EINVAL.
  */
-int tensor_group_lost(tensor_group *group, uint64_t *tag);
+int tensor_channel_group_lost(tensor_channel_group *group, uint64_t *tag);
 
 #ifdef __cplusplus
 }

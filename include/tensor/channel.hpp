@@ -139,44 +139,44 @@ class pool
 };
 
 /* One send to several channels, which outlive the group or are removed before their end. */
-class group
+class channel_group
 {
-	tensor_group *group_;
+	tensor_channel_group *group_;
 
       public:
-	explicit group(const tensor_group_options &options = {})
-	    : group_(check(tensor_group_open(&options)))
+	explicit channel_group(const tensor_channel_group_options &options = {})
+	    : group_(check(tensor_channel_group_open(&options)))
 	{
 	}
 
-	group(group &&other) noexcept : group_(std::exchange(other.group_, nullptr))
+	channel_group(channel_group &&other) noexcept : group_(std::exchange(other.group_, nullptr))
 	{
 	}
 
-	group(const group &) = delete;
-	group &operator=(const group &) = delete;
+	channel_group(const channel_group &) = delete;
+	channel_group &operator=(const channel_group &) = delete;
 
-	~group()
+	~channel_group()
 	{
-		tensor_group_close(group_);
+		tensor_channel_group_close(group_);
 	}
 
 	void add(const channel &receiver)
 	{
-		check(tensor_group_add(group_, receiver.get()));
+		check(tensor_channel_group_add(group_, receiver.get()));
 	}
 
 	void remove(const channel &receiver)
 	{
-		check(tensor_group_remove(group_, receiver.get()));
+		check(tensor_channel_group_remove(group_, receiver.get()));
 	}
 
 	/* The number of receivers. */
 	int send(const tensors &list, uint64_t tag = 0, bits flags = 0, int64_t timeout_ns = -1)
 	{
 		tensor_list_arg of = list;
-		int n = tensor_group_send(group_, of.data, static_cast<int>(of.len), tag,
-					  flags.flags(), timeout_ns);
+		int n = tensor_channel_group_send(group_, of.data, static_cast<int>(of.len), tag,
+						  flags.flags(), timeout_ns);
 
 		check(n < 0 ? n : 0);
 		return n;
@@ -184,7 +184,7 @@ class group
 
 	int count() const
 	{
-		return tensor_group_count(group_);
+		return tensor_channel_group_count(group_);
 	}
 
 	/* The number of a message whose receiver died before it had released it; each once. */
@@ -192,8 +192,8 @@ class group
 	{
 		uint64_t tag;
 
-		return tensor_group_lost(group_, &tag) == 1 ? std::optional<uint64_t>(tag) :
-							      std::nullopt;
+		return tensor_channel_group_lost(group_, &tag) == 1 ? std::optional<uint64_t>(tag) :
+								      std::nullopt;
 	}
 };
 

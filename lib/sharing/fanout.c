@@ -16,7 +16,7 @@
 #define WINDOW_MAX 4096
 
 /* All groups, for fanout_wake_all(). No function blocks while it holds the lock. */
-static tensor_group *groups;
+static tensor_channel_group *groups;
 static pthread_mutex_t groups_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_groups(void)
@@ -29,7 +29,7 @@ static void unlock_groups(void)
 	pthread_mutex_unlock(&groups_lock);
 }
 
-static void wake(const tensor_group *g)
+static void wake(const tensor_channel_group *g)
 {
 	uint64_t one = 1;
 
@@ -40,7 +40,7 @@ static void wake(const tensor_group *g)
 void fanout_wake_all(void)
 {
 	lock_groups();
-	for (const tensor_group *g = groups; g; g = g->next)
+	for (const tensor_channel_group *g = groups; g; g = g->next)
 		wake(g);
 	unlock_groups();
 }
@@ -48,7 +48,7 @@ void fanout_wake_all(void)
 /* In a child of fork(): a thread that the child does not have may have been in the middle of a call. */
 static void orphan_groups(void)
 {
-	for (tensor_group *g = groups; g; g = g->next) {
+	for (tensor_channel_group *g = groups; g; g = g->next) {
 		if (pthread_mutex_trylock(&g->lock)) {
 			pthread_mutex_init(&g->lock, NULL);
 			g->orphan = true;
@@ -59,7 +59,7 @@ static void orphan_groups(void)
 	unlock_groups();
 }
 
-int group_lock(tensor_group *g)
+int group_lock(tensor_channel_group *g)
 {
 	pthread_mutex_lock(&g->lock);
 	if (!g->orphan)
@@ -84,15 +84,15 @@ void flight_end(struct member *m, int i)
 	m->n--;
 }
 
-void member_bury(tensor_group *g, struct member *m)
+void member_bury(tensor_channel_group *g, struct member *m)
 {
 	m->dead = true;
 	for (; m->n; flight_end(m, 0))
-		if (g->kind == TENSOR_GROUP_NEXT && !lease_released(m->flights[0].lease))
+		if (g->kind == TENSOR_CHANNEL_GROUP_NEXT && !lease_released(m->flights[0].lease))
 			g->lost[g->nlost++] = m->flights[0].tag;
 }
 
-void member_settle(tensor_group *g, struct member *m)
+void member_settle(tensor_channel_group *g, struct member *m)
 {
 	bool gone = false;
 
@@ -112,7 +112,7 @@ void member_settle(tensor_group *g, struct member *m)
 		member_bury(g, m);
 }
 
-void fanout_settle(tensor_group *g)
+void fanout_settle(tensor_channel_group *g)
 {
 	for (int i = 0; i < g->n; i++) {
 		struct member *m = g->members[i];
@@ -123,12 +123,12 @@ void fanout_settle(tensor_group *g)
 	}
 }
 
-int fanout_reserve(tensor_group *g)
+int fanout_reserve(tensor_channel_group *g)
 {
 	int need = g->nlost + g->n * g->window, space = 2 * need;
 	uint64_t *more;
 
-	if (g->kind != TENSOR_GROUP_NEXT || need <= g->lost_space)
+	if (g->kind != TENSOR_CHANNEL_GROUP_NEXT || need <= g->lost_space)
 		return 0;
 	more = realloc(g->lost, (size_t)space * sizeof(*more));
 	if (!more)
@@ -140,7 +140,7 @@ int fanout_reserve(tensor_group *g)
 
 /* ---- receivers ---- */
 
-static int find_member(const tensor_group *g, const tensor_channel *ch)
+static int find_member(const tensor_channel_group *g, const tensor_channel *ch)
 {
 	for (int i = 0; i < g->n; i++)
 		if (g->members[i]->ch == ch)
@@ -156,7 +156,7 @@ static void free_member(struct member *m)
 }
 
 /* The caller holds the lock. 0 or -errno with the error set. */
-static int add_member(tensor_group *g, tensor_channel *ch)
+static int add_member(tensor_channel_group *g, tensor_channel *ch)
 {
 	int space = g->n < g->space ? g->space : 2 * g->space + 4;
 	struct member **more = g->members, *m;
@@ -178,7 +178,7 @@ static int add_member(tensor_group *g, tensor_channel *ch)
 	return 0;
 }
 
-TENSOR_EXPORT int tensor_group_add(tensor_group *g, tensor_channel *ch)
+TENSOR_EXPORT int tensor_channel_group_add(tensor_channel_group *g, tensor_channel *ch)
 {
 	int err;
 
@@ -195,7 +195,7 @@ TENSOR_EXPORT int tensor_group_add(tensor_group *g, tensor_channel *ch)
 	return err;
 }
 
-TENSOR_EXPORT int tensor_group_remove(tensor_group *g, tensor_channel *ch)
+TENSOR_EXPORT int tensor_channel_group_remove(tensor_channel_group *g, tensor_channel *ch)
 {
 	int i;
 
@@ -215,7 +215,7 @@ TENSOR_EXPORT int tensor_group_remove(tensor_group *g, tensor_channel *ch)
 	return i < 0 ? tensor_fail(ENOENT, "group_remove: the channel is not in the group") : 0;
 }
 
-TENSOR_EXPORT int tensor_group_count(tensor_group *g)
+TENSOR_EXPORT int tensor_channel_group_count(tensor_channel_group *g)
 {
 	int n = 0;
 
@@ -230,8 +230,8 @@ TENSOR_EXPORT int tensor_group_count(tensor_group *g)
 	return n;
 }
 
-TENSOR_EXPORT int tensor_group_stats(tensor_group *g, tensor_channel *ch,
-				     struct tensor_group_stats *stats)
+TENSOR_EXPORT int tensor_channel_group_stats(tensor_channel_group *g, tensor_channel *ch,
+					     struct tensor_channel_group_stats *stats)
 {
 	int i;
 
@@ -244,14 +244,14 @@ TENSOR_EXPORT int tensor_group_stats(tensor_group *g, tensor_channel *ch,
 	if (i >= 0) {
 		const struct member *m = g->members[i];
 
-		*stats = (struct tensor_group_stats){ m->sent, m->dropped, (uint32_t)m->n,
-						      !m->dead };
+		*stats = (struct tensor_channel_group_stats){ m->sent, m->dropped, (uint32_t)m->n,
+							      !m->dead };
 	}
 	pthread_mutex_unlock(&g->lock);
 	return i < 0 ? tensor_fail(ENOENT, "group_stats: the channel is not in the group") : 0;
 }
 
-TENSOR_EXPORT int tensor_group_lost(tensor_group *g, uint64_t *tag)
+TENSOR_EXPORT int tensor_channel_group_lost(tensor_channel_group *g, uint64_t *tag)
 {
 	int any;
 
@@ -271,14 +271,15 @@ TENSOR_EXPORT int tensor_group_lost(tensor_group *g, uint64_t *tag)
 
 /* ---- begin and end ---- */
 
-TENSOR_EXPORT tensor_group *tensor_group_open(const struct tensor_group_options *o)
+TENSOR_EXPORT tensor_channel_group *
+tensor_channel_group_open(const struct tensor_channel_group_options *o)
 {
-	static const struct tensor_group_options none;
-	tensor_group *g;
+	static const struct tensor_channel_group_options none;
+	tensor_channel_group *g;
 
 	o = o ? o : &none;
 	if (o->window < 0 || o->window > WINDOW_MAX || (unsigned)o->full > TENSOR_POOL_REFUSE ||
-	    (unsigned)o->kind > TENSOR_GROUP_NEXT) {
+	    (unsigned)o->kind > TENSOR_CHANNEL_GROUP_NEXT) {
 		tensor_fail(
 			EINVAL,
 			"group_open: a window of %d, kind %d, full %d: 0 to %d, and values of the "
@@ -311,7 +312,7 @@ TENSOR_EXPORT tensor_group *tensor_group_open(const struct tensor_group_options 
 	return g;
 }
 
-TENSOR_EXPORT void tensor_group_close(tensor_group *g)
+TENSOR_EXPORT void tensor_channel_group_close(tensor_channel_group *g)
 {
 	if (!g)
 		return;

@@ -13,9 +13,23 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static bool has_room(const tensor_group *g, const struct member *m)
+/* Between looks at a ring or socket that is full, of which no descriptor tells when it is not. */
+#define ROOM_LOOK_NS 200000
+
+static bool has_window(const tensor_channel_group *g, const struct member *m)
 {
 	return !m->dead && m->n < g->window;
+}
+
+/* A group that waits does not begin a message before all of it fits: a part of the receivers could not be undone. */
+static bool has_room(tensor_channel_group *g, const struct member *m, const struct outgoing *o)
+{
+	if (!has_window(g, m))
+		return false;
+	if (g->full != TENSOR_POOL_WAIT || channel_has_room(m->ch, o->n))
+		return true;
+	g->channel_full = true;
+	return false;
 }
 
 /* The first of its messages that it has not received, or -1. */
@@ -42,20 +56,21 @@ static bool drop_oldest(struct member *m)
 /* ---- waiting ---- */
 
 /* Whether a message can be sent without waiting, or never. */
-static bool is_ready(tensor_group *g)
+static bool is_ready(tensor_channel_group *g, const struct outgoing *o)
 {
 	int living = 0, room = 0;
 
+	g->channel_full = false;
 	for (int i = 0; i < g->n; i++) {
 		member_settle(g, g->members[i]);
 		living += !g->members[i]->dead;
-		room += has_room(g, g->members[i]);
+		room += has_room(g, g->members[i], o);
 	}
-	return !living || (g->kind == TENSOR_GROUP_ALL ? room == living : room > 0);
+	return !living || (g->kind == TENSOR_CHANNEL_GROUP_ALL ? room == living : room > 0);
 }
 
 /* The caller holds the lock. 0 or -ENOMEM. */
-static int watch(tensor_group *g, struct lease_watch *w)
+static int watch(tensor_channel_group *g, struct lease_watch *w)
 {
 	size_t most = 0;
 
@@ -70,19 +85,22 @@ static int watch(tensor_group *g, struct lease_watch *w)
 }
 
 /* Waits until the group is ready. The caller holds the lock, which is not held meanwhile. 0 or -errno. */
-static int wait_ready(tensor_group *g, int64_t until)
+static int wait_ready(tensor_channel_group *g, const struct outgoing *o)
 {
 	int err = 0;
 
-	while (!err && !is_ready(g)) {
+	while (!err && !is_ready(g, o)) {
 		struct lease_watch w;
+		int64_t look = INT64_MAX;
 		uint64_t count;
 
 		err = watch(g, &w);
 		atomic_fetch_add(&g->waiters, 1);
-		if (!err && !is_ready(g)) {
+		if (!err && !is_ready(g, o)) {
+			if (g->channel_full)
+				look = link_now() + ROOM_LOOK_NS;
 			pthread_mutex_unlock(&g->lock);
-			err = link_poll(w.fds, w.n, until);
+			err = link_poll(w.fds, w.n, look < o->until ? look : o->until);
 			if (err > 0 && w.fds[0].revents &&
 			    read(g->event, &count, sizeof(count)) < 0)
 				err = 0; /* another thread has read it */
@@ -95,7 +113,7 @@ static int wait_ready(tensor_group *g, int64_t until)
 			pools_wake();
 			fanout_wake_all();
 		}
-		if (err == -ETIMEDOUT && is_ready(g))
+		if (err == -ETIMEDOUT && (look < o->until || is_ready(g, o)))
 			err = 0;
 	}
 	return err;
@@ -110,7 +128,7 @@ static bool ends_channel(int err)
 }
 
 /* 1: sent; 0: the receiver is gone; -errno with the error set. */
-static int deliver(tensor_group *g, struct member *m, struct outgoing o)
+static int deliver(tensor_channel_group *g, struct member *m, struct outgoing o)
 {
 	struct lease *lease;
 	int err;
@@ -143,15 +161,15 @@ static int wait_error(int err)
 					       strerror(-err));
 }
 
-static int send_all(tensor_group *g, const struct outgoing *o)
+static int send_all(tensor_channel_group *g, const struct outgoing *o)
 {
 	int err = 0, sent = 0, one;
 
 	if (g->full == TENSOR_POOL_WAIT)
-		err = wait_ready(g, o->until);
+		err = wait_ready(g, o);
 	if (err < 0)
 		return wait_error(err);
-	if (g->full == TENSOR_POOL_REFUSE && !is_ready(g))
+	if (g->full == TENSOR_POOL_REFUSE && !is_ready(g, o))
 		return refuse_full();
 	for (int i = 0; i < g->n; i++) {
 		struct member *m = g->members[i];
@@ -159,7 +177,7 @@ static int send_all(tensor_group *g, const struct outgoing *o)
 		member_settle(g, m);
 		if (m->dead)
 			continue;
-		one = has_room(g, m) || (g->full == TENSOR_POOL_DROP && drop_oldest(m)) ?
+		one = has_window(g, m) || (g->full == TENSOR_POOL_DROP && drop_oldest(m)) ?
 			      deliver(g, m, *o) :
 			      -EAGAIN;
 		sent += one > 0;
@@ -172,14 +190,14 @@ static int send_all(tensor_group *g, const struct outgoing *o)
 }
 
 /* The receiver with the fewest messages; of those the one that got its last message first. NULL: all are full. */
-static struct member *least_busy(const tensor_group *g)
+static struct member *least_busy(tensor_channel_group *g, const struct outgoing *o)
 {
 	struct member *best = NULL;
 
 	for (int i = 0; i < g->n; i++) {
 		struct member *m = g->members[i];
 
-		if (has_room(g, m) &&
+		if (has_room(g, m, o) &&
 		    (!best || m->n < best->n || (m->n == best->n && m->last < best->last)))
 			best = m;
 	}
@@ -187,7 +205,7 @@ static struct member *least_busy(const tensor_group *g)
 }
 
 /* The receiver of the oldest message that was not received. */
-static struct member *longest_waiting(const tensor_group *g)
+static struct member *longest_waiting(const tensor_channel_group *g)
 {
 	uint64_t oldest = UINT64_MAX;
 	struct member *found = NULL;
@@ -205,15 +223,15 @@ static struct member *longest_waiting(const tensor_group *g)
 }
 
 /* A receiver with room; NULL with *err. */
-static struct member *next_member(tensor_group *g, int64_t until, int *err)
+static struct member *next_member(tensor_channel_group *g, const struct outgoing *o, int *err)
 {
 	struct member *m;
 
 	*err = 0;
 	for (;;) {
-		bool ready = is_ready(g);
+		bool ready = is_ready(g, o);
 
-		m = least_busy(g);
+		m = least_busy(g, o);
 		if (m)
 			return m;
 		fanout_settle(g);
@@ -222,7 +240,7 @@ static struct member *next_member(tensor_group *g, int64_t until, int *err)
 					   "group_send: the group has no receiver that lives");
 			return NULL;
 		}
-		if (least_busy(g))
+		if (least_busy(g, o))
 			continue;
 		if (g->full == TENSOR_POOL_REFUSE) {
 			*err = refuse_full();
@@ -231,7 +249,7 @@ static struct member *next_member(tensor_group *g, int64_t until, int *err)
 		m = g->full == TENSOR_POOL_DROP ? longest_waiting(g) : NULL;
 		if (m && drop_oldest(m))
 			continue;
-		*err = wait_ready(g, until);
+		*err = wait_ready(g, o);
 		if (*err < 0) {
 			wait_error(*err);
 			return NULL;
@@ -239,26 +257,26 @@ static struct member *next_member(tensor_group *g, int64_t until, int *err)
 	}
 }
 
-static int send_next(tensor_group *g, const struct outgoing *o)
+static int send_next(tensor_channel_group *g, const struct outgoing *o)
 {
 	struct member *m;
 	int err;
 
 	do {
-		m = next_member(g, o->until, &err);
+		m = next_member(g, o, &err);
 		if (m)
 			err = deliver(g, m, *o);
 	} while (m && !err); /* the receiver is gone: to another one */
 	return err;
 }
 
-TENSOR_EXPORT int tensor_group_send(tensor_group *g, tensor *const *tensors, int n, uint64_t tag,
-				    unsigned flags, int64_t timeout_ns)
+TENSOR_EXPORT int tensor_channel_group_send(tensor_channel_group *g, tensor *const *tensors, int n,
+					    uint64_t tag, unsigned flags, int64_t timeout_ns)
 {
 	struct outgoing o = { tensors, n, tag, flags, link_deadline(timeout_ns) };
 	int err;
 
-	TRACE_SPAN("sharing", "tensor_group_send");
+	TRACE_SPAN("sharing", "tensor_channel_group_send");
 	if (!g)
 		return tensor_fail(EINVAL, "group_send: the group is NULL");
 	if (outgoing_check("group_send", &o) < 0)
@@ -268,7 +286,7 @@ TENSOR_EXPORT int tensor_group_send(tensor_group *g, tensor *const *tensors, int
 	err = fanout_reserve(g);
 	g->number++;
 	if (!err)
-		err = g->kind == TENSOR_GROUP_ALL ? send_all(g, &o) : send_next(g, &o);
+		err = g->kind == TENSOR_CHANNEL_GROUP_ALL ? send_all(g, &o) : send_next(g, &o);
 	pthread_mutex_unlock(&g->lock);
 	return err;
 }

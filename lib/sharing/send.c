@@ -120,6 +120,21 @@ static int send_message(tensor_channel *ch, const struct outgoing *o, struct lea
 	return err;
 }
 
+bool channel_has_room(tensor_channel *ch, int n)
+{
+	uint32_t records = (uint32_t)n + 1;
+	bool room, ring;
+
+	if (pthread_mutex_trylock(&ch->sending))
+		return false;
+	ring = link_has_ring(ch) && records <= ch->ring_out.ring.n;
+	/* An error is for the send, which does not wait for it. */
+	room = ring ? (uint32_t)ring_room(&ch->ring_out.ring, records) >= records :
+		      link_wait_socket(ch->socket, POLLOUT, 0) != -ETIMEDOUT;
+	pthread_mutex_unlock(&ch->sending);
+	return room;
+}
+
 int channel_send_leased(tensor_channel *ch, const struct outgoing *o, struct lease **lease)
 {
 	return send_message(ch, o, lease);

@@ -24,6 +24,8 @@ int channel_send_check(tensor *t, unsigned flags);
 int channel_send_tensor(tensor_channel *ch, tensor *t, unsigned flags, int64_t until);
 /* Checks the arguments of a public function. 0, or -EINVAL with the error set. */
 int outgoing_check(const char *function, const struct outgoing *o);
+/* Whether a message of n tensors can be sent without waiting for the peer to receive others. */
+bool channel_has_room(tensor_channel *ch, int n);
 /*
  * Sends a message as tensor_send_many() does, with a lease also if no tensor is a loan; *lease: a reference to it.
  * 0, or -errno with the error set.

@@ -27,7 +27,7 @@ from devtensor._C import Channel, _channel_wait, _Group, _Pool
 __all__ = ['Channel', 'AsyncChannel', 'Group', 'Pool', 'pair', 'connect', 'wait', 'Listener']
 
 _FULL = {'wait': 0, 'drop': 1, 'refuse': 2}     # enum tensor_pool_full
-_TO = {'all': 0, 'next': 1}                     # enum tensor_group_kind
+_TO = {'all': 0, 'next': 1}                     # enum tensor_channel_group_kind
 
 
 def _choice(name, value, choices):

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 typedef struct {
-	PyObject_HEAD tensor_group *group; /* NULL: closed */
+	PyObject_HEAD tensor_channel_group *group; /* NULL: closed */
 	PyObject *channels; /* a list; each is in use as long as it is in the group */
 	int users;	    /* calls that run */
 } PyGroup;
@@ -13,8 +13,8 @@ typedef struct {
 /* _Group(kind, full, window): numbers of the enumerations. */
 static PyObject *group_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	struct tensor_group_options options = { .window = 0 };
-	tensor_group *group;
+	struct tensor_channel_group_options options = { .window = 0 };
+	tensor_channel_group *group;
 	int kind, full;
 	PyGroup *o;
 
@@ -24,9 +24,9 @@ static PyObject *group_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	}
 	if (!PyArg_ParseTuple(args, "iii", &kind, &full, &options.window))
 		return NULL;
-	options.kind = (enum tensor_group_kind)kind;
+	options.kind = (enum tensor_channel_group_kind)kind;
 	options.full = (enum tensor_pool_full)full;
-	group = tensor_group_open(&options);
+	group = tensor_channel_group_open(&options);
 	if (!group)
 		return raise_error();
 	o = (PyGroup *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
@@ -34,7 +34,7 @@ static PyObject *group_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		o->channels = PyList_New(0);
 	if (!o || !o->channels) {
 		Py_XDECREF((PyObject *)o);
-		tensor_group_close(group);
+		tensor_channel_group_close(group);
 		return NULL;
 	}
 	o->group = group;
@@ -43,10 +43,10 @@ static PyObject *group_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static void end_group(PyGroup *o)
 {
-	tensor_group *group = o->group;
+	tensor_channel_group *group = o->group;
 
 	o->group = NULL;
-	tensor_group_close(group);
+	tensor_channel_group_close(group);
 	for (Py_ssize_t i = 0; o->channels && i < PyList_Size(o->channels); i++)
 		((PyChannel *)PyList_GetItem(o->channels, i))->users--;
 	Py_CLEAR(o->channels);
@@ -83,23 +83,34 @@ static PyChannel *channel_of(PyObject *object)
 	return NULL;
 }
 
+/* Takes an entry of the channel out of the list. */
+static void forget(PyGroup *o, PyObject *channel)
+{
+	for (Py_ssize_t i = 0; i < PyList_Size(o->channels); i++)
+		if (PyList_GetItem(o->channels, i) == channel) {
+			PyList_SetSlice(o->channels, i, i + 1, NULL);
+			((PyChannel *)channel)->users--;
+			return;
+		}
+}
+
+/* The group's lock is held by a send that waits, so no call waits for it with the interpreter's. */
 static PyObject *group_add(PyObject *self, PyObject *object)
 {
 	PyGroup *o = enter(self);
 	PyChannel *c = o ? channel_of(object) : NULL;
 	int err = -1;
 
-	if (c && PyList_Append(o->channels, object) == 0) {
-		err = tensor_group_add(o->group, c->channel);
-		if (err < 0) {
-			Py_ssize_t n = PyList_Size(o->channels);
-
+	if (c && PyList_Append(o->channels, object) < 0)
+		c->users--;
+	else if (c) {
+		Py_BEGIN_ALLOW_THREADS err = tensor_channel_group_add(o->group, c->channel);
+		Py_END_ALLOW_THREADS if (err < 0)
+		{
 			raise_error();
-			PyList_SetSlice(o->channels, n - 1, n, NULL);
+			forget(o, object);
 		}
 	}
-	if (c && err < 0)
-		c->users--;
 	if (o)
 		o->users--;
 	return err < 0 ? NULL : Py_NewRef(Py_None);
@@ -112,15 +123,9 @@ static PyObject *group_remove(PyObject *self, PyObject *object)
 	int err = -1;
 
 	if (c) {
-		err = tensor_group_remove(o->group, c->channel);
-		if (err < 0)
-			raise_error();
-		for (Py_ssize_t i = 0; !err && i < PyList_Size(o->channels); i++)
-			if (PyList_GetItem(o->channels, i) == object) {
-				PyList_SetSlice(o->channels, i, i + 1, NULL);
-				c->users--;
-				break;
-			}
+		Py_BEGIN_ALLOW_THREADS err = tensor_channel_group_remove(o->group, c->channel);
+		Py_END_ALLOW_THREADS if (err < 0) raise_error();
+		else forget(o, object);
 		c->users--;
 	}
 	if (o)
@@ -134,8 +139,8 @@ static int send_until(PyGroup *o, tensor_list list, uint64_t tag, unsigned flags
 	int n;
 
 	do {
-		Py_BEGIN_ALLOW_THREADS n = tensor_group_send(o->group, list.data, (int)list.len,
-							     tag, flags, moment_ns(deadline));
+		Py_BEGIN_ALLOW_THREADS n = tensor_channel_group_send(
+			o->group, list.data, (int)list.len, tag, flags, moment_ns(deadline));
 		Py_END_ALLOW_THREADS
 	} while (n == -ETIMEDOUT && wait_over(deadline) == 0);
 	if (n < 0 && !PyErr_Occurred())
@@ -184,8 +189,11 @@ static PyObject *group_lost(PyObject *self, PyObject *unused)
 	PyGroup *o = enter(self);
 	PyObject *list = o ? PyList_New(0) : NULL, *number;
 	uint64_t tag;
+	int found;
 
-	while (list && tensor_group_lost(o->group, &tag) == 1) {
+	while (list) {
+		Py_BEGIN_ALLOW_THREADS found = tensor_channel_group_lost(o->group, &tag);
+		Py_END_ALLOW_THREADS if (found != 1) break;
 		number = PyLong_FromUnsignedLongLong(tag);
 		if (!number || PyList_Append(list, number) < 0)
 			Py_CLEAR(list);
@@ -200,13 +208,12 @@ static PyObject *group_stats(PyObject *self, PyObject *object)
 {
 	PyGroup *o = enter(self);
 	PyChannel *c = o ? channel_of(object) : NULL;
-	struct tensor_group_stats s;
+	struct tensor_channel_group_stats s;
 	int err = -1;
 
 	if (c) {
-		err = tensor_group_stats(o->group, c->channel, &s);
-		if (err < 0)
-			raise_error();
+		Py_BEGIN_ALLOW_THREADS err = tensor_channel_group_stats(o->group, c->channel, &s);
+		Py_END_ALLOW_THREADS if (err < 0) raise_error();
 		c->users--;
 	}
 	if (o)
@@ -235,8 +242,8 @@ static PyObject *group_get_count(PyObject *self, void *unused)
 
 	if (!o)
 		return NULL;
-	n = tensor_group_count(o->group);
-	o->users--;
+	Py_BEGIN_ALLOW_THREADS n = tensor_channel_group_count(o->group);
+	Py_END_ALLOW_THREADS o->users--;
 	return n < 0 ? raise_error() : PyLong_FromLong(n);
 }
 

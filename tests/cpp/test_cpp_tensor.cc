@@ -399,7 +399,7 @@ TEST(messages_go_through_rings_pools_and_groups)
 		channel to(ends[0], rings), from_peer(ends[1], rings);
 		channel second(ends[2]), of_second(ends[3]);
 		pool buffers({ 2, 3 });
-		group all;
+		channel_group all;
 
 		for (int i = 0; i < 10; i++) {
 			Tensor loan = buffers.loan(0);

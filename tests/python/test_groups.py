@@ -3,6 +3,7 @@
 import multiprocessing as mp
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -90,6 +91,32 @@ def test_a_death_gives_back_what_was_not_released():
         assert group.lost() == [1, 2] and group.lost() == []
         with pytest.raises(OSError):
             group.send([dt.tensor([3])])
+
+
+def count_while_a_send_waits():
+    signal.alarm(20)
+    (a,), (b,) = pairs(1)
+    tags(b)
+    with sharing.Group([a], window=4096) as group:
+        sender = threading.Thread(target=lambda: [group.send([dt.tensor([i])], i) for i in range(300)])
+        sender.start()
+        time.sleep(0.2)
+        other = threading.Thread(target=lambda: (group.count, group.stats(a), group.lost()))
+        other.start()
+        time.sleep(0.2)
+        got = []
+        while len(got) < 300:
+            got += tags(b)
+        sender.join()
+        other.join()
+    os._exit(0 if got == list(range(300)) else 1)
+
+
+def test_calls_beside_a_send_that_waits_leave_the_interpreter_to_others():
+    process = mp.get_context('fork').Process(target=count_while_a_send_waits)
+    process.start()
+    process.join(40)
+    assert process.exitcode == 0
 
 
 def test_wrong_arguments_raise():

@@ -120,14 +120,14 @@ static void forks_during_receives_leave_whole_state(void **state)
 	}
 }
 
-static tensor_group *asked;
+static tensor_channel_group *asked;
 static atomic_bool asked_enough;
 
 static void *ask_group(void *ctx)
 {
 	(void)ctx;
 	while (!atomic_load(&asked_enough))
-		tensor_group_count(asked);
+		tensor_channel_group_count(asked);
 	return NULL;
 }
 
@@ -141,8 +141,8 @@ static void child_of_a_thread_in_a_group_does_not_hang(void **state)
 	(void)state;
 	assert_done(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 	ch = tensor_channel_open(pair[0]);
-	asked = tensor_group_open(NULL);
-	assert_done(tensor_group_add(asked, ch));
+	asked = tensor_channel_group_open(NULL);
+	assert_done(tensor_channel_group_add(asked, ch));
 	assert_done(pthread_create(&thread, NULL, ask_group, NULL));
 	for (int i = 0; i < 100; i++) {
 		pid_t child = fork();
@@ -151,8 +151,8 @@ static void child_of_a_thread_in_a_group_does_not_hang(void **state)
 			int n;
 
 			alarm(20);
-			n = tensor_group_count(asked);
-			tensor_group_close(asked);
+			n = tensor_channel_group_count(asked);
+			tensor_channel_group_close(asked);
 			_exit(n != 1 && n != -EBUSY);
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
@@ -160,8 +160,8 @@ static void child_of_a_thread_in_a_group_does_not_hang(void **state)
 	}
 	atomic_store(&asked_enough, true);
 	pthread_join(thread, NULL);
-	assert_int_equal(tensor_group_count(asked), 1);
-	tensor_group_close(asked);
+	assert_int_equal(tensor_channel_group_count(asked), 1);
+	tensor_channel_group_close(asked);
 	tensor_channel_close(ch);
 	close(pair[0]);
 	close(pair[1]);

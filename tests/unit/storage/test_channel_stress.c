@@ -27,7 +27,7 @@ static void close_others(int loader, int trainer)
 /* ---- loaders ---- */
 
 /* Sends a batch: two loans and a tensor of its own, all with the value that the number of the message says. */
-static int send_batch(tensor_group *g, tensor_pool *pool, uint64_t number)
+static int send_batch(tensor_channel_group *g, tensor_pool *pool, uint64_t number)
 {
 	int n = -ETIMEDOUT;
 
@@ -41,8 +41,8 @@ static int send_batch(tensor_group *g, tensor_pool *pool, uint64_t number)
 			fill(batch[i], (double)(number % 1000));
 		if (number % 7 == 0)
 			batch[0] = ok(tensor_narrow(batch[0], 0, 1, 2)); /* a view */
-		n = tensor_group_send(g, batch, used, number, number % 2 ? TENSOR_SEND_READONLY : 0,
-				      PATIENCE);
+		n = tensor_channel_group_send(g, batch, used, number,
+					      number % 2 ? TENSOR_SEND_READONLY : 0, PATIENCE);
 	}
 	return n;
 }
@@ -56,8 +56,8 @@ static int wait_for_all(tensor_pool *pool)
 
 static int work_as_loader(int loader)
 {
-	tensor_group *g =
-		tensor_group_open(TENSOR_GROUP_OPTIONS(.kind = TENSOR_GROUP_NEXT, .window = 2));
+	tensor_channel_group *g = tensor_channel_group_open(
+		TENSOR_CHANNEL_GROUP_OPTIONS(.kind = TENSOR_CHANNEL_GROUP_NEXT, .window = 2));
 	tensor_pool *pool = POOL(.n = BUFFERS);
 	tensor_channel *ch[TRAINERS];
 	uint64_t number = 0, lost;
@@ -65,20 +65,20 @@ static int work_as_loader(int loader)
 
 	for (int t = 0; t < TRAINERS; t++) {
 		ch[t] = tensor_channel_open_with(sockets[loader][t][0], loader % 2 ? RINGS : NULL);
-		assert_done(tensor_group_add(g, ch[t]));
+		assert_done(tensor_channel_group_add(g, ch[t]));
 	}
 	for (; !res && seconds_of(CLOCK_MONOTONIC) < stop_at; number++)
 		res = send_batch(g, pool, number) == 1 ? 0 : 1;
-	while (!res && tensor_group_lost(g, &lost) == 1)
+	while (!res && tensor_channel_group_lost(g, &lost) == 1)
 		res = send_batch(g, pool, lost) == 1 ? 0 : 2;
 	if (!res)
 		res = wait_for_all(pool);
 	for (int t = 0; t < TRAINERS; t++) {
-		tensor_group_remove(g, ch[t]);
+		tensor_channel_group_remove(g, ch[t]);
 		tensor_channel_close(ch[t]);
 		close(sockets[loader][t][0]);
 	}
-	tensor_group_close(g);
+	tensor_channel_group_close(g);
 	tensor_pool_close(pool);
 	tensor_cache_trim();
 	fprintf(stderr, "# loader %d: %llu batches\n", loader, (unsigned long long)number);
