@@ -28,6 +28,7 @@
 #define INIT_LEASE	   128
 #define INIT_POOL	   129
 #define INIT_CHANNEL	   130
+#define INIT_PROCESS_GROUP 131
 
 #define INIT(priority) __attribute__((constructor(priority)))
 

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * Between process groups and the engines that carry their data. An engine gets operations on contiguous memory of the
+ * host, whose arguments were checked as far as one rank can. All its functions but open and close are called by one
+ * thread at a time.
+ */
+#ifndef TENSOR_GROUP_ENGINE_H
+#define TENSOR_GROUP_ENGINE_H
+
+#include "core/tensor_impl.h"
+
+#include <pthread.h>
+#include <tensor/group.h>
+
+enum group_kind {
+	GROUP_BARRIER,
+	GROUP_BROADCAST,
+	GROUP_ALL_REDUCE,
+	GROUP_REDUCE,
+	GROUP_REDUCE_SCATTER,
+	GROUP_ALL_GATHER,
+	GROUP_GATHER,
+	GROUP_SCATTER,
+	GROUP_ALL_TO_ALL,
+	GROUP_SEND,
+	GROUP_RECV,
+};
+
+extern const char *const group_kind_names[];
+
+/* What ranks must agree on, and what an error shows of each. The shape is that of the tensor that all ranks have. */
+struct group_call {
+	int32_t kind, op, root;
+	int32_t dtype, ndim;
+	int64_t sizes[TENSOR_MAX_DIMS];
+};
+
+#define CALL_TEXT 256
+/* "all_reduce (sum) of f32 [2, 3]" into text; returns it. */
+const char *group_call_text(const struct group_call *call, char *text);
+/* Sets the error of two ranks that differ; returns -EINVAL. */
+int group_calls_differ(int a, const struct group_call *of_a, int b, const struct group_call *of_b);
+bool group_calls_match(const struct group_call *a, const struct group_call *b);
+
+struct tensor_request {
+	tensor_group *group;
+	struct group_call call; /* root: also the peer of a send or receive */
+	/*
+	 * Contiguous memory of the host: n elements of call.dtype in `in`, or, where a rank has a part for each rank, n in
+	 * each part. NULL where this rank has none. `out` may be `in`.
+	 */
+	const void *in;
+	void *out;
+	int64_t n;
+
+	/* The engine's: zero at the start. */
+	uint64_t step;
+	int64_t at; /* elements that are done */
+	void *private[4];
+
+	/* Of the group. */
+	tensor *out_tensor,
+		*in_tensor; /* owned: the caller's, and those that are read and written for them */
+	tensor *out_packed,
+		*in_packed; /* owned, or NULL: the caller's are contiguous memory of the host */
+	bool started, ended;
+	int err;
+	char text[TENSOR_ERROR_TEXT];
+	struct tensor_request *next;
+};
+
+struct group_engine {
+	const char *name;
+	/* Joins: sets rank, size and state. 0, or -errno with the error set. */
+	int (*open)(tensor_group *g, const struct tensor_group_options *options);
+	void (*close)(tensor_group *g);
+	/* Begins an operation, in the order of the calls; may be NULL. 0, or -errno with the error set. */
+	int (*start)(tensor_request *r);
+	/* Goes on as far as possible without waiting. 1: it has ended, 0: it has not, or -errno with the error set. */
+	int (*step)(tensor_request *r);
+	/* Before a sleep: what peers do from now on ends it. step() is called once more in between. May be NULL. */
+	void (*arm)(tensor_group *g);
+	/* Sleeps, at most for a time, or does not sleep after all. -errno with the error set if a rank that r needs is gone. */
+	int (*sleep)(tensor_group *g, tensor_request *r, int64_t ns);
+	/* The time is over: sets the error, which names the ranks that are late. */
+	int (*late)(tensor_group *g, tensor_request *r);
+	/* This rank leaves because of an error. May be NULL. */
+	void (*give_up)(tensor_group *g);
+};
+
+struct tensor_group {
+	const struct group_engine *engine;
+	void *state; /* the engine's */
+	int rank, size;
+	int64_t timeout_ns; /* negative: none */
+	int64_t spin_ns;    /* a wait spins for this time before it sleeps */
+	unsigned process;   /* of group_process, to tell a child of fork() */
+
+	pthread_mutex_t running; /* held by the thread that calls the engine; taken inside of lock */
+	pthread_mutex_t lock;	 /* of all that follows */
+	pthread_cond_t changed;	 /* a request was added or has ended, or the group ends */
+	pthread_t worker;
+	bool has_worker, stop;
+	bool left; /* the other ranks were told; of the thread that holds running */
+	int refs;  /* of the program, and of requests that it has not waited for */
+	struct tensor_request *first, **last; /* collectives that wait for their turn, or run */
+	struct tensor_request *messages, **messages_last; /* sends and receives */
+	int err;					  /* that ended the group, and its text */
+	char text[TENSOR_ERROR_TEXT];
+	struct tensor_group_stats stats;
+};
+
+/* Ends the group because of a rank; -1: none is to blame. Sets the error, returns -code. */
+int group_fail(tensor_group *g, int rank, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5), cold));
+
+/*
+ * to: the elements i of n parts, whose first elements are `pitch` bytes apart (any sign), reduced in the order of the
+ * parts, which it does not overlap. 0, or -errno with the error set.
+ */
+int group_reduce(void *to, const void *parts, ptrdiff_t pitch, int n, int64_t elements,
+		 enum tensor_dtype dtype, enum tensor_group_op op);
+/* Whether the dtype has the operation; -EINVAL or -EOPNOTSUPP with the error set. */
+int group_reduce_check(const char *what, enum tensor_dtype dtype, enum tensor_group_op op);
+
+/* For the plugin of MPI. */
+void tensor_register_group_engine(const struct group_engine *engine, const char *why_not);
+
+#endif

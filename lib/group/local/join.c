@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * How the ranks of a local group meet: rank 0 listens on a socket of the abstract namespace. Each other rank connects,
+ * says who it is and passes a pidfd of itself. When all have come, rank 0 sends each the shared memory and all pidfds.
+ */
+#include "group/local/local.h"
+
+#include "sharing/link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MAGIC	 0x74677231 /* changes with the layout of local_page */
+#define RETRY_NS INT64_C(5000000)
+#define HELLO_NS INT64_C(2000000000) /* for a connected rank to say who it is */
+
+struct hello {
+	uint32_t magic;
+	int32_t rank, size, pid;
+};
+
+struct welcome {
+	uint32_t magic;
+	int32_t code; /* 0, or errno: the rank is refused */
+	char text[192];
+	int32_t pids[LOCAL_MAX];
+};
+
+/* ---- messages with descriptors ---- */
+
+static int send_fds(int socket, const void *data, size_t n, const int *fds, int nfds)
+{
+	char control[CMSG_SPACE(sizeof(int) * (LOCAL_MAX + 1))] = { 0 };
+	struct iovec iov = { (void *)data, n };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (nfds) {
+		struct cmsghdr *c = (struct cmsghdr *)control;
+
+		m.msg_control = control;
+		m.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)nfds);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)nfds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * (size_t)nfds);
+	}
+	return sendmsg(socket, &m, MSG_NOSIGNAL) == (ssize_t)n ? 0 : errno ? -errno : -EIO;
+}
+
+static void close_fds(int *fds, int n)
+{
+	for (int i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+/* The number of descriptors; -EPIPE, -EPROTO, -errno. */
+static int recv_fds(int socket, void *data, size_t n, int *fds, int most)
+{
+	char control[CMSG_SPACE(sizeof(int) * (LOCAL_MAX + 1))];
+	struct iovec iov = { data, n };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t got = recvmsg(socket, &m, MSG_CMSG_CLOEXEC);
+	int nfds = 0;
+
+	if (got <= 0)
+		return got < 0 ? -errno : -EPIPE;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		int count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		int all[LOCAL_MAX + 1];
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		memcpy(all, CMSG_DATA(c), sizeof(int) * (size_t)count);
+		for (int i = 0; i < count; i++)
+			if (nfds < most)
+				fds[nfds++] = all[i];
+			else
+				close(all[i]);
+	}
+	if (got == (ssize_t)n && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return nfds;
+	close_fds(fds, nfds);
+	return -EPROTO;
+}
+
+/* ---- addresses ---- */
+
+int local_address(const char *address, int rank, char *to, size_t size)
+{
+	/* A name of another user is another name. */
+	int n = snprintf(to + 1, size - 1, "tensor-group/%u/%s/%d", (unsigned)getuid(), address,
+			 rank);
+
+	*to = 0;
+	return n + 1;
+}
+
+static socklen_t socket_address(const char *address, int rank, struct sockaddr_un *to)
+{
+	*to = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+			   (size_t)local_address(address, rank, to->sun_path,
+						 sizeof(to->sun_path)));
+}
+
+static bool is_same_user(int socket)
+{
+	struct ucred who;
+	socklen_t n = sizeof(who);
+
+	return !getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &n) &&
+	       (who.uid == getuid() || !who.uid);
+}
+
+/* ---- the shared memory ---- */
+
+static size_t slot_size(int size)
+{
+	size_t each = LOCAL_TOTAL / 2 / (unsigned)size / 4096 * 4096;
+
+	return each > LOCAL_SLOT ? LOCAL_SLOT : each < LOCAL_LEAST ? LOCAL_LEAST : each;
+}
+
+static size_t page_size(int size)
+{
+	size_t n = sizeof(struct local_page) + (size_t)size * sizeof(struct local_rank);
+
+	return (n + 4095) / 4096 * 4096;
+}
+
+static int map_segment(tensor_group *g, struct local *l)
+{
+	void *p;
+	int err;
+
+	l->slot = slot_size(g->size);
+	l->bytes = page_size(g->size) + 2 * (size_t)g->size * l->slot;
+	if (shm_size(l->fd) != (int64_t)l->bytes)
+		return tensor_fail(EPROTO, "group_open: local: the shared memory has another size");
+	err = shm_map(l->fd, l->bytes, &p);
+	if (err < 0)
+		return tensor_fail(-err, "group_open: local: %zu bytes: %s", l->bytes,
+				   strerror(-err));
+	l->page = p;
+	l->slots = (char *)p + page_size(g->size);
+	return 0;
+}
+
+static int make_segment(tensor_group *g, struct local *l)
+{
+	int err = shm_make("tensor-group",
+			   page_size(g->size) + 2 * (size_t)g->size * slot_size(g->size), &l->fd);
+
+	if (err < 0)
+		return tensor_fail(-err, "group_open: local: no shared memory: %s", strerror(-err));
+	err = map_segment(g, l);
+	if (!err) {
+		l->page->magic = MAGIC;
+		l->page->size = (uint32_t)g->size;
+		l->page->slot = (uint32_t)l->slot;
+		if (getrandom(&l->page->id, sizeof(l->page->id), 0) != sizeof(l->page->id))
+			l->page->id = (uint64_t)link_now() ^ (uint64_t)getpid();
+	}
+	return err;
+}
+
+/* ---- rank 0 ---- */
+
+static int no_pidfd(void)
+{
+	return tensor_fail(errno, "group_open: local: no pidfd: %s", strerror(errno));
+}
+
+static int listen_at(const struct local *l, int size, int *socket_fd)
+{
+	struct sockaddr_un to;
+	socklen_t n = socket_address(l->address, 0, &to);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && !bind(fd, (struct sockaddr *)&to, n) && !listen(fd, size)) {
+		*socket_fd = fd;
+		return 0;
+	}
+	tensor_fail(errno, "group_open: local: address %s: %s", QUOTED(l->address),
+		    strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -thread()->error.code;
+}
+
+static void refuse(int fd, int code, const char *text)
+{
+	struct welcome w = { .magic = MAGIC, .code = code };
+
+	snprintf(w.text, sizeof(w.text), "%s", text);
+	send_fds(fd, &w, sizeof(w), NULL, 0);
+	close(fd);
+}
+
+/* Who has connected; consumes fd unless it is kept in sockets. */
+static void admit(tensor_group *g, struct local *l, int fd, int *sockets)
+{
+	struct hello hello;
+	int pidfd = -1;
+
+	if (!is_same_user(fd) || link_wait_socket(fd, POLLIN, link_now() + HELLO_NS) < 0 ||
+	    recv_fds(fd, &hello, sizeof(hello), &pidfd, 1) != 1 || hello.magic != MAGIC)
+		refuse(fd, EPROTO, "another version of the library");
+	else if (hello.size != g->size)
+		refuse(fd, EINVAL, "rank 0 has another size of the group");
+	else if (hello.rank <= 0 || hello.rank >= g->size)
+		refuse(fd, EINVAL, "there is no such rank");
+	else if (sockets[hello.rank] >= 0)
+		refuse(fd, EEXIST, "the rank is taken");
+	else {
+		sockets[hello.rank] = fd;
+		l->pidfds[hello.rank] = pidfd;
+		l->pids[hello.rank] = hello.pid;
+		return;
+	}
+	if (pidfd >= 0)
+		close(pidfd);
+}
+
+/* A rank that died while the others were awaited can come again. */
+static void forget_dead(tensor_group *g, struct local *l, int *sockets)
+{
+	for (int i = 1; i < g->size; i++)
+		if (sockets[i] >= 0 && link_wait_socket(sockets[i], POLLIN, 0) != -ETIMEDOUT) {
+			close(sockets[i]);
+			close(l->pidfds[i]);
+			sockets[i] = l->pidfds[i] = -1;
+		}
+}
+
+static int missing_error(const tensor_group *g, const int *sockets)
+{
+	char text[128] = "";
+	size_t n = 0;
+
+	for (int i = 1; i < g->size; i++)
+		if (sockets[i] < 0 && n < sizeof(text))
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s %d", n ? "," : "", i);
+	return tensor_fail(ETIMEDOUT, "group_open: local: of %d ranks these have not come:%s",
+			   g->size, text);
+}
+
+static int missing(const tensor_group *g, const int *sockets)
+{
+	int n = 0;
+
+	for (int i = 1; i < g->size; i++)
+		n += sockets[i] < 0;
+	return n;
+}
+
+static int gather(tensor_group *g, struct local *l, int listener, int *sockets, int64_t until)
+{
+	while (missing(g, sockets)) {
+		int64_t look = link_now() + 100 * RETRY_NS;
+		int came = link_wait_socket(listener, POLLIN, look < until ? look : until), fd;
+
+		if (came < 0 && came != -ETIMEDOUT)
+			return tensor_fail(-came, "group_open: local: %s", strerror(-came));
+		fd = came > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+		forget_dead(g, l, sockets);
+		if (fd >= 0)
+			admit(g, l, fd, sockets);
+		if (!link_left(until) && missing(g, sockets))
+			return missing_error(g, sockets);
+	}
+	return 0;
+}
+
+static int welcome_all(tensor_group *g, struct local *l, int self, const int *sockets)
+{
+	struct welcome w = { .magic = MAGIC };
+	int fds[LOCAL_MAX + 1], n = 0, err;
+
+	memcpy(w.pids, l->pids, sizeof(l->pids[0]) * (size_t)g->size);
+	fds[n++] = l->fd;
+	fds[n++] = self;
+	for (int i = 1; i < g->size; i++)
+		fds[n++] = l->pidfds[i];
+	for (int i = 1; i < g->size; i++) {
+		err = send_fds(sockets[i], &w, sizeof(w), fds, n);
+		if (err < 0)
+			return tensor_fail(-err, "group_open: local: rank %d: %s", i,
+					   strerror(-err));
+	}
+	return 0;
+}
+
+static int lead(tensor_group *g, struct local *l, int self, int64_t until)
+{
+	int sockets[LOCAL_MAX], listener = -1, err;
+
+	memset(sockets, 0xff, sizeof(sockets));
+	err = make_segment(g, l);
+	if (!err && g->size > 1)
+		err = listen_at(l, g->size, &listener);
+	if (!err && g->size > 1)
+		err = gather(g, l, listener, sockets, until);
+	if (!err && g->size > 1)
+		err = welcome_all(g, l, self, sockets);
+	for (int i = 1; i < g->size; i++)
+		if (sockets[i] >= 0)
+			close(sockets[i]);
+	if (listener >= 0)
+		close(listener);
+	return err;
+}
+
+/* ---- other ranks ---- */
+
+/* Rank 0 may not have come yet. */
+static int connect_to(const struct local *l, int64_t until)
+{
+	struct sockaddr_un to;
+	socklen_t n = socket_address(l->address, 0, &to);
+
+	for (;;) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), err;
+
+		if (fd >= 0 && !connect(fd, (struct sockaddr *)&to, n))
+			return fd;
+		err = errno;
+		if (fd >= 0)
+			close(fd);
+		if (err != ECONNREFUSED && err != EINTR && err != EAGAIN)
+			return tensor_fail(err, "group_open: local: address %s: %s",
+					   QUOTED(l->address), strerror(err));
+		if (!link_left(until))
+			return tensor_fail(ETIMEDOUT,
+					   "group_open: local: rank 0 has not come to address %s",
+					   QUOTED(l->address));
+		nanosleep(&(struct timespec){ 0, RETRY_NS }, NULL);
+	}
+}
+
+static int take_welcome(tensor_group *g, struct local *l, const struct welcome *w, int *fds, int n)
+{
+	if (w->magic == MAGIC && w->code)
+		return tensor_fail(w->code, "group_open: local: rank %d of %d was refused: %.*s",
+				   g->rank, g->size, (int)sizeof(w->text) - 1, w->text);
+	if (w->magic != MAGIC || n != g->size + 1)
+		return tensor_fail(
+			EPROTO, "group_open: local: address %s is not of a group of this version",
+			QUOTED(l->address));
+	l->fd = fds[0];
+	fds[0] = -1;
+	for (int i = 0; i < g->size; i++)
+		if (i != g->rank) {
+			l->pidfds[i] = fds[i + 1];
+			fds[i + 1] = -1;
+		}
+	memcpy(l->pids, w->pids, sizeof(l->pids[0]) * (size_t)g->size);
+	return map_segment(g, l);
+}
+
+static int await_welcome(tensor_group *g, struct local *l, int fd, int64_t until)
+{
+	int fds[LOCAL_MAX + 1], err = link_wait_socket(fd, POLLIN, until), n;
+	struct welcome w;
+
+	if (err < 0)
+		return tensor_fail(-err, "group_open: local: not all of %d ranks have come",
+				   g->size);
+	n = recv_fds(fd, &w, sizeof(w), fds, LOCAL_MAX + 1);
+	if (n < 0)
+		return tensor_fail(n == -EPIPE ? ECONNRESET : -n,
+				   "group_open: local: rank 0 has given up");
+	err = take_welcome(g, l, &w, fds, n);
+	for (int i = 0; i < n; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return err;
+}
+
+static int follow(tensor_group *g, struct local *l, int self, int64_t until)
+{
+	struct hello hello = { MAGIC, g->rank, g->size, getpid() };
+	int fd = connect_to(l, until), err;
+
+	if (fd < 0)
+		return fd;
+	err = is_same_user(fd) ? send_fds(fd, &hello, sizeof(hello), &self, 1) : -EPERM;
+	err = err < 0 ? tensor_fail(-err, "group_open: local: rank 0: %s", strerror(-err)) :
+			await_welcome(g, l, fd, until);
+	close(fd);
+	return err;
+}
+
+int local_join(tensor_group *g, struct local *l, const char *address)
+{
+	int64_t until = link_deadline(g->timeout_ns);
+	int self = pidfd_open(getpid(), 0), err;
+
+	if (self < 0)
+		return no_pidfd();
+	snprintf(l->address, sizeof(l->address), "%s", address);
+	l->pids[g->rank] = getpid();
+	err = g->rank ? follow(g, l, self, until) : lead(g, l, self, until);
+	close(self);
+	return err;
+}

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Collectives in steps through shared memory (local.h). */
+#include "group/local/local.h"
+
+#include "group/group.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SMALL 4096 /* bytes of an all_reduce that each rank reduces on its own, in one step */
+
+static struct local *local_of(const tensor_request *r)
+{
+	return r->group->state;
+}
+
+static char *slot_of(const struct local *l, int rank, uint64_t step)
+{
+	return l->slots + (2 * (size_t)rank + (step & 1)) * l->slot;
+}
+
+/* ---- waiting ---- */
+
+void local_ring(struct local *l, int rank)
+{
+	struct local_rank *to = &l->page->ranks[rank];
+
+	if (!atomic_load(&to->asleep))
+		return;
+	atomic_fetch_add(&to->bell, 1);
+	syscall(SYS_futex, &to->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void ring_all(const tensor_group *g)
+{
+	struct local *l = g->state;
+
+	if (!atomic_load(&l->page->sleepers))
+		return;
+	for (int i = 0; i < g->size; i++)
+		if (i != g->rank)
+			local_ring(l, i);
+}
+
+static void post(const tensor_group *g, uint64_t step)
+{
+	struct local *l = g->state;
+
+	/* Sequentially consistent, like the stores of arm(): one of both sides sees the other's. */
+	atomic_store(&l->page->ranks[g->rank].posted, step);
+	ring_all(g);
+}
+
+static bool has_posted(const struct local *l, int rank, uint64_t step)
+{
+	return atomic_load_explicit(&l->page->ranks[rank].posted, memory_order_acquire) >= step;
+}
+
+/* The first rank that has not posted the step, or -1. */
+static int missing(const tensor_group *g, uint64_t step)
+{
+	for (int i = 0; i < g->size; i++)
+		if (!has_posted(g->state, i, step))
+			return i;
+	return -1;
+}
+
+static void arm(tensor_group *g)
+{
+	struct local *l = g->state;
+	struct local_rank *me = &l->page->ranks[g->rank];
+
+	l->heard = atomic_load(&me->bell);
+	atomic_store(&me->asleep, 1);
+	atomic_fetch_add(&l->page->sleepers, 1);
+}
+
+bool local_is_dead(const struct local *l, int rank)
+{
+	struct pollfd p = { .fd = l->pidfds[rank], .events = POLLIN };
+
+	return p.fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+int local_gone(tensor_group *g, int rank)
+{
+	struct local *l = g->state;
+
+	switch (atomic_load(&l->page->ranks[rank].state)) {
+	case LOCAL_CLOSED:
+		return group_fail(g, rank, EPIPE, "rank %d has closed the group", rank);
+	case LOCAL_GAVE_UP:
+		return group_fail(g, rank, EPIPE, "rank %d has left the group after an error",
+				  rank);
+	default:
+		return group_fail(g, rank, ECONNRESET, "rank %d (process %d) has died", rank,
+				  l->pids[rank]);
+	}
+}
+
+/* Whether a rank that has not posted the step is gone; the error is set. */
+static int check_ranks(tensor_group *g, uint64_t step)
+{
+	struct local *l = g->state;
+
+	for (int i = 0; i < g->size; i++) {
+		bool gone;
+
+		if (has_posted(l, i, step))
+			continue;
+		gone = atomic_load(&l->page->ranks[i].state) != LOCAL_ALIVE || local_is_dead(l, i);
+		/* It may have posted before its end. */
+		if (gone && !has_posted(l, i, step))
+			return local_gone(g, i);
+	}
+	return 0;
+}
+
+static int sleep_armed(tensor_group *g, tensor_request *r, int64_t ns)
+{
+	const struct timespec t = { ns / 1000000000, ns % 1000000000 };
+	struct local *l = g->state;
+	struct local_rank *me = &l->page->ranks[g->rank];
+
+	if (ns)
+		syscall(SYS_futex, &me->bell, FUTEX_WAIT, l->heard, &t, NULL, 0);
+	atomic_store(&me->asleep, 0);
+	atomic_fetch_sub(&l->page->sleepers, 1);
+	return r && ns && r->step ? check_ranks(g, r->step) : 0;
+}
+
+static int late(tensor_group *g, tensor_request *r)
+{
+	char text[TENSOR_ERROR_TEXT / 2] = "";
+	size_t n = 0;
+
+	for (int i = 0; r && i < g->size; i++)
+		if (!has_posted(g->state, i, r->step) && n < sizeof(text))
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s %d", n ? "," : "", i);
+	return group_fail(g, -1, ETIMEDOUT, "%s within %lld ms%s%s",
+			  r ? "not all ranks have called it" : "no rank sent or received",
+			  (long long)(g->timeout_ns / 1000000), *text ? "; not: rank" : "", text);
+}
+
+/* ---- the parts of a step ---- */
+
+/* An operation on elements at to at + n of each part. */
+struct piece {
+	const struct local *l;
+	tensor_request *r;
+	int rank, size;
+	size_t item;   /* bytes of an element */
+	int64_t at, n; /* elements */
+	int64_t share; /* of a slot for each rank, elements */
+	uint64_t step;
+};
+
+/* Elements that a slot holds, for each of `parts` parts; parts begin at cache lines. */
+static int64_t room(const struct local *l, size_t item, int parts)
+{
+	return (int64_t)(l->slot / (size_t)parts / LOCAL_LINE * LOCAL_LINE / item);
+}
+
+static bool has_parts(const tensor_request *r)
+{
+	return r->call.kind == GROUP_REDUCE_SCATTER || r->call.kind == GROUP_SCATTER ||
+	       r->call.kind == GROUP_ALL_TO_ALL;
+}
+
+/* Reductions of more than a few elements share the work: a rank reduces a part, in a second step all read the parts. */
+static bool is_shared(const tensor_request *r)
+{
+	return (r->call.kind == GROUP_ALL_REDUCE || r->call.kind == GROUP_REDUCE) &&
+	       (size_t)r->n * dtype_sizes[r->call.dtype] > SMALL;
+}
+
+static struct piece piece_of(tensor_request *r)
+{
+	const tensor_group *g = r->group;
+	struct local *l = g->state;
+	struct piece p = {
+		.l = l, .r = r, .rank = g->rank, .size = g->size, .at = r->at, .step = r->step
+	};
+	int64_t most;
+
+	if (r->call.kind == GROUP_BARRIER)
+		return p;
+	p.item = dtype_sizes[r->call.dtype];
+	p.share = room(l, p.item, g->size);
+	most = has_parts(r) ? p.share : is_shared(r) ? p.share * g->size : room(l, p.item, 1);
+	p.n = r->n - r->at < most ? r->n - r->at : most;
+	return p;
+}
+
+static void put_bytes(const struct piece *p, int part, int64_t slot_at)
+{
+	const char *in =
+		(const char *)p->r->in + ((int64_t)part * p->r->n + p->at) * (int64_t)p->item;
+
+	memcpy(slot_of(p->l, p->rank, p->step) + slot_at * (int64_t)p->item, in,
+	       (size_t)p->n * p->item);
+}
+
+static void get_bytes(const struct piece *p, int part, int from, int64_t slot_at)
+{
+	char *out = (char *)p->r->out + ((int64_t)part * p->r->n + p->at) * (int64_t)p->item;
+
+	memcpy(out, slot_of(p->l, from, p->step) + slot_at * (int64_t)p->item,
+	       (size_t)p->n * p->item);
+}
+
+/* What this rank writes before it posts the step. */
+static void put(const struct piece *p)
+{
+	bool root = p->r->call.root == p->rank;
+
+	if (!p->n)
+		return;
+	switch (p->r->call.kind) {
+	case GROUP_BROADCAST:
+		if (root)
+			put_bytes(p, 0, 0);
+		break;
+	case GROUP_SCATTER:
+		if (!root)
+			break;
+		/* fall through */
+	case GROUP_REDUCE_SCATTER:
+	case GROUP_ALL_TO_ALL:
+		for (int i = 0; i < p->size; i++)
+			put_bytes(p, i, i * p->share);
+		break;
+	case GROUP_ALL_REDUCE:
+	case GROUP_REDUCE:
+	case GROUP_ALL_GATHER:
+	case GROUP_GATHER:
+		put_bytes(p, 0, 0);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Reduces n elements at slot_at of all slots. */
+static int reduce(const struct piece *p, void *to, int64_t slot_at, int64_t n)
+{
+	const char *first = slot_of(p->l, 0, p->step) + slot_at * (int64_t)p->item;
+
+	return group_reduce(to, first, 2 * (ptrdiff_t)p->l->slot, p->size, n,
+			    (enum tensor_dtype)p->r->call.dtype,
+			    (enum tensor_group_op)p->r->call.op);
+}
+
+/* What this rank reads when all have posted the step. 0, or -errno with the error set. */
+static int get(const struct piece *p)
+{
+	bool root = p->r->call.root == p->rank;
+
+	if (!p->n)
+		return 0;
+	switch (p->r->call.kind) {
+	case GROUP_BROADCAST:
+		if (!root)
+			get_bytes(p, 0, p->r->call.root, 0);
+		return 0;
+	case GROUP_SCATTER:
+		get_bytes(p, 0, p->r->call.root, p->rank * p->share);
+		return 0;
+	case GROUP_ALL_TO_ALL:
+		for (int i = 0; i < p->size; i++)
+			get_bytes(p, i, i, p->rank * p->share);
+		return 0;
+	case GROUP_GATHER:
+		if (!root)
+			return 0;
+		/* fall through */
+	case GROUP_ALL_GATHER:
+		for (int i = 0; i < p->size; i++)
+			get_bytes(p, i, i, 0);
+		return 0;
+	case GROUP_REDUCE_SCATTER:
+		return reduce(p, (char *)p->r->out + p->at * (int64_t)p->item, p->rank * p->share,
+			      p->n);
+	case GROUP_REDUCE:
+		if (!root)
+			return 0;
+		/* fall through */
+	case GROUP_ALL_REDUCE:
+		return reduce(p, (char *)p->r->out + p->at * (int64_t)p->item, 0, p->n);
+	default:
+		return 0;
+	}
+}
+
+/* Elements of the part of a rank in a shared reduction of n elements. */
+static int64_t share_of(const struct piece *p, int rank, int64_t *begin)
+{
+	*begin = rank * p->share < p->n ? rank * p->share : p->n;
+	return p->n - *begin < p->share ? p->n - *begin : p->share;
+}
+
+/* Between the steps of a shared reduction: this rank's part, into its other slot. */
+static int reduce_share(const struct piece *p)
+{
+	int64_t begin, n = share_of(p, p->rank, &begin);
+
+	return reduce(p, slot_of(p->l, p->rank, p->step + 1), begin, n);
+}
+
+/* After the second one: the parts of all ranks. */
+static void get_shares(const struct piece *p)
+{
+	if (p->r->call.kind == GROUP_REDUCE && p->r->call.root != p->rank)
+		return;
+	for (int i = 0; i < p->size; i++) {
+		int64_t begin, n = share_of(p, i, &begin);
+
+		memcpy((char *)p->r->out + (p->at + begin) * (int64_t)p->item,
+		       slot_of(p->l, i, p->step), (size_t)n * p->item);
+	}
+}
+
+/* ---- operations ---- */
+
+static void begin_step(tensor_request *r)
+{
+	struct local *l = local_of(r);
+
+	r->step = ++l->step;
+}
+
+static int start(tensor_request *r)
+{
+	struct local *l = local_of(r);
+	struct piece p;
+
+	if (r->call.kind == GROUP_SEND || r->call.kind == GROUP_RECV)
+		return 0;
+	begin_step(r);
+	l->page->ranks[r->group->rank].calls[r->step & 1] = r->call;
+	p = piece_of(r);
+	put(&p);
+	post(r->group, r->step);
+	r->private[0] = r; /* the first step */
+	return 0;
+}
+
+/* After the first step, which all ranks have posted. */
+static int compare_calls(const tensor_request *r)
+{
+	const struct local *l = r->group->state;
+	struct group_call first = l->page->ranks[0].calls[r->step & 1];
+
+	for (int i = 1; i < r->group->size; i++) {
+		struct group_call other = l->page->ranks[i].calls[r->step & 1];
+
+		if (!group_calls_match(&first, &other))
+			return group_calls_differ(0, &first, i, &other);
+	}
+	return 0;
+}
+
+/* The other ranks cannot know that this one does not go on: the group ends. */
+static int fail_here(tensor_request *r, int err)
+{
+	char text[TENSOR_ERROR_TEXT];
+
+	snprintf(text, sizeof(text), "%s", thread()->error.text);
+	return group_fail(r->group, r->group->rank, -err, "%s", text);
+}
+
+/* All ranks have posted the step. 1: the operation has ended, 0: it goes on with the next step. */
+static int end_step(tensor_request *r)
+{
+	struct piece p = piece_of(r);
+	int err = 0;
+
+	if (r->private[0]) {
+		err = compare_calls(r);
+		if (err < 0)
+			return err;
+		r->private[0] = NULL;
+	}
+	if (is_shared(r) && !r->private[1]) {
+		err = reduce_share(&p);
+		if (err < 0)
+			return fail_here(r, err);
+		r->private[1] = r; /* the second step of two */
+		begin_step(r);
+		post(r->group, r->step);
+		return 0;
+	}
+	if (is_shared(r))
+		get_shares(&p);
+	else
+		err = get(&p);
+	r->private[1] = NULL;
+	r->at += p.n;
+	if (err < 0)
+		return fail_here(r, err);
+	if (r->at >= r->n)
+		return 1;
+	begin_step(r);
+	p = piece_of(r);
+	put(&p);
+	post(r->group, r->step);
+	return 0;
+}
+
+static int step(tensor_request *r)
+{
+	int res = 0;
+
+	if (r->call.kind == GROUP_SEND || r->call.kind == GROUP_RECV)
+		return message_step(r);
+	while (!res && missing(r->group, r->step) < 0)
+		res = end_step(r);
+	return res;
+}
+
+/* ---- the group ---- */
+
+static void leave(tensor_group *g, enum local_state state)
+{
+	struct local *l = g->state;
+
+	atomic_store(&l->page->ranks[g->rank].state, state);
+	ring_all(g);
+}
+
+static void give_up(tensor_group *g)
+{
+	leave(g, LOCAL_GAVE_UP);
+}
+
+static void free_local(struct local *l, int size)
+{
+	for (int i = 0; l->pidfds && i < size; i++)
+		if (l->pidfds[i] >= 0)
+			close(l->pidfds[i]);
+	if (l->page)
+		munmap(l->page, l->bytes);
+	if (l->fd >= 0)
+		close(l->fd);
+	if (l->listener >= 0)
+		close(l->listener);
+	free(l->pidfds);
+	free(l->pids);
+	free(l);
+}
+
+static void local_close(tensor_group *g)
+{
+	if (!g->left)
+		leave(g, LOCAL_CLOSED);
+	messages_close(g);
+	free_local(g->state, g->size);
+}
+
+/* A number of the environment, or -1. */
+static int number(const char *variable)
+{
+	const char *text = secure_getenv(variable);
+	char *end;
+	long n = text ? strtol(text, &end, 10) : -1;
+
+	return text && end != text && !*end && n >= 0 && n <= INT_MAX ? (int)n : -1;
+}
+
+static int local_open(tensor_group *g, const struct tensor_group_options *o)
+{
+	const char *address = o->address ? o->address : secure_getenv("TENSOR_GROUP_ADDRESS");
+	bool given = o->size, set = !given && secure_getenv("TENSOR_SIZE");
+	struct local *l;
+
+	g->rank = given ? o->rank : set ? number("TENSOR_RANK") : 0;
+	g->size = given ? o->size : set ? number("TENSOR_SIZE") : 1;
+	if (g->size < 1 || g->size > LOCAL_MAX || g->rank < 0 || g->rank >= g->size)
+		return tensor_fail(EINVAL,
+				   "group_open: local: rank %d of %d%s: 1 to %d ranks are possible",
+				   g->rank, g->size, set ? " (TENSOR_RANK, TENSOR_SIZE)" : "",
+				   LOCAL_MAX);
+	if (g->size > 1 && (!address || !*address))
+		return tensor_fail(EINVAL, "group_open: local: %d ranks need an address", g->size);
+	if (address && strlen(address) >= LOCAL_NAME)
+		return tensor_fail(EINVAL, "group_open: local: the address has more than %d bytes",
+				   LOCAL_NAME - 1);
+	l = calloc(1, sizeof(*l));
+	if (l) {
+		l->fd = l->listener = -1;
+		l->pidfds = malloc(sizeof(int) * (size_t)g->size);
+		l->pids = calloc((size_t)g->size, sizeof(*l->pids));
+	}
+	if (!l || !l->pidfds || !l->pids) {
+		if (l)
+			free_local(l, 0);
+		return tensor_fail(ENOMEM, "group_open: no memory");
+	}
+	memset(l->pidfds, 0xff, sizeof(int) * (size_t)g->size);
+	g->state = l;
+	if (local_join(g, l, address ? address : "") < 0 || messages_open(g) < 0) {
+		messages_close(g);
+		free_local(l, g->size);
+		return -thread()->error.code;
+	}
+	return 0;
+}
+
+const struct group_engine group_local = {
+	.name = "local",
+	.open = local_open,
+	.close = local_close,
+	.start = start,
+	.step = step,
+	.arm = arm,
+	.sleep = sleep_armed,
+	.late = late,
+	.give_up = give_up,
+};
