@@ -2,7 +2,6 @@
 /* Joining and leaving a process group, and the choice of its engine. */
 #include "group/group.h"
 
-#include "base/init.h"
 #include "base/plugin.h"
 #include "sharing/link.h"
 
@@ -13,18 +12,6 @@
 #define PLUGIN	   "libtensor_mpi.so.0"
 #define TIMEOUT_NS INT64_C(600000000000)
 #define SPIN_NS	   INT64_C(50000)
-
-unsigned group_process;
-
-static void in_child(void)
-{
-	group_process++;
-}
-
-INIT(INIT_PROCESS_GROUP) static void groups_init(void)
-{
-	pthread_atfork(NULL, NULL, in_child);
-}
 
 /* ---- engines ---- */
 
@@ -78,27 +65,6 @@ static const struct group_engine *engine_of(const char *name)
 
 /* ---- groups ---- */
 
-static int init_locks(tensor_group *g)
-{
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&g->lock, NULL);
-	pthread_mutex_init(&g->running, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&g->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	return 0;
-}
-
-static void free_group(tensor_group *g)
-{
-	pthread_cond_destroy(&g->changed);
-	pthread_mutex_destroy(&g->running);
-	pthread_mutex_destroy(&g->lock);
-	free(g);
-}
-
 /* Ranks that share processors would spin in each other's way. */
 static int64_t spin_of(int size)
 {
@@ -116,37 +82,16 @@ TENSOR_EXPORT tensor_group *tensor_group_open(const char *name,
 
 	if (!engine)
 		return NULL;
-	g = calloc(1, sizeof(*g));
-	if (!g) {
-		tensor_fail(ENOMEM, "group_open: no memory");
-		return NULL;
-	}
 	options = options ? options : &none;
-	g->engine = engine;
-	g->process = group_process;
-	g->timeout_ns = options->timeout_ns ? options->timeout_ns : TIMEOUT_NS;
-	g->stats.failed = -1;
-	g->refs = 1;
-	g->last = &g->first;
-	g->messages_last = &g->messages;
-	init_locks(g);
+	g = group_new(engine, options->timeout_ns ? options->timeout_ns : TIMEOUT_NS);
+	if (!g)
+		return NULL;
 	if (engine->open(g, options) < 0) {
-		free_group(g);
+		group_put(g);
 		return NULL;
 	}
 	g->spin_ns = spin_of(g->size);
 	return g;
-}
-
-void group_put(tensor_group *g)
-{
-	bool last;
-
-	pthread_mutex_lock(&g->lock);
-	last = !--g->refs;
-	pthread_mutex_unlock(&g->lock);
-	if (last)
-		free_group(g);
 }
 
 TENSOR_EXPORT void tensor_group_close(tensor_group *g)
@@ -157,62 +102,4 @@ TENSOR_EXPORT void tensor_group_close(tensor_group *g)
 	requests_stop(g);
 	g->engine->close(g);
 	group_put(g);
-}
-
-int group_ended(tensor_group *g)
-{
-	char text[TENSOR_ERROR_TEXT];
-	int err;
-
-	pthread_mutex_lock(&g->lock);
-	err = g->err;
-	if (err)
-		snprintf(text, sizeof(text), "%s", g->text);
-	else if (g->stop) {
-		err = -EPIPE;
-		snprintf(text, sizeof(text), "the group was closed");
-	}
-	pthread_mutex_unlock(&g->lock);
-	return err ? tensor_fail(-err, "%s", text) : 0;
-}
-
-int group_check(tensor_group *g, const char *what)
-{
-	int err;
-
-	if (!g)
-		return tensor_fail(EINVAL, "%s: the group is NULL", what);
-	if (group_is_parents(g))
-		return tensor_fail(EBUSY, "%s: the group is the parent's", what);
-	err = group_ended(g);
-	if (err < 0)
-		error_in(what);
-	return err;
-}
-
-TENSOR_EXPORT int tensor_group_rank(const tensor_group *g)
-{
-	return g ? g->rank : tensor_fail(EINVAL, "group_rank: the group is NULL");
-}
-
-TENSOR_EXPORT int tensor_group_size(const tensor_group *g)
-{
-	return g ? g->size : tensor_fail(EINVAL, "group_size: the group is NULL");
-}
-
-TENSOR_EXPORT const char *tensor_group_engine(const tensor_group *g)
-{
-	return g ? g->engine->name : NULL;
-}
-
-TENSOR_EXPORT int tensor_group_stats(tensor_group *g, struct tensor_group_stats *stats)
-{
-	if (!g || !stats)
-		return tensor_fail(EINVAL, "group_stats: an argument is NULL");
-	if (group_is_parents(g))
-		return tensor_fail(EBUSY, "group_stats: the group is the parent's");
-	pthread_mutex_lock(&g->lock);
-	*stats = g->stats;
-	pthread_mutex_unlock(&g->lock);
-	return 0;
 }

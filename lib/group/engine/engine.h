@@ -123,6 +123,7 @@ int group_reduce(void *to, const void *parts, ptrdiff_t pitch, int n, int64_t el
 /* Whether the dtype has the operation; -EINVAL or -EOPNOTSUPP with the error set. */
 int group_reduce_check(const char *what, enum tensor_dtype dtype, enum tensor_group_op op);
 
+extern const struct group_engine group_local;
 /* For the plugin of MPI. */
 void tensor_register_group_engine(const struct group_engine *engine, const char *why_not);
 

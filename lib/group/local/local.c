@@ -2,15 +2,10 @@
 /* Collectives in steps through shared memory (local.h). */
 #include "group/local/local.h"
 
-#include "group/group.h"
-
 #include <limits.h>
-#include <linux/futex.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SMALL 4096 /* bytes of an all_reduce that each rank reduces on its own, in one step */
@@ -25,115 +20,7 @@ static char *slot_of(const struct local *l, int rank, uint64_t step)
 	return l->slots + (2 * (size_t)rank + (step & 1)) * l->slot;
 }
 
-/* ---- waiting ---- */
-
-void local_ring(struct local *l, int rank)
-{
-	struct local_rank *to = &l->page->ranks[rank];
-
-	if (!atomic_load(&to->asleep))
-		return;
-	atomic_fetch_add(&to->bell, 1);
-	syscall(SYS_futex, &to->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-static void ring_all(const tensor_group *g)
-{
-	struct local *l = g->state;
-
-	if (!atomic_load(&l->page->sleepers))
-		return;
-	for (int i = 0; i < g->size; i++)
-		if (i != g->rank)
-			local_ring(l, i);
-}
-
-static void post(const tensor_group *g, uint64_t step)
-{
-	struct local *l = g->state;
-
-	/* Sequentially consistent, like the stores of arm(): one of both sides sees the other's. */
-	atomic_store(&l->page->ranks[g->rank].posted, step);
-	ring_all(g);
-}
-
-static bool has_posted(const struct local *l, int rank, uint64_t step)
-{
-	return atomic_load_explicit(&l->page->ranks[rank].posted, memory_order_acquire) >= step;
-}
-
-/* The first rank that has not posted the step, or -1. */
-static int missing(const tensor_group *g, uint64_t step)
-{
-	for (int i = 0; i < g->size; i++)
-		if (!has_posted(g->state, i, step))
-			return i;
-	return -1;
-}
-
-static void arm(tensor_group *g)
-{
-	struct local *l = g->state;
-	struct local_rank *me = &l->page->ranks[g->rank];
-
-	l->heard = atomic_load(&me->bell);
-	atomic_store(&me->asleep, 1);
-	atomic_fetch_add(&l->page->sleepers, 1);
-}
-
-bool local_is_dead(const struct local *l, int rank)
-{
-	struct pollfd p = { .fd = l->pidfds[rank], .events = POLLIN };
-
-	return p.fd >= 0 && poll(&p, 1, 0) == 1;
-}
-
-int local_gone(tensor_group *g, int rank)
-{
-	struct local *l = g->state;
-
-	switch (atomic_load(&l->page->ranks[rank].state)) {
-	case LOCAL_CLOSED:
-		return group_fail(g, rank, EPIPE, "rank %d has closed the group", rank);
-	case LOCAL_GAVE_UP:
-		return group_fail(g, rank, EPIPE, "rank %d has left the group after an error",
-				  rank);
-	default:
-		return group_fail(g, rank, ECONNRESET, "rank %d (process %d) has died", rank,
-				  l->pids[rank]);
-	}
-}
-
-/* Whether a rank that has not posted the step is gone; the error is set. */
-static int check_ranks(tensor_group *g, uint64_t step)
-{
-	struct local *l = g->state;
-
-	for (int i = 0; i < g->size; i++) {
-		bool gone;
-
-		if (has_posted(l, i, step))
-			continue;
-		gone = atomic_load(&l->page->ranks[i].state) != LOCAL_ALIVE || local_is_dead(l, i);
-		/* It may have posted before its end. */
-		if (gone && !has_posted(l, i, step))
-			return local_gone(g, i);
-	}
-	return 0;
-}
-
-static int sleep_armed(tensor_group *g, tensor_request *r, int64_t ns)
-{
-	const struct timespec t = { ns / 1000000000, ns % 1000000000 };
-	struct local *l = g->state;
-	struct local_rank *me = &l->page->ranks[g->rank];
-
-	if (ns)
-		syscall(SYS_futex, &me->bell, FUTEX_WAIT, l->heard, &t, NULL, 0);
-	atomic_store(&me->asleep, 0);
-	atomic_fetch_sub(&l->page->sleepers, 1);
-	return r && ns && r->step ? check_ranks(g, r->step) : 0;
-}
+/* ---- errors ---- */
 
 static int late(tensor_group *g, tensor_request *r)
 {
@@ -141,7 +28,7 @@ static int late(tensor_group *g, tensor_request *r)
 	size_t n = 0;
 
 	for (int i = 0; r && i < g->size; i++)
-		if (!has_posted(g->state, i, r->step) && n < sizeof(text))
+		if (!local_has_posted(g->state, i, r->step) && n < sizeof(text))
 			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s %d", n ? "," : "", i);
 	return group_fail(g, -1, ETIMEDOUT, "%s within %lld ms%s%s",
 			  r ? "not all ranks have called it" : "no rank sent or received",
@@ -346,7 +233,7 @@ static int start(tensor_request *r)
 	l->page->ranks[r->group->rank].calls[r->step & 1] = r->call;
 	p = piece_of(r);
 	put(&p);
-	post(r->group, r->step);
+	local_post(r->group, r->step);
 	r->private[0] = r; /* the first step */
 	return 0;
 }
@@ -393,7 +280,7 @@ static int end_step(tensor_request *r)
 			return fail_here(r, err);
 		r->private[1] = r; /* the second step of two */
 		begin_step(r);
-		post(r->group, r->step);
+		local_post(r->group, r->step);
 		return 0;
 	}
 	if (is_shared(r))
@@ -409,7 +296,7 @@ static int end_step(tensor_request *r)
 	begin_step(r);
 	p = piece_of(r);
 	put(&p);
-	post(r->group, r->step);
+	local_post(r->group, r->step);
 	return 0;
 }
 
@@ -419,7 +306,7 @@ static int step(tensor_request *r)
 
 	if (r->call.kind == GROUP_SEND || r->call.kind == GROUP_RECV)
 		return message_step(r);
-	while (!res && missing(r->group, r->step) < 0)
+	while (!res && local_missing(r->group, r->step) < 0)
 		res = end_step(r);
 	return res;
 }
@@ -431,7 +318,7 @@ static void leave(tensor_group *g, enum local_state state)
 	struct local *l = g->state;
 
 	atomic_store(&l->page->ranks[g->rank].state, state);
-	ring_all(g);
+	local_ring_all(g);
 }
 
 static void give_up(tensor_group *g)
@@ -518,8 +405,8 @@ const struct group_engine group_local = {
 	.close = local_close,
 	.start = start,
 	.step = step,
-	.arm = arm,
-	.sleep = sleep_armed,
+	.arm = local_arm,
+	.sleep = local_sleep,
 	.late = late,
 	.give_up = give_up,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The engine "local": ranks of one machine, which share one segment of memory. join.c makes it and gives every rank a
- * pidfd of each other; local.c carries collectives out step by step; message.c sends through channels.
+ * pidfd of each other; wait.c waits for others, local.c carries collectives out step by step, message.c sends through channels.
  *
  * In a step every rank writes its part to one of its two slots, posts the number of the step, waits until all have
  * posted it, and reads from the slots. The slots alternate: a rank writes to a slot again two steps later, when all have
@@ -64,8 +64,17 @@ int messages_open(tensor_group *g);
 int message_step(tensor_request *r);
 void messages_close(tensor_group *g);
 
-/* Wakes the rank if it sleeps. */
+/* This rank is at the step. */
+void local_post(const tensor_group *g, uint64_t step);
+bool local_has_posted(const struct local *l, int rank, uint64_t step);
+/* The first rank that has not posted the step, or -1. */
+int local_missing(const tensor_group *g, uint64_t step);
+/* Wakes the rank, or all, if they sleep. */
 void local_ring(struct local *l, int rank);
+void local_ring_all(const tensor_group *g);
+/* The engine's functions. */
+void local_arm(tensor_group *g);
+int local_sleep(tensor_group *g, tensor_request *r, int64_t ns);
 /* Whether the process of the rank has ended. */
 bool local_is_dead(const struct local *l, int rank);
 /* Sets the error that the rank is gone; returns -errno. */
