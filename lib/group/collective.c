@@ -160,8 +160,12 @@ static struct group_call call_of(const struct arguments *a)
 /* n: elements of a part. The arguments were checked. */
 static int submit(tensor_group *g, const struct arguments *a, int64_t n, tensor_request **to)
 {
-	tensor_request r = { .group = g, .call = call_of(a), .n = n };
+	tensor_request r;
 
+	memset(&r, 0, offsetof(tensor_request, text));
+	r.group = g;
+	r.call = call_of(a);
+	r.n = n;
 	if (prepare(&r, a) < 0) {
 		tensor_put(r.out_packed);
 		tensor_put(r.in_packed);

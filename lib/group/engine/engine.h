@@ -65,8 +65,8 @@ struct tensor_request {
 		*in_packed; /* owned, or NULL: the caller's are contiguous memory of the host */
 	bool started, ended;
 	int err;
-	char text[TENSOR_ERROR_TEXT];
 	struct tensor_request *next;
+	char text[TENSOR_ERROR_TEXT]; /* of err; the last member, which a new request does not initialise */
 };
 
 struct group_engine {

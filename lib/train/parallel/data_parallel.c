@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Data-parallel training: hooks of the parameters fill the buckets, and backward's end waits for them. */
+#include "train/parallel/parallel.h"
+
+#include "family/copy.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* ---- parameters and buffers of rank 0 ---- */
+
+static int broadcast_named(tensor_data_parallel *dp, unsigned which)
+{
+	const struct tensor_named *named;
+	int64_t n = tensor_module_named(dp->module, which, &named);
+	int err = n < 0 ? (int)n : 0;
+
+	for (int64_t i = 0; i < n && !err; i++)
+		err = tensor_group_broadcast(dp->group, named[i].t, 0, NULL);
+	return err;
+}
+
+/* ---- hooks ---- */
+
+static int on_gradient(tensor *leaf, void *ctx)
+{
+	struct parameter *p = ctx;
+	tensor_data_parallel *dp = p->dp;
+	int err;
+
+	if (!dp->sync)
+		return 0;
+	pthread_mutex_lock(&dp->lock);
+	if (p->ready) {
+		err = tensor_fail(
+			EBUSY,
+			"data_parallel: a second backward before tensor_data_parallel_finish()");
+	} else {
+		if (!dp->ordered)
+			dp->came[dp->ncame++] = (int)(p - dp->parameters);
+		err = bucket_add(p, tensor_grad(leaf));
+	}
+	pthread_mutex_unlock(&dp->lock);
+	return err;
+}
+
+/* ---- the order of the buckets ---- */
+
+/* Of the parameters that became ready, then of the others. */
+static void complete_order(tensor_data_parallel *dp)
+{
+	bool *has = calloc((size_t)dp->n + 1, sizeof(*has));
+
+	if (!has)
+		return;
+	for (int i = 0; i < dp->ncame; i++)
+		has[dp->came[i]] = true;
+	for (int i = dp->n - 1; i >= 0; i--)
+		if (!has[i])
+			dp->came[dp->ncame++] = i;
+	free(has);
+}
+
+static bool is_permutation(const int64_t *order, int n)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (order[i] < 0 || order[i] >= n)
+			return false;
+		sum += order[i];
+	}
+	return sum == (int64_t)n * (n - 1) / 2;
+}
+
+/* After the first backward: the buckets get the order in which rank 0's gradients came. */
+static int take_order(tensor_data_parallel *dp)
+{
+	const int64_t n = dp->n;
+	tensor *t = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, &n, 1);
+	int64_t *order = t ? t->data : NULL;
+	int err = t ? 0 : -ENOMEM;
+
+	complete_order(dp);
+	if (!err && dp->ncame != dp->n)
+		err = tensor_fail(ENOMEM, "data_parallel: no memory");
+	for (int i = 0; i < dp->n && !err; i++)
+		order[i] = dp->came[i];
+	if (!err)
+		err = tensor_group_broadcast(dp->group, t, 0, NULL);
+	if (!err && !is_permutation(order, dp->n))
+		err = tensor_fail(EPROTO, "data_parallel: rank 0 sent no order of %d parameters",
+				  dp->n);
+	for (int i = 0; i < dp->n && !err; i++)
+		dp->order[i] = (int)order[i];
+	tensor_put(t);
+	dp->ordered = !err;
+	return err ? err : buckets_make(dp);
+}
+
+/* ---- the end of a backward ---- */
+
+/* Which parameters a rank used: one byte each, of which the ranks take the maximum. */
+static int used_by_any(tensor_data_parallel *dp, tensor *used)
+{
+	uint8_t *mark = used->data;
+
+	for (int i = 0; i < dp->n; i++)
+		mark[i] = dp->parameters[i].ready || tensor_grad(dp->parameters[i].leaf);
+	return tensor_group_all_reduce(dp->group, used, used, TENSOR_GROUP_MAX, NULL);
+}
+
+/* Fills the places of parameters without a gradient, which sends the last buckets. */
+static int add_missing(tensor_data_parallel *dp)
+{
+	int err = 0;
+
+	for (int i = 0; i < dp->n && !err; i++) {
+		struct parameter *p = &dp->parameters[dp->order[i]];
+		tensor *grad = tensor_grad(p->leaf);
+
+		if (!p->ready)
+			err = grad ? bucket_add(p, grad) : bucket_add_zeros(p);
+	}
+	return err;
+}
+
+static int set_gradient(struct parameter *p)
+{
+	struct thread_modes before = thread_enter_plain();
+	tensor *grad = tensor_grad(p->leaf), *part = bucket_part(p), *made = NULL;
+	int err = part ? 0 : -ENOMEM;
+
+	if (!err && !grad) {
+		made = tensor_new_like(p->leaf, p->leaf->sizes, p->leaf->ndim);
+		grad = made;
+	}
+	if (!err && (!grad || !call_copy_(grad, part)))
+		err = -thread()->error.code;
+	if (!err && made)
+		err = tensor_set_grad(p->leaf, made);
+	thread()->modes = before;
+	tensor_put(made);
+	tensor_put(part);
+	return err;
+}
+
+static int finish(tensor_data_parallel *dp, tensor *used)
+{
+	const uint8_t *mark = used->data;
+	int err = add_missing(dp), res;
+
+	res = buckets_wait(dp);
+	if (!err)
+		err = res;
+	if (!err)
+		err = used_by_any(dp, used);
+	for (int i = 0; i < dp->n && !err; i++)
+		if (mark[i])
+			err = set_gradient(&dp->parameters[i]);
+	if (!err && !dp->ordered)
+		err = take_order(dp);
+	if (!err && !dp->options.keep_buffers)
+		err = broadcast_named(dp, TENSOR_MODULE_BUFFERS);
+	return err;
+}
+
+TENSOR_EXPORT int tensor_data_parallel_finish(tensor_data_parallel *dp)
+{
+	int64_t n;
+	tensor *used;
+	int err;
+
+	if (!dp)
+		return tensor_fail(EINVAL, "data_parallel_finish: dp is NULL");
+	if (!dp->sync)
+		return 0;
+	n = dp->n;
+	used = tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, &n, 1);
+	if (!used)
+		return -ENOMEM;
+	pthread_mutex_lock(&dp->lock);
+	err = finish(dp, used);
+	pthread_mutex_unlock(&dp->lock);
+	tensor_put(used);
+	return err;
+}
+
+TENSOR_EXPORT int tensor_data_parallel_backward(tensor_data_parallel *dp, tensor *loss)
+{
+	int err;
+
+	if (!dp)
+		return tensor_fail(EINVAL, "data_parallel_backward: dp is NULL");
+	err = tensor_backward(loss);
+	return err < 0 ? err : tensor_data_parallel_finish(dp);
+}
+
+TENSOR_EXPORT int tensor_data_parallel_set_sync(tensor_data_parallel *dp, bool sync)
+{
+	if (!dp)
+		return tensor_fail(EINVAL, "data_parallel_set_sync: dp is NULL");
+	dp->sync = sync;
+	return 0;
+}
+
+/* ---- a sharded optimizer ---- */
+
+/* Each parameter, the largest first, to the rank with the fewest elements. */
+static int share_out(tensor_data_parallel *dp)
+{
+	int size = tensor_group_size(dp->group), rank = tensor_group_rank(dp->group);
+	int64_t *load = calloc((size_t)size, sizeof(*load));
+	bool *given = calloc((size_t)dp->n + 1, sizeof(*given));
+
+	for (int k = 0; k < dp->n && load && given; k++) {
+		int largest = -1, least = 0;
+
+		for (int i = 0; i < dp->n; i++)
+			if (!given[i] &&
+			    (largest < 0 ||
+			     dp->parameters[i].leaf->numel > dp->parameters[largest].leaf->numel))
+				largest = i;
+		for (int i = 1; i < size; i++)
+			least = load[i] < load[least] ? i : least;
+		given[largest] = true;
+		load[least] += dp->parameters[largest].leaf->numel;
+		dp->parameters[largest].owner = least;
+	}
+	for (int i = 0; i < dp->n && load && given; i++)
+		if (dp->parameters[i].owner == rank)
+			dp->owned[dp->nowned++] = dp->parameters[i].leaf;
+	free(load);
+	free(given);
+	return load && given ? 0 : tensor_fail(ENOMEM, "data_parallel: no memory");
+}
+
+TENSOR_EXPORT tensor_list tensor_data_parallel_owned(tensor_data_parallel *dp)
+{
+	if (!dp) {
+		tensor_fail(EINVAL, "data_parallel_owned: dp is NULL");
+		return (tensor_list){ NULL, 0 };
+	}
+	return (tensor_list){ dp->owned, dp->nowned };
+}
+
+TENSOR_EXPORT int tensor_data_parallel_share(tensor_data_parallel *dp)
+{
+	int err = 0;
+
+	if (!dp)
+		return tensor_fail(EINVAL, "data_parallel_share: dp is NULL");
+	for (int i = 0; i < dp->n && !err; i++)
+		err = tensor_group_broadcast(dp->group, dp->parameters[i].leaf,
+					     dp->parameters[i].owner, NULL);
+	return err;
+}
+
+/* ---- the object ---- */
+
+TENSOR_EXPORT void tensor_data_parallel_free(tensor_data_parallel *dp)
+{
+	if (!dp)
+		return;
+	for (int i = 0; i < dp->n; i++) {
+		if (dp->parameters[i].hook)
+			tensor_hook_remove(dp->parameters[i].hook);
+		tensor_put(dp->parameters[i].leaf);
+	}
+	/* An operation that was begun still has its tensors. */
+	for (int i = 0; i < dp->nbuckets; i++)
+		if (dp->buckets[i].request)
+			tensor_request_wait(dp->buckets[i].request, -1);
+	buckets_free(dp);
+	pthread_mutex_destroy(&dp->lock);
+	free(dp->parameters);
+	free(dp->order);
+	free(dp->came);
+	free(dp->owned);
+	free(dp);
+}
+
+static int add_parameters(tensor_data_parallel *dp, tensor_list all)
+{
+	dp->parameters = calloc((size_t)all.len + 1, sizeof(*dp->parameters));
+	dp->order = calloc((size_t)all.len + 1, sizeof(*dp->order));
+	dp->came = calloc((size_t)all.len + 1, sizeof(*dp->came));
+	dp->owned = calloc((size_t)all.len + 1, sizeof(*dp->owned));
+	if (!dp->parameters || !dp->order || !dp->came || !dp->owned)
+		return tensor_fail(ENOMEM, "data_parallel_new: no memory");
+	for (int64_t i = 0; i < all.len; i++)
+		if (tensor_requires_grad(all.data[i]))
+			dp->parameters[dp->n++] =
+				(struct parameter){ .dp = dp, .leaf = tensor_get(all.data[i]) };
+	/* At first the order in which backward most likely comes to them. */
+	for (int i = 0; i < dp->n; i++)
+		dp->order[i] = dp->n - 1 - i;
+	return 0;
+}
+
+static int add_hooks(tensor_data_parallel *dp)
+{
+	int err = 0;
+
+	for (int i = 0; i < dp->n && !err; i++)
+		err = tensor_register_post_accumulate_grad_hook(dp->parameters[i].leaf, on_gradient,
+								&dp->parameters[i], NULL,
+								&dp->parameters[i].hook);
+	return err;
+}
+
+static int check_options(const struct tensor_data_parallel_options *o)
+{
+	if (o->bucket_bytes < 0)
+		return tensor_fail(EINVAL, "data_parallel_new: buckets of %lld bytes",
+				   (long long)o->bucket_bytes);
+	if (o->dtype && (!dtype_is_float(o->dtype) || dtype_is_f8(o->dtype)))
+		return tensor_fail(EINVAL, "data_parallel_new: gradients in %s",
+				   tensor_dtype_name(o->dtype));
+	return 0;
+}
+
+TENSOR_EXPORT tensor_data_parallel *
+tensor_data_parallel_new(tensor_module *m, tensor_group *group,
+			 const struct tensor_data_parallel_options *options)
+{
+	static const struct tensor_data_parallel_options none;
+	tensor_data_parallel *dp;
+	tensor_list all;
+	int err;
+
+	options = options ? options : &none;
+	if (!m || !group) {
+		tensor_fail(EINVAL, "data_parallel_new: the %s is NULL", m ? "group" : "module");
+		return NULL;
+	}
+	if (check_options(options) < 0)
+		return NULL;
+	all = tensor_module_parameters(m);
+	if (!all.len || all.len > INT_MAX) {
+		tensor_fail(
+			EINVAL,
+			"data_parallel_new: the module has no parameters yet: call the model once");
+		return NULL;
+	}
+	dp = calloc(1, sizeof(*dp));
+	if (!dp) {
+		tensor_fail(ENOMEM, "data_parallel_new: no memory");
+		return NULL;
+	}
+	dp->module = m;
+	dp->group = group;
+	dp->options = *options;
+	dp->sync = true;
+	pthread_mutex_init(&dp->lock, NULL);
+	err = add_parameters(dp, all);
+	if (!err)
+		err = share_out(dp);
+	if (!err)
+		err = buckets_make(dp);
+	if (!err)
+		err = broadcast_named(dp, TENSOR_MODULE_PARAMETERS | TENSOR_MODULE_BUFFERS);
+	/* No rank may go on if the module of another one has more. */
+	if (!err)
+		err = tensor_group_barrier(group, NULL);
+	if (!err)
+		err = add_hooks(dp);
+	if (err < 0) {
+		tensor_data_parallel_free(dp);
+		return NULL;
+	}
+	return dp;
+}
