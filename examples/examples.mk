@@ -26,7 +26,7 @@ $(B)/bin/digits-%: $(DIGITS_DIR)/%.c $(DIGITS_DIR)/common.c $(DIGITS_DIR)/common
 ALL += $(DIGITS)
 
 # Training programs, which share a file for their arguments, steps and checkpoints.
-TRAINING_COMMON := $(addprefix examples/training/,common.c digits.c)
+TRAINING_COMMON := $(addprefix examples/training/,common.c digits.c ranks.c)
 TRAINING := $(patsubst examples/training/%.c,$(B)/examples/%,$(filter-out $(TRAINING_COMMON),$(wildcard examples/training/*.c)))
 
 $(TRAINING): $(B)/examples/%: examples/training/%.c $(TRAINING_COMMON) examples/training/common.h \

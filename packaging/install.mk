@@ -72,7 +72,7 @@ INSTALL_dev += link:libtensor.so.$(SOVERSION):LIBDIR/libtensor.so \
 	fill:packaging/tensorConfig.cmake.in:CMAKEDIR/tensorConfig.cmake \
 	fill:packaging/tensorConfigVersion.cmake.in:CMAKEDIR/tensorConfigVersion.cmake \
 	$(call into,0644,$(wildcard man/*.3),MANDIR/man3) 0644:tools/gdb/libtensor-gdb.py:GDBDIR/libtensor.so.$(VERSION)-gdb.py
-INSTALL_tools += $(call into,0755,$(TENSORSTAT),BINDIR) \
+INSTALL_tools += $(call into,0755,$(TENSORSTAT) $(TENSORRUN),BINDIR) \
 	$(call into,0644,$(wildcard man/*.1),MANDIR/man1) \
 	$(foreach f,$(call tool_files,*.bash),0644:$(f):COMPDIR/$(basename $(notdir $(f)))) \
 	$(foreach f,$(call tool_files,*.zsh),0644:$(f):ZSHCOMPDIR/_$(patsubst _%,%,$(basename $(notdir $(f))))) \

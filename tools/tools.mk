@@ -22,3 +22,12 @@ $(TENSORSTAT): $(TENSORSTAT_OBJ)
 	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $^ $(LIBNL_LIBS) -lm
 
 -include $(TENSORSTAT_OBJ:.o=.d)
+
+# Starts programs with libtensor, and needs none itself.
+TENSORRUN := $(B)/bin/tensorrun
+ALL += $(TENSORRUN)
+
+$(TENSORRUN): tools/tensorrun/tensorrun.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) $(LDFLAGS) -o $@ $<

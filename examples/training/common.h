@@ -6,7 +6,7 @@
  *
  * Trains up to step STEPS. With FILE, goes on from the state in it if it exists, and saves it there at the
  * end: the same steps in one run or in several give the same bits. Batches depend on the number of the
- * step alone. Shows the progress on a terminal, else prints the loss of each step. Run them from the root
+ * step alone. Several ranks (tensorrun -n 4 PROGRAM ...) share the rows of each batch. Shows the progress on a terminal, else prints the loss of each step. Run them from the root
  * of the tree.
  */
 #ifndef TRAINING_COMMON_H
@@ -37,6 +37,20 @@ bool training_next(struct training *t);
 void training_step(struct training *t, tensor *loss, tensor_optim_options options);
 /* Saves and frees. The exit status of the program: 0 if all steps succeeded. */
 int training_end(struct training *t);
+
+/* The rows of a batch of n rows at *at that this rank computes. */
+void ranks_part(int64_t *at, int64_t *n);
+
+int ranks_rank(void);
+int ranks_count(void);
+
+/* For common.c, which calls them in this order. */
+bool ranks_begin(void);
+/* The parameters exist: from now on they are the same on all ranks. */
+bool ranks_prepare(tensor_module *model);
+/* Backward from this rank's loss; the mean of all ranks' losses. */
+bool ranks_backward(tensor *loss, double *mean);
+void ranks_end(void);
 
 /* The digits of examples/digits, from row `first`: images [n, 1, 8, 8] in 0..1, labels i64 [n]. 0 or -1. */
 int training_digits(struct training *t, int64_t first, int64_t n, tensor **images, tensor **labels);

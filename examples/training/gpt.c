@@ -21,22 +21,23 @@ static tensor *gpt(tensor_module *m, tensor *symbols)
 	for (int i = 0; i < LAYERS; i++) {
 		snprintf(name, sizeof(name), "blocks.%d", i);
 		x = tensor_module_transformer_block(m, name, x, HEADS, .feedforward = 4 * EMBED,
+						    .causal = true,
 						    .activation = TENSOR_ACTIVATION_GELU,
-						    .causal = true, .norm_first = true,
-						    .batch_first = true);
+						    .norm_first = true, .batch_first = true);
 	}
 	return tensor_module_linear(m, "head", tensor_module_layer_norm(m, "norm", x), SYMBOLS);
 }
 
-/* Symbols of BATCH places of the text, or those after them. */
+/* Symbols of this rank's part of BATCH places of the text, or those after them. */
 static tensor *batch(int64_t step, int64_t n, int after)
 {
-	static int64_t rows[BATCH][LENGTH];
+	int64_t rows[BATCH][LENGTH], at = step * BATCH, count = BATCH;
 
-	for (int64_t b = 0; b < BATCH; b++)
+	ranks_part(&at, &count);
+	for (int64_t b = 0; b < count; b++)
 		for (int64_t i = 0; i < LENGTH; i++)
-			rows[b][i] = text[(step * BATCH + b) * 7919 % (n - LENGTH - 1) + i + after];
-	return tensor_from_data(rows, TENSOR_SHAPE(BATCH, LENGTH), INTS);
+			rows[b][i] = text[(at + b) * 7919 % (n - LENGTH - 1) + i + after];
+	return tensor_from_data(rows, TENSOR_SHAPE(count, LENGTH), INTS);
 }
 
 /* Prints what the model finds most likely after the first LENGTH symbols of the text. */
@@ -46,16 +47,15 @@ static void continue_text(tensor_module *m, int n)
 	for (int i = 0; i < n; i++) {
 		tensor_no_grad
 			tensor_scope {
-				tensor *x = gpt(m, tensor_from_data(text + i,
-								    TENSOR_SHAPE(1, LENGTH), INTS));
+				tensor *x =
+					tensor_from_data(text + i, TENSOR_SHAPE(1, LENGTH), INTS);
 
-				x = tensor_argmax(tensor_index(x, TENSOR_I(0), TENSOR_I(-1)), 0,
-						  false);
-				tensor_item_int(x, &text[i + LENGTH]);
+				x = tensor_index(gpt(m, x), TENSOR_I(0), TENSOR_I(-1));
+				tensor_item_int(tensor_argmax(x, 0, false), &text[i + LENGTH]);
 			}
 		putchar((int)text[i + LENGTH]);
 	}
-	putchar('\n');
+	printf("%s", n ? "\n" : "");
 }
 
 int main(int argc, char **argv)
@@ -75,6 +75,6 @@ int main(int argc, char **argv)
 			y = tensor_loss_cross_entropy(y, tensor_flatten(batch(t.step, n, 1), 0, 1));
 			training_step(&t, y, TENSOR_ADAMW(.lr = 3e-3));
 		}
-	continue_text(t.model, 80);
+	continue_text(t.model, ranks_rank() ? 0 : 80);
 	return fclose(f) || training_end(&t);
 }

@@ -54,15 +54,18 @@ int main(int argc, char **argv)
 			return 1;
 		while (training_next(&t))
 			tensor_scope {
-				int64_t at = t.step * BATCH % TRAIN;
-				tensor *x = tensor_narrow(images, 0, at, BATCH);
-				tensor *y = tensor_narrow(labels, 0, at, BATCH);
+				int64_t at = t.step * BATCH % TRAIN, n = BATCH;
+				tensor *x, *y;
 
+				ranks_part(&at, &n);
+				x = tensor_narrow(images, 0, at, n);
+				y = tensor_narrow(labels, 0, at, n);
 				training_step(&t, tensor_loss_cross_entropy(lenet(t.model, x), y),
 					      TENSOR_ADAM(.lr = 0.002));
 			}
 		right = accuracy(&t, test_images, test_labels);
 	}
-	printf("accuracy %.3f\n", right);
+	if (!ranks_rank())
+		printf("accuracy %.3f\n", right);
 	return training_end(&t) || right < (t.step >= 960 ? 0.85 : 0);
 }

@@ -44,6 +44,20 @@ a_damaged_checkpoint_is_reported() {
 	! "$build/examples/lenet" 3 "$tmp/bad" >/dev/null 2>"$tmp/err" && grep -q "not a safetensors file" "$tmp/err"
 }
 
+# Ranks share the rows of each batch: the losses are those of one process but for the order of the sums.
+ranks_train_as_one_process_does() {
+	local p
+	for p in lenet gpt; do
+		available "$p" || continue
+		timeout 100 "$build/examples/$p" 30 "$tmp/$p-alone" | grep '^[0-9]' >"$tmp/alone.out" || return 1
+		timeout 100 "$build/bin/tensorrun" -n 4 "$build/examples/$p" 20 "$tmp/$p-ranks" | grep '^[0-9]' >"$tmp/ranks.out" || return 1
+		# From the checkpoint that rank 0 wrote, with another number of ranks.
+		timeout 100 "$build/bin/tensorrun" -n 2 "$build/examples/$p" 30 "$tmp/$p-ranks" | grep '^[0-9]' >>"$tmp/ranks.out" || return 1
+		paste "$tmp/alone.out" "$tmp/ranks.out" | awk '{ d = $2 - $4; if ($1 != $3 || d * d > 1e-8) bad = 1 }
+			END { exit bad || NR != 30 }' || { echo "$p"; paste "$tmp/alone.out" "$tmp/ranks.out" | tail -3; return 1; }
+	done
+}
+
 every_program_is_short() {
 	local source
 	for source in examples/training/*.c; do
@@ -51,4 +65,5 @@ every_program_is_short() {
 	done
 }
 
-check_all every_program_learns resumed_training_has_the_same_bits a_damaged_checkpoint_is_reported every_program_is_short
+check_all every_program_learns resumed_training_has_the_same_bits a_damaged_checkpoint_is_reported \
+	ranks_train_as_one_process_does every_program_is_short

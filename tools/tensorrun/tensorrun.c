@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* tensorrun: starts the ranks of a process group on this machine. See tensorrun(1). */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RANKS_MAX 128
+#define KILL_MS	  2000 /* from SIGTERM to SIGKILL */
+
+enum { USAGE = 2, NOT_FOUND = 127 };
+
+struct run {
+	int n, alive;
+	pid_t pids[RANKS_MAX]; /* 0: ended */
+	int grace_ms;	       /* for the others after one failed */
+	int status;	       /* of the first one that failed */
+	int stage;	       /* 0: running; 1: one failed; 2: SIGTERM was sent; 3: SIGKILL */
+	long next;	       /* ms, when the next stage begins */
+};
+
+static long now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int usage(FILE *to)
+{
+	fputs("usage: tensorrun [-n RANKS] [-g SECONDS] [--] PROGRAM [ARGUMENT...]\n"
+	      "Starts RANKS processes (1 to 128; the number of processors) that join one process group.\n"
+	      "  -g SECONDS  after a rank has failed, end the others after this time (5)\n",
+	      to);
+	return to == stdout ? 0 : USAGE;
+}
+
+static int processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+}
+
+static void set_number(const char *name, int value, bool replace)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", value);
+	setenv(name, text, replace);
+}
+
+/* What all ranks have in common. */
+static void set_environment(int n)
+{
+	int share = processors() / n;
+	char address[64];
+
+	snprintf(address, sizeof(address), "tensorrun-%d-%ld", getpid(), now_ms());
+	setenv("TENSOR_GROUP", "local", 1);
+	setenv("TENSOR_GROUP_ADDRESS", address, 1);
+	set_number("TENSOR_SIZE", n, true);
+	set_number("TENSOR_NUM_THREADS", share > 1 ? share : 1, false);
+}
+
+static void be_rank(int rank, pid_t parent, const sigset_t *signals, char **program)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent) /* it ended before the line above */
+		_exit(NOT_FOUND);
+	sigprocmask(SIG_SETMASK, signals, NULL);
+	set_number("TENSOR_RANK", rank, true);
+	execvp(program[0], program);
+	fprintf(stderr, "tensorrun: %s: %s\n", program[0], strerror(errno));
+	_exit(NOT_FOUND);
+}
+
+static void signal_all(const struct run *r, int sig)
+{
+	for (int i = 0; i < r->n; i++)
+		if (r->pids[i])
+			kill(r->pids[i], sig);
+}
+
+static bool start(struct run *r, const sigset_t *signals, char **program)
+{
+	pid_t self = getpid();
+
+	fflush(NULL);
+	for (int i = 0; i < r->n; i++) {
+		r->pids[i] = fork();
+		if (!r->pids[i])
+			be_rank(i, self, signals, program);
+		if (r->pids[i] < 0) {
+			fprintf(stderr, "tensorrun: rank %d: %s\n", i, strerror(errno));
+			r->pids[i] = 0;
+			return false;
+		}
+		r->alive++;
+	}
+	return true;
+}
+
+static void fail(struct run *r, int status)
+{
+	if (r->stage)
+		return;
+	r->status = status;
+	r->stage = 1;
+	r->next = now_ms() + r->grace_ms;
+}
+
+static void reap(struct run *r)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (int i = 0; i < r->n; i++) {
+			if (r->pids[i] != pid)
+				continue;
+			r->pids[i] = 0;
+			r->alive--;
+			if (WIFSIGNALED(status)) {
+				if (!r->stage)
+					fprintf(stderr, "tensorrun: rank %d: %s\n", i,
+						strsignal(WTERMSIG(status)));
+				fail(r, 128 + WTERMSIG(status));
+			} else if (WEXITSTATUS(status)) {
+				if (!r->stage)
+					fprintf(stderr, "tensorrun: rank %d: exit status %d\n", i,
+						WEXITSTATUS(status));
+				fail(r, WEXITSTATUS(status));
+			}
+		}
+}
+
+/* The time of the present stage may be over. */
+static void advance(struct run *r)
+{
+	if (!r->stage || now_ms() < r->next)
+		return;
+	if (r->stage++ == 1)
+		signal_all(r, SIGTERM);
+	else
+		signal_all(r, SIGKILL);
+	r->next = now_ms() + KILL_MS;
+}
+
+static void take_signals(struct run *r, int fd)
+{
+	struct signalfd_siginfo s;
+
+	while (read(fd, &s, sizeof(s)) == sizeof(s)) {
+		if (s.ssi_signo == SIGCHLD)
+			continue;
+		/* A terminal has sent it to all already; a second one does no harm. */
+		signal_all(r, (int)s.ssi_signo);
+		fail(r, 128 + (int)s.ssi_signo);
+	}
+}
+
+static void wait_all(struct run *r, int fd)
+{
+	while (r->alive) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		long left = r->stage ? r->next - now_ms() : -1;
+
+		poll(&p, 1, r->stage && left < 0 ? 0 : (int)left);
+		take_signals(r, fd);
+		reap(r);
+		advance(r);
+	}
+}
+
+/* A number of an option, or -1. */
+static int number(const char *text, int least, int most)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	return *text && !*end && n >= least && n <= most ? (int)n : -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct run r = { .n = processors(), .grace_ms = 5000 };
+	sigset_t mask, before;
+	int option, fd;
+
+	if (argc > 1 && !strcmp(argv[1], "--help"))
+		return usage(stdout);
+	r.n = r.n < RANKS_MAX ? r.n : RANKS_MAX;
+	while ((option = getopt(argc, argv, "+n:g:h")) != -1) {
+		if (option == 'h')
+			return usage(stdout);
+		if (option == 'n')
+			r.n = number(optarg, 1, RANKS_MAX);
+		if (option == 'g')
+			r.grace_ms = 1000 * number(optarg, 0, 86400);
+		if (option == '?' || r.n < 0 || r.grace_ms < 0)
+			return usage(stderr);
+	}
+	if (optind == argc)
+		return usage(stderr);
+	sigemptyset(&mask);
+	for (int i = 0; i < 5; i++)
+		sigaddset(&mask, (int[]){ SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT }[i]);
+	sigprocmask(SIG_BLOCK, &mask, &before);
+	fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0) {
+		perror("tensorrun: signalfd");
+		return 1;
+	}
+	set_environment(r.n);
+	if (!start(&r, &before, argv + optind)) {
+		r.grace_ms = 0;
+		fail(&r, 1);
+	}
+	wait_all(&r, fd);
+	return r.status;
+}
