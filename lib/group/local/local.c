@@ -351,9 +351,8 @@ static void local_close(tensor_group *g)
 }
 
 /* A number of the environment, or -1. */
-static int number(const char *variable)
+static int number(const char *text)
 {
-	const char *text = secure_getenv(variable);
 	char *end;
 	long n = text ? strtol(text, &end, 10) : -1;
 
@@ -366,8 +365,8 @@ static int local_open(tensor_group *g, const struct tensor_group_options *o)
 	bool given = o->size, set = !given && secure_getenv("TENSOR_SIZE");
 	struct local *l;
 
-	g->rank = given ? o->rank : set ? number("TENSOR_RANK") : 0;
-	g->size = given ? o->size : set ? number("TENSOR_SIZE") : 1;
+	g->rank = given ? o->rank : set ? number(secure_getenv("TENSOR_RANK")) : 0;
+	g->size = given ? o->size : set ? number(secure_getenv("TENSOR_SIZE")) : 1;
 	if (g->size < 1 || g->size > LOCAL_MAX || g->rank < 0 || g->rank >= g->size)
 		return tensor_fail(EINVAL,
 				   "group_open: local: rank %d of %d%s: 1 to %d ranks are possible",

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+#
+# tensorrun: the environment of the ranks, their failures, signals, and its end.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/shell/check.bash
+run=$(realpath "$1")/bin/tensorrun
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# status COMMAND...: prints the exit status.
+status() { "$@" >"$tmp/out" 2>"$tmp/err" && echo 0 || echo $?; }
+
+ranks_get_their_numbers() {
+	"$run" -n 3 sh -c 'echo "$TENSOR_RANK $TENSOR_SIZE $TENSOR_GROUP $TENSOR_GROUP_ADDRESS"' | sort >"$tmp/out"
+	[ "$(cut -d' ' -f1-3 "$tmp/out" | paste -sd,)" = "0 3 local,1 3 local,2 3 local" ]
+	[ "$(cut -d' ' -f4 "$tmp/out" | sort -u | wc -l)" = 1 ]
+	[ "$("$run" true; echo $?)" = 0 ]
+}
+
+threads_are_shared_unless_they_are_set() {
+	[ "$("$run" -n 100 printenv TENSOR_NUM_THREADS | sort -u)" = 1 ]
+	[ "$(TENSOR_NUM_THREADS=7 "$run" -n 2 printenv TENSOR_NUM_THREADS | sort -u)" = 7 ]
+}
+
+status_is_that_of_the_first_failure() {
+	[ "$(status "$run" -n 3 -- sh -c '[ $TENSOR_RANK != 1 ] || exit 5')" = 5 ]
+	grep -q "rank 1: exit status 5" "$tmp/err"
+	[ "$(status "$run" -n 2 sh -c '[ $TENSOR_RANK = 1 ] || kill -SEGV $$')" = 139 ]
+	[ "$(status "$run" -n 2 "$tmp/none")" = 127 ]
+}
+
+other_ranks_end_after_a_failure() {
+	local start=$SECONDS
+	[ "$(status "$run" -n 3 -g 0 sh -c '[ $TENSOR_RANK = 2 ] && exit 4; trap "" TERM; sleep 60 & wait; sleep 60')" = 4 ]
+	[ $((SECONDS - start)) -lt 20 ]
+}
+
+signals_go_to_all_ranks() {
+	local pid rc=0
+	"$run" -n 2 -g 20 sh -c "trap 'echo ended >>$tmp/signals; exit 3' TERM; echo begun >>$tmp/begun; while :; do sleep 0.1; done" &
+	pid=$!
+	for _ in $(seq 100); do [ "$(cat "$tmp/begun" 2>/dev/null | wc -l)" = 2 ] && break; sleep 0.1; done
+	kill -TERM $pid
+	wait $pid || rc=$?
+	[ "$rc" = 143 ]
+	[ "$(wc -l <"$tmp/signals")" = 2 ]
+}
+
+no_rank_outlives_it() {
+	local pid
+	"$run" -n 2 sh -c "echo \$\$ >>$tmp/pids; exec sleep 60" &
+	pid=$!
+	for _ in $(seq 100); do [ "$(cat "$tmp/pids" 2>/dev/null | wc -l)" = 2 ] && break; sleep 0.1; done
+	kill -KILL $pid
+	for _ in $(seq 100); do
+		kill -0 $(cat "$tmp/pids") 2>/dev/null || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+wrong_arguments_are_reported() {
+	local args
+	for args in "" "-n" "-n 0 true" "-n 129 true" "-n x true" "-g -1 true" "-q true"; do
+		[ "$(status "$run" $args)" = 2 ] || { echo "$args"; return 1; }
+		grep -q usage "$tmp/err"
+	done
+	"$run" --help | grep -q usage
+}
+
+check_all ranks_get_their_numbers threads_are_shared_unless_they_are_set status_is_that_of_the_first_failure \
+	other_ranks_end_after_a_failure signals_go_to_all_ranks no_rank_outlives_it wrong_arguments_are_reported
