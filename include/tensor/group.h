@@ -124,7 +124,7 @@ int tensor_group_all_to_all(tensor_group *group, tensor *out, tensor *in, tensor
 
 /*
  * Send to a rank, which receives into a tensor of the same shape and dtype; messages between two ranks keep their
- * order. A send may wait for the receive. -EINVAL on the receiver, with both values, if they differ: the message is then
+ * order. A send ends when the receiver has taken it. -EINVAL on the receiver, with both values, if they differ: the message is then
  * dropped.
  */
 int tensor_group_send(tensor_group *group, tensor *in, int to, tensor_request **request);

@@ -72,6 +72,8 @@ static void finish(tensor_request *r, int err)
 	g->stats.operations++;
 	g->stats.bytes += bytes_of(r->in_tensor) +
 			  (r->out_tensor == r->in_tensor ? 0 : bytes_of(r->out_tensor));
+	if (g->engine->counted)
+		g->engine->counted(g);
 	pthread_mutex_unlock(&g->lock);
 	drop_tensors(r);
 }
@@ -176,14 +178,29 @@ static int sleep_once(tensor_group *g, tensor_request *r, int64_t until)
 
 static uint64_t operations(tensor_group *g)
 {
-	return __atomic_load_n(&g->stats.operations, __ATOMIC_RELAXED);
+	uint64_t n;
+
+	pthread_mutex_lock(&g->lock);
+	n = g->stats.operations;
+	pthread_mutex_unlock(&g->lock);
+	return n;
+}
+
+static bool has_collective(tensor_group *g)
+{
+	bool has;
+
+	pthread_mutex_lock(&g->lock);
+	has = g->first;
+	pthread_mutex_unlock(&g->lock);
+	return has;
 }
 
 /* Carries r out, and messages beside it; without r the messages until none is left or a collective comes. */
 static int drive(tensor_group *g, tensor_request *r)
 {
 	int64_t begin = 0, until = LINK_FOREVER;
-	uint64_t ended = operations(g);
+	uint64_t ended = 0;
 	int res;
 
 	for (;;) {
@@ -191,7 +208,7 @@ static int drive(tensor_group *g, tensor_request *r)
 		if (res)
 			return res;
 		if (!begin || (!r && operations(g) != ended)) {
-			ended = operations(g);
+			ended = r ? 0 : operations(g);
 			begin = link_now();
 			until = link_deadline(g->timeout_ns);
 		}
@@ -202,7 +219,7 @@ static int drive(tensor_group *g, tensor_request *r)
 		res = sleep_once(g, r, until);
 		if (res)
 			return res;
-		if (!r && __atomic_load_n(&g->first, __ATOMIC_RELAXED))
+		if (!r && has_collective(g))
 			return 0;
 	}
 }

@@ -60,7 +60,7 @@ all_words_of_the_help() {
 	local object words
 	offers "$1" "tensorstat " "$(echo $(objects_of_the_help))"
 	offers "$1" "tensorstat --" "$(echo $(options_of_the_help))"
-	for object in buffer client export user device; do
+	for object in buffer client export user group device; do
 		offers "$1" "tensorstat $object " "$([ $object = device ] && echo help set show || echo help show)"
 	done
 	for object in buffer client export top monitor plot; do

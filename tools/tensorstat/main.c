@@ -18,6 +18,7 @@ static const char usage[] =
 	"  client show [pid PID]                    processes that use the device\n"
 	"  export show [buffer ID] [owner PID]      descriptors and dma-bufs of buffers\n"
 	"  user show                                memory charged to each user, and the limits\n"
+	"  group show [ID] [owner PID]              ranks of process groups, and what they moved\n"
 	"  stat [DELAY [COUNT]]                     totals, a line for each sample\n"
 	"  top [buffer | process | user] [owner PID|NAME] [text TEXT] [COUNT]\n"
 	"                                           live screen, the largest first; ? for help\n"
@@ -57,7 +58,7 @@ static const struct object {
 	{ "top", cmd_top, false },	   { "monitor", cmd_monitor, false },
 	{ "metrics", cmd_metrics, false }, { "doctor", cmd_doctor, false },
 	{ "export", cmd_export, true },	   { "user", cmd_user, true },
-	{ "plot", cmd_plot, false },
+	{ "plot", cmd_plot, false },	   { "group", cmd_group, true },
 };
 
 #define OBJECTS (sizeof(objects) / sizeof(*objects))

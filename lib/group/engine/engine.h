@@ -8,6 +8,7 @@
 #define TENSOR_GROUP_ENGINE_H
 
 #include "core/tensor_impl.h"
+#include "group/engine/call.h"
 
 #include <pthread.h>
 #include <tensor/group.h>
@@ -27,13 +28,6 @@ enum group_kind {
 };
 
 extern const char *const group_kind_names[];
-
-/* What ranks must agree on, and what an error shows of each. The shape is that of the tensor that all ranks have. */
-struct group_call {
-	int32_t kind, op, root;
-	int32_t dtype, ndim;
-	int64_t sizes[TENSOR_MAX_DIMS];
-};
 
 #define CALL_TEXT 256
 /* "all_reduce (sum) of f32 [2, 3]" into text; returns it. */
@@ -86,6 +80,8 @@ struct group_engine {
 	int (*late)(tensor_group *g, tensor_request *r);
 	/* This rank leaves because of an error. May be NULL. */
 	void (*give_up)(tensor_group *g);
+	/* g->stats has changed. May be NULL. */
+	void (*counted)(tensor_group *g);
 };
 
 struct tensor_group {

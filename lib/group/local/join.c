@@ -16,7 +16,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAGIC	 0x74677231 /* changes with the layout of local_page */
 #define RETRY_NS INT64_C(5000000)
 #define HELLO_NS INT64_C(2000000000) /* for a connected rank to say who it is */
 
@@ -157,14 +156,14 @@ static int map_segment(tensor_group *g, struct local *l)
 
 static int make_segment(tensor_group *g, struct local *l)
 {
-	int err = shm_make("tensor-group",
+	int err = shm_make(LOCAL_MEMFD,
 			   page_size(g->size) + 2 * (size_t)g->size * slot_size(g->size), &l->fd);
 
 	if (err < 0)
 		return tensor_fail(-err, "group_open: local: no shared memory: %s", strerror(-err));
 	err = map_segment(g, l);
 	if (!err) {
-		l->page->magic = MAGIC;
+		l->page->magic = LOCAL_MAGIC;
 		l->page->size = (uint32_t)g->size;
 		l->page->slot = (uint32_t)l->slot;
 		if (getrandom(&l->page->id, sizeof(l->page->id), 0) != sizeof(l->page->id))
@@ -199,7 +198,7 @@ static int listen_at(const struct local *l, int size, int *socket_fd)
 
 static void refuse(int fd, int code, const char *text)
 {
-	struct welcome w = { .magic = MAGIC, .code = code };
+	struct welcome w = { .magic = LOCAL_MAGIC, .code = code };
 
 	snprintf(w.text, sizeof(w.text), "%s", text);
 	send_fds(fd, &w, sizeof(w), NULL, 0);
@@ -213,7 +212,7 @@ static void admit(tensor_group *g, struct local *l, int fd, int *sockets)
 	int pidfd = -1;
 
 	if (!is_same_user(fd) || link_wait_socket(fd, POLLIN, link_now() + HELLO_NS) < 0 ||
-	    recv_fds(fd, &hello, sizeof(hello), &pidfd, 1) != 1 || hello.magic != MAGIC)
+	    recv_fds(fd, &hello, sizeof(hello), &pidfd, 1) != 1 || hello.magic != LOCAL_MAGIC)
 		refuse(fd, EPROTO, "another version of the library");
 	else if (hello.size != g->size)
 		refuse(fd, EINVAL, "rank 0 has another size of the group");
@@ -283,7 +282,7 @@ static int gather(tensor_group *g, struct local *l, int listener, int *sockets, 
 
 static int welcome_all(tensor_group *g, struct local *l, int self, const int *sockets)
 {
-	struct welcome w = { .magic = MAGIC };
+	struct welcome w = { .magic = LOCAL_MAGIC };
 	int fds[LOCAL_MAX + 1], n = 0, err;
 
 	memcpy(w.pids, l->pids, sizeof(l->pids[0]) * (size_t)g->size);
@@ -349,10 +348,10 @@ static int connect_to(const struct local *l, int64_t until)
 
 static int take_welcome(tensor_group *g, struct local *l, const struct welcome *w, int *fds, int n)
 {
-	if (w->magic == MAGIC && w->code)
+	if (w->magic == LOCAL_MAGIC && w->code)
 		return tensor_fail(w->code, "group_open: local: rank %d of %d was refused: %.*s",
 				   g->rank, g->size, (int)sizeof(w->text) - 1, w->text);
-	if (w->magic != MAGIC || n != g->size + 1)
+	if (w->magic != LOCAL_MAGIC || n != g->size + 1)
 		return tensor_fail(
 			EPROTO, "group_open: local: address %s is not of a group of this version",
 			QUOTED(l->address));
@@ -388,7 +387,7 @@ static int await_welcome(tensor_group *g, struct local *l, int fd, int64_t until
 
 static int follow(tensor_group *g, struct local *l, int self, int64_t until)
 {
-	struct hello hello = { MAGIC, g->rank, g->size, getpid() };
+	struct hello hello = { LOCAL_MAGIC, g->rank, g->size, getpid() };
 	int fd = connect_to(l, until), err;
 
 	if (fd < 0)
@@ -410,6 +409,8 @@ int local_join(tensor_group *g, struct local *l, const char *address)
 	snprintf(l->address, sizeof(l->address), "%s", address);
 	l->pids[g->rank] = getpid();
 	err = g->rank ? follow(g, l, self, until) : lead(g, l, self, until);
+	if (!err)
+		atomic_store(&l->page->ranks[g->rank].pid, getpid());
 	close(self);
 	return err;
 }

@@ -326,6 +326,16 @@ static void give_up(tensor_group *g)
 	leave(g, LOCAL_GAVE_UP);
 }
 
+/* For tensorstat. */
+static void counted(tensor_group *g)
+{
+	struct local *l = g->state;
+	struct local_rank *me = &l->page->ranks[g->rank];
+
+	atomic_store_explicit(&me->operations, g->stats.operations, memory_order_relaxed);
+	atomic_store_explicit(&me->bytes, g->stats.bytes, memory_order_relaxed);
+}
+
 static void free_local(struct local *l, int size)
 {
 	for (int i = 0; l->pidfds && i < size; i++)
@@ -408,4 +418,5 @@ const struct group_engine group_local = {
 	.sleep = local_sleep,
 	.late = late,
 	.give_up = give_up,
+	.counted = counted,
 };

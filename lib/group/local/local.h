@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The engine "local": ranks of one machine, which share one segment of memory. join.c makes it and gives every rank a
- * pidfd of each other; wait.c waits for others, local.c carries collectives out step by step, message.c sends through channels.
+ * pidfd of each other; page.h is its beginning; wait.c waits for others, local.c carries collectives out step by step, message.c sends through channels.
  *
  * In a step every rank writes its part to one of its two slots, posts the number of the step, waits until all have
  * posted it, and reads from the slots. The slots alternate: a rank writes to a slot again two steps later, when all have
@@ -11,6 +11,7 @@
 #define TENSOR_GROUP_LOCAL_H
 
 #include "group/engine/engine.h"
+#include "group/local/page.h"
 
 #include "sharing/ring.h"
 #include "sharing/shm.h"
@@ -21,25 +22,6 @@
 #define LOCAL_SLOT  (256u << 10) /* and of one: it stays in a cache of the processor */
 #define LOCAL_LEAST (32u << 10)
 #define LOCAL_NAME  96
-
-enum local_state { LOCAL_ALIVE, LOCAL_CLOSED, LOCAL_GAVE_UP };
-
-/* What a rank writes and others read. */
-struct local_rank {
-	_Alignas(128) _Atomic uint64_t posted; /* the last step */
-	_Atomic uint32_t state;		       /* enum local_state */
-	_Atomic uint32_t asleep;	     /* the rank waits for bell to change, or is about to */
-	_Alignas(128) _Atomic uint32_t bell; /* a futex; others write it */
-	_Alignas(128) struct group_call
-		calls[2]; /* of the last operation that began in an even and in an odd step */
-};
-
-struct local_page {
-	uint32_t magic, size, slot; /* slot: bytes */
-	_Atomic uint32_t sleepers;
-	uint64_t id; /* in the names of the sockets for messages */
-	struct local_rank ranks[];
-};
 
 struct local {
 	struct local_page *page;

@@ -2,7 +2,7 @@
 /*
  * Sends and receives of a local group, each direction between two ranks through a channel that the first send makes. A
  * message begins with the geometry of its tensor. A tensor in a buffer goes as it is, and the send ends when the receiver
- * has copied it; of private memory go pieces in lent buffers.
+ * has copied it; of private memory go pieces in lent buffers, and the send ends when the last one was received.
  */
 #include "group/local/local.h"
 
@@ -197,10 +197,9 @@ static int send_piece(tensor_request *r, bool whole)
 		return err == -ETIMEDOUT || err == -EAGAIN ? 0 : err;
 	tensor_put(r->private[LOAN]);
 	r->private[LOAN] = NULL;
-	if (whole)
-		r->private[LEASE] = lease;
-	else
-		lease_put(lease);
+	if (r->private[LEASE])
+		lease_put(r->private[LEASE]);
+	r->private[LEASE] = lease;
 	local_ring(r->group->state, r->call.root);
 	return 1;
 }
@@ -242,13 +241,14 @@ static int send_step(tensor_request *r)
 		res = connect_peer(r->group, r->call.root);
 	while (res > 0 && (!r->private[BEGUN] || r->at < bytes_of(r)))
 		res = send_next(r);
-	if (res > 0 && r->private[LEASE]) {
-		if (!lease_over(r->private[LEASE]))
-			return 0;
-		lease_put(r->private[LEASE]);
-		r->private[LEASE] = NULL;
-	}
-	return res;
+	if (res <= 0)
+		return res;
+	/* Until the last buffer was received, the end of this rank would take it back. */
+	if (is_whole(r) ? !lease_over(r->private[LEASE]) : lease_can_recall(r->private[LEASE]))
+		return 0;
+	lease_put(r->private[LEASE]);
+	r->private[LEASE] = NULL;
+	return 1;
 }
 
 /* ---- receiving ---- */

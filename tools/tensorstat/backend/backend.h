@@ -22,6 +22,9 @@ struct backend {
 
 extern const struct backend device_backend, memfd_backend;
 
+/* The ranks of process groups, whatever the backend: a list of struct rank. */
+enum status read_ranks(struct list *list);
+
 /* Opens the named backend; NULL: the module if it is loaded, else memfd. */
 enum status choose_backend(const char *name, const struct backend **b);
 

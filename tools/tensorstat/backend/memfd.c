@@ -5,6 +5,7 @@
  * of such a file is written by other processes and is not trusted.
  */
 #include "backend/backend.h"
+#include "backend/scan.h"
 #include "rows/text.h"
 
 #include "lib/storage/descriptor.h"
@@ -20,14 +21,6 @@
 #include <unistd.h>
 
 #define LINK_TEXT "/memfd:tensor (deleted)"
-
-static bool is_tensor_link(int dir, const char *name)
-{
-	char text[sizeof(LINK_TEXT) + 1];
-	ssize_t n = readlinkat(dir, name, text, sizeof(text));
-
-	return n == (ssize_t)sizeof(LINK_TEXT) - 1 && !memcmp(text, LINK_TEXT, n);
-}
 
 /* ---- one buffer ---- */
 
@@ -50,31 +43,10 @@ static bool take_descriptor(struct buffer *b, const struct descriptor_page *page
 	return true;
 }
 
-/*
- * Opens the file of another process's descriptor. O_PATH comes first: between the check of the link
- * and the open, that process may replace the file by a device, which must not be opened.
- */
-static int open_memfd(int dir, const char *name)
-{
-	int path = openat(dir, name, O_PATH | O_CLOEXEC), self, fd = -1;
-	char number[16];
-
-	if (path < 0)
-		return -1;
-	snprintf(number, sizeof(number), "%d", path);
-	self = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (self >= 0 && is_tensor_link(self, number))
-		fd = openat(self, number, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (self >= 0)
-		close(self);
-	close(path);
-	return fd;
-}
-
 static bool read_buffer(int dir, const char *name, struct buffer *b, uint64_t file_size)
 {
 	struct descriptor_page page;
-	int fd = open_memfd(dir, name), seals;
+	int fd = open_memfd(dir, name, LINK_TEXT), seals;
 	bool ours;
 
 	if (fd < 0)
@@ -114,12 +86,13 @@ static void add_owner(struct buffer *b, const struct owner *who)
 	b->refs++;
 }
 
-static void add_fd(struct list *list, int dir, const char *name, const struct owner *who)
+static void add_fd(void *to, int dir, const char *name, const struct owner *who)
 {
+	struct list *list = to;
 	struct buffer *b;
 	struct stat st;
 
-	if (!is_tensor_link(dir, name) || fstatat(dir, name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+	if (fstatat(dir, name, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return;
 	b = find(list, &st);
 	if (!b) {
@@ -136,46 +109,6 @@ static void add_fd(struct list *list, int dir, const char *name, const struct ow
 }
 
 /* ---- all processes ---- */
-
-static void read_comm(int proc, struct owner *who)
-{
-	char comm[64] = "?";
-	int fd = openat(proc, "comm", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, comm, sizeof(comm) - 1);
-
-	if (n > 0) {
-		comm[n] = '\0';
-		comm[strcspn(comm, "\n")] = '\0';
-	}
-	if (fd >= 0)
-		close(fd);
-	copy_text(who->comm, sizeof(who->comm), comm);
-}
-
-/* Adds no row for a process that ended or that the caller may not inspect. */
-static void scan_process(struct list *list, int root, const char *name)
-{
-	int proc = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fds;
-	struct owner who = { .pid = atoi(name) };
-	struct dirent *e;
-	struct stat st;
-	DIR *dir;
-
-	if (proc < 0)
-		return;
-	fds = openat(proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fstat(proc, &st) == 0)
-		who.uid = st.st_uid;
-	read_comm(proc, &who);
-	close(proc);
-	dir = fds < 0 ? NULL : fdopendir(fds);
-	if (!dir)
-		return;
-	while ((e = readdir(dir)))
-		if (isdigit((unsigned char)e->d_name[0]))
-			add_fd(list, dirfd(dir), e->d_name, &who);
-	closedir(dir);
-}
 
 static int by_id(const void *a, const void *b)
 {
@@ -214,19 +147,11 @@ static enum status memfd_open(void)
 
 static enum status memfd_buffers(struct list *list)
 {
-	DIR *dir = opendir("/proc");
-	struct dirent *e;
+	enum status status = scan_memfds(LINK_TEXT, add_fd, list);
 
-	if (!dir) {
-		complain("/proc: %s", strerror(errno));
-		return STATUS_ERROR;
-	}
-	while ((e = readdir(dir)))
-		if (isdigit((unsigned char)e->d_name[0]))
-			scan_process(list, dirfd(dir), e->d_name);
-	closedir(dir);
-	finish(list);
-	return STATUS_OK;
+	if (!status)
+		finish(list);
+	return status;
 }
 
 /* ---- clients: processes that hold buffers ---- */

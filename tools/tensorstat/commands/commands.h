@@ -9,6 +9,7 @@ enum status cmd_buffer(char **arg, const struct options *o);
 enum status cmd_client(char **arg, const struct options *o);
 enum status cmd_export(char **arg, const struct options *o);
 enum status cmd_user(char **arg, const struct options *o);
+enum status cmd_group(char **arg, const struct options *o);
 enum status cmd_device(char **arg, const struct options *o);
 enum status cmd_stat(char **arg, const struct options *o);
 enum status cmd_top(char **arg, const struct options *o);

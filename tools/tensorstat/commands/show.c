@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* buffer, client, export and user show: a filtered list, once or repeatedly. */
+/* buffer, client, export, user and group show: a filtered list, once or repeatedly. */
 #include "args.h"
 #include "backend/backend.h"
 #include "commands/commands.h"
@@ -134,6 +134,7 @@ static enum status read_list(const struct show *s, struct list *list)
 	enum status (*read)(struct list * list) = s->kind == &buffer_kind ? b->buffers :
 						  s->kind == &client_kind ? b->clients :
 						  s->kind == &export_kind ? b->exports :
+						  s->kind == &rank_kind	  ? read_ranks :
 									    b->payers;
 
 	if (read)
@@ -238,4 +239,33 @@ enum status cmd_user(char **arg, const struct options *o)
 	struct show s = { .kind = &payer_kind, .o = o, .wanted = any_wanted };
 
 	return *arg ? usage_error("unexpected argument", *arg) : show(&s);
+}
+
+static bool rank_wanted(const void *row, const void *filter)
+{
+	const struct filter *f = filter;
+	const struct rank *r = row;
+
+	return (!f->has_id || r->group == f->id) && (!f->pid || r->owner.pid == f->pid);
+}
+
+enum status cmd_group(char **arg, const struct options *o)
+{
+	struct show s = { .kind = &rank_kind, .o = o, .wanted = rank_wanted };
+
+	if (*arg && parse_u64(*arg, &s.filter.id)) {
+		s.filter.has_id = true;
+		s.missing = "no visible group has that ID";
+		arg++;
+	}
+	if (!*arg)
+		return show(&s);
+	if (!matches(*arg, "owner"))
+		return usage_unknown("unknown filter", *arg,
+				     (const char *const[]){ "owner", NULL });
+	if (!arg[1])
+		return usage_error("a value is missing after", *arg);
+	if (!parse_pid(arg[1], &s.filter.pid))
+		return usage_error("owner expects a process ID, not", arg[1]);
+	return arg[2] ? usage_error("unexpected argument", arg[2]) : show(&s);
 }

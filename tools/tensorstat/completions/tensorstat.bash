@@ -23,14 +23,14 @@ _tensorstat_object() {
 # The object that a word abbreviates: the first one in tensorstat's order.
 _tensorstat_full() {
 	local name
-	for name in buffer client device stat top monitor metrics doctor export user plot; do
+	for name in buffer client device stat top monitor metrics doctor export user plot group; do
 		[[ $name != "$1"* ]] || { echo "$name"; return; }
 	done
 }
 
 _tensorstat_of_object() {
 	case $1 in
-	buffer | client | export | user)
+	buffer | client | export | user | group)
 		if [ -z "$2" ]; then
 			echo show help
 		elif [ "$1" = buffer ]; then
@@ -39,6 +39,8 @@ _tensorstat_of_object() {
 			echo buffer owner
 		elif [ "$1" = client ]; then
 			echo pid
+		elif [ "$1" = group ]; then
+			echo owner
 		fi ;;
 	device)
 		if [ -z "$2" ]; then
@@ -70,7 +72,7 @@ _tensorstat() {
 			--watch --backend --textfile --help --version" ;;
 		*)
 			if [ -z "$object" ]; then
-				words="buffer client export user device stat top monitor metrics plot doctor help version"
+				words="buffer client export user group device stat top monitor metrics plot doctor help version"
 			else
 				words=$(_tensorstat_of_object "$object" "$command")
 			fi ;;

@@ -20,7 +20,7 @@ end
 function __tensorstat_object
     set -l words (__tensorstat_words)
     set -q words[1]; or return
-    for object in buffer client device stat top monitor metrics doctor export user plot
+    for object in buffer client device stat top monitor metrics doctor export user plot group
         if string match -q -- "$words[1]*" $object
             echo $object
             return
@@ -71,6 +71,7 @@ complete -c tensorstat -n $none -a buffer -d 'buffers and the processes that hol
 complete -c tensorstat -n $none -a client -d 'processes that use the device'
 complete -c tensorstat -n $none -a export -d 'descriptors and dma-bufs of buffers'
 complete -c tensorstat -n $none -a user -d 'memory charged to each user'
+complete -c tensorstat -n $none -a group -d 'ranks of process groups, and what they moved'
 complete -c tensorstat -n $none -a device -d 'totals and parameters of the module'
 complete -c tensorstat -n $none -a stat -d 'totals, a line for each sample'
 complete -c tensorstat -n $none -a top -d 'live screen, the largest first'
@@ -81,7 +82,7 @@ complete -c tensorstat -n $none -a doctor -d 'check the installation and the lim
 complete -c tensorstat -n $none -a help -d 'print the usage'
 complete -c tensorstat -n $none -a version -d 'print the version'
 
-for object in buffer client export user
+for object in buffer client export user group
     complete -c tensorstat -n "__tensorstat_at $object 1" -a 'show help'
 end
 complete -c tensorstat -n '__tensorstat_at device 1' -a 'show set help'
@@ -90,13 +91,14 @@ complete -c tensorstat -n '__tensorstat_filter device 2; and test (__tensorstat_
 complete -c tensorstat -n '__tensorstat_filter buffer 2 dtype minsize owner' -a 'dtype minsize owner shared'
 complete -c tensorstat -n '__tensorstat_filter client 2 pid' -a pid
 complete -c tensorstat -n '__tensorstat_filter export 2 buffer owner' -a 'buffer owner'
+complete -c tensorstat -n '__tensorstat_filter group 2 owner' -a owner
 complete -c tensorstat -n '__tensorstat_filter top 1 owner text' -a 'buffer process user owner text'
 complete -c tensorstat -n '__tensorstat_filter monitor 1' -a 'alloc free import export seal revoke purge limit death'
 complete -c tensorstat -n '__tensorstat_filter plot 1 seconds every from to title' -a 'seconds every from to title'
 complete -c tensorstat -n '__tensorstat_value buffer dtype' \
     -a 'bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c64 c128 u16 u32 u64 f8_e4m3fn f8_e5m2'
 complete -c tensorstat -n '__tensorstat_value plot from to' -F
-for object in buffer export top
+for object in buffer export top group
     complete -c tensorstat -n "__tensorstat_value $object owner" -a '(__fish_complete_pids)'
 end
 complete -c tensorstat -n '__tensorstat_value client pid' -a '(__fish_complete_pids)'

@@ -17,7 +17,7 @@ struct kind {
 /* The members columns and n_columns. */
 #define COLUMNS(list) (list), sizeof(list) / sizeof(*(list))
 
-extern const struct kind buffer_kind, client_kind, export_kind, payer_kind;
+extern const struct kind buffer_kind, client_kind, export_kind, payer_kind, rank_kind;
 extern const struct kind process_kind, user_kind, totals_kind;
 
 void totals_json(const void *row, const char *backend);

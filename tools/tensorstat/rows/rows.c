@@ -17,6 +17,7 @@ const struct row_type buffer_rows = { "buffer", sizeof(struct buffer), buffer_cl
 const struct row_type client_rows = { "client", sizeof(struct client), NULL };
 const struct row_type export_rows = { "export", sizeof(struct export), NULL };
 const struct row_type payer_rows = { "user", sizeof(struct payer), NULL };
+const struct row_type rank_rows = { "rank", sizeof(struct rank), NULL };
 const struct row_type holder_rows = { "holder", sizeof(struct holder), NULL };
 
 const char *const right_names[] = { "read", "write", "attach", "seal", "revoke", "export", NULL };

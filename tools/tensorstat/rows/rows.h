@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* The rows that backends report: buffers, clients, exports, users and totals. */
+/* The rows that backends report: buffers, clients, exports, users, ranks and totals. */
 #ifndef TENSORSTAT_ROWS_H
 #define TENSORSTAT_ROWS_H
 
@@ -82,6 +82,14 @@ struct payer {
 	uint64_t bytes, limit_bytes, refused, objects;
 };
 
+/* A rank of a process group of this machine. */
+struct rank {
+	uint64_t group, rank, size, operations, bytes;
+	int state; /* enum local_state of the library, or UNKNOWN */
+	struct owner owner;
+};
+
+extern const struct row_type rank_rows;
 extern const struct row_type buffer_rows, client_rows, export_rows, payer_rows, holder_rows;
 
 /* Appends an owner to a buffer. */
