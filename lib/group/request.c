@@ -156,6 +156,16 @@ static int step_all(tensor_group *g, tensor_request *r)
 	return r ? step(r) : !left;
 }
 
+static bool has_collective(tensor_group *g)
+{
+	bool has;
+
+	pthread_mutex_lock(&g->lock);
+	has = g->first;
+	pthread_mutex_unlock(&g->lock);
+	return has;
+}
+
 /* Sleeps until a peer does something. 0, or what step_all() gave meanwhile. */
 static int sleep_once(tensor_group *g, tensor_request *r, int64_t until)
 {
@@ -167,7 +177,8 @@ static int sleep_once(tensor_group *g, tensor_request *r, int64_t until)
 	if (g->engine->arm) {
 		g->engine->arm(g);
 		res = step_all(g, r);
-		if (res) {
+		/* Without r, a collective that came ends the sleep as well. */
+		if (res || (!r && has_collective(g))) {
 			g->engine->sleep(g, NULL, 0);
 			return res;
 		}
@@ -184,16 +195,6 @@ static uint64_t operations(tensor_group *g)
 	n = g->stats.operations;
 	pthread_mutex_unlock(&g->lock);
 	return n;
-}
-
-static bool has_collective(tensor_group *g)
-{
-	bool has;
-
-	pthread_mutex_lock(&g->lock);
-	has = g->first;
-	pthread_mutex_unlock(&g->lock);
-	return has;
 }
 
 /* Carries r out, and messages beside it; without r the messages until none is left or a collective comes. */
@@ -295,6 +296,13 @@ static void *worker(void *arg)
 	return NULL;
 }
 
+/* The thread that carries operations out may sleep in the engine. The caller holds lock. */
+static void wake(tensor_group *g)
+{
+	if (g->engine->wake)
+		g->engine->wake(g);
+}
+
 /* The caller holds lock. */
 static int need_worker(tensor_group *g)
 {
@@ -309,6 +317,7 @@ void requests_stop(tensor_group *g)
 	pthread_mutex_lock(&g->lock);
 	g->stop = true;
 	pthread_cond_broadcast(&g->changed);
+	wake(g);
 	pthread_mutex_unlock(&g->lock);
 	if (g->has_worker)
 		pthread_join(g->worker, NULL);
@@ -339,6 +348,7 @@ static void append(tensor_request *r)
 	**last = r;
 	*last = &r->next;
 	pthread_cond_broadcast(&g->changed);
+	wake(g);
 }
 
 static int submit_and_wait(tensor_request *r)

@@ -76,6 +76,8 @@ struct group_engine {
 	void (*arm)(tensor_group *g);
 	/* Sleeps, at most for a time, or does not sleep after all. -errno with the error set if a rank that r needs is gone. */
 	int (*sleep)(tensor_group *g, tensor_request *r, int64_t ns);
+	/* Ends a sleep of this rank; any thread, with the lock of the group. May be NULL. */
+	void (*wake)(tensor_group *g);
 	/* The time is over: sets the error, which names the ranks that are late. */
 	int (*late)(tensor_group *g, tensor_request *r);
 	/* This rank leaves because of an error. May be NULL. */

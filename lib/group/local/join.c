@@ -402,15 +402,16 @@ static int follow(tensor_group *g, struct local *l, int self, int64_t until)
 int local_join(tensor_group *g, struct local *l, const char *address)
 {
 	int64_t until = link_deadline(g->timeout_ns);
-	int self = pidfd_open(getpid(), 0), err;
+	int self = g->size > 1 ? pidfd_open(getpid(), 0) : -1, err;
 
-	if (self < 0)
+	if (g->size > 1 && self < 0)
 		return no_pidfd();
 	snprintf(l->address, sizeof(l->address), "%s", address);
 	l->pids[g->rank] = getpid();
 	err = g->rank ? follow(g, l, self, until) : lead(g, l, self, until);
 	if (!err)
 		atomic_store(&l->page->ranks[g->rank].pid, getpid());
-	close(self);
+	if (self >= 0)
+		close(self);
 	return err;
 }

@@ -336,6 +336,11 @@ static void counted(tensor_group *g)
 	atomic_store_explicit(&me->bytes, g->stats.bytes, memory_order_relaxed);
 }
 
+static void wake(tensor_group *g)
+{
+	local_ring(g->state, g->rank);
+}
+
 static void free_local(struct local *l, int size)
 {
 	for (int i = 0; l->pidfds && i < size; i++)
@@ -416,6 +421,7 @@ const struct group_engine group_local = {
 	.step = step,
 	.arm = local_arm,
 	.sleep = local_sleep,
+	.wake = wake,
 	.late = late,
 	.give_up = give_up,
 	.counted = counted,

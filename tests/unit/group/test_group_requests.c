@@ -20,6 +20,14 @@ static bool is_full_of(tensor *t, double value)
 	return least == value && greatest == value;
 }
 
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 /* ---- requests ---- */
 
 enum { MANY = 12 };
@@ -175,6 +183,38 @@ static void beside_a_collective(tensor_group *g, void *arg)
 	tensor_release(t);
 }
 
+/* What is called while the group waits for a message begins at once. */
+static void while_a_receive_waits(tensor_group *g, void *arg)
+{
+	tensor *t = tensor_full(TENSOR_INTS(3), S(1), F32),
+	       *last = tensor_zeros(TENSOR_INTS(3), F32);
+	tensor_request *r = NULL;
+	double start;
+
+	if (tensor_group_rank(g))
+		NEED(!tensor_group_recv(g, last, 0, &r));
+	usleep(20000);
+	NEED(!tensor_group_barrier(g, NULL));
+	start = seconds();
+	for (int i = 0; i < 200; i++) {
+		NEED(!tensor_group_all_reduce(g, t, t, TENSOR_GROUP_MAX, NULL));
+		usleep(100); /* the group sleeps again */
+	}
+	/* With sleeps that only a timeout ends it would be more than two seconds. */
+	NEED(seconds() - start < 1.5);
+	if (!tensor_group_rank(g))
+		NEED(!tensor_group_send(g, t, 1, NULL));
+	else
+		NEED(!tensor_request_wait(r, -1) && is_full_of(last, 1));
+	tensor_release(t);
+	tensor_release(last);
+}
+
+static void waiting_receive_delays_no_collective(void **state)
+{
+	run_ranks(2, while_a_receive_waits, NULL);
+}
+
 static void messages_go_on_beside_collectives(void **state)
 {
 	run_ranks(2, beside_a_collective, NULL);
@@ -255,14 +295,6 @@ static void ranks_that_differ_all_get_both_values(void **state)
 struct end {
 	int kind; /* 0: killed, 1: closes the group, 2: exits without a close, 3: sleeps */
 };
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void one_ends(tensor_group *g, void *arg)
 {
@@ -492,6 +524,7 @@ int main(void)
 		cmocka_unit_test(close_ends_requests),
 		cmocka_unit_test(messages_go_from_rank_to_rank),
 		cmocka_unit_test(messages_go_on_beside_collectives),
+		cmocka_unit_test(waiting_receive_delays_no_collective),
 		cmocka_unit_test(message_of_another_shape_is_dropped),
 		cmocka_unit_test(ranks_that_differ_all_get_both_values),
 		cmocka_unit_test(end_of_a_rank_is_an_error_that_names_it),
