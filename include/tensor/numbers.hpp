@@ -8,6 +8,7 @@
 #define TENSOR_NUMBERS_HPP
 
 #include <tensor/channel.h>
+#include <tensor/group.h>
 #include <tensor/handle.hpp>
 
 #include <climits>
@@ -29,7 +30,7 @@ inline constexpr bool is_enum_of_tensor =
 		  enum tensor_buffer_kind, enum tensor_map, enum tensor_subscript_kind,
 		  enum tensor_fan, enum tensor_nonlinearity, enum tensor_activation,
 		  enum tensor_optim_method, enum tensor_schedule_kind, enum tensor_vmap_randomness,
-		  enum tensor_pool_full, enum tensor_channel_group_kind>;
+		  enum tensor_pool_full, enum tensor_channel_group_kind, enum tensor_group_op>;
 
 /*
  * The arithmetic type that T stands for, or not_a_number. std::conjunction evaluates what follows only for a type that

@@ -13,6 +13,7 @@ PRELUDE = '''#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <tensor/parallel.h>
 #include <tensor/tensor.h>
 
 #pragma GCC diagnostic ignored "-Wunused-value"
