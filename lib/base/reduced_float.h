@@ -62,7 +62,8 @@ static inline uint16_t f32_to_f16(float f)
 	uint32_t normal = (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13;
 	uint32_t h = magnitude < 0x38800000 ? small : magnitude < 0x477ff000 ? normal : 0x7c00;
 
-	return (uint16_t)(sign | (magnitude > 0x7f800000 ? 0x7e00 : h));
+	/* A NaN keeps the upper bits of its payload, as in the instruction for vectors. */
+	return (uint16_t)(sign | (magnitude > 0x7f800000 ? 0x7e00 | (u >> 13 & 0x1ff) : h));
 }
 
 /*

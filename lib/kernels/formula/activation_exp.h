@@ -5,11 +5,11 @@
 #define SILU_GRAD(x, y, one) ((x) * (one) * (1 + (y) * (1 - (one))))
 UNARY_COMPLEX(silu, x / (1 + exp(-x)))
 BINARY_COMPLEX(silu_backward, SILU_GRAD(x, y, 1 / (1 + exp(-y))))
-POINTWISE(silu, AT_FLOATS(silu), AT_COMPLEX(silu))
+POINTWISE(silu, AT_FLOAT(silu), AT_BF16(silu), AT_COMPLEX(silu))
 POINTWISE(silu_backward, AT_FLOAT(silu_backward), AT_COMPLEX(silu_backward))
 
 #define REAL(f)	     POINTWISE(f, AT_FLOAT(f))
-#define REAL_BF16(f) POINTWISE(f, AT_FLOATS(f))
+#define REAL_BF16(f) POINTWISE(f, AT_FLOAT(f), AT_BF16(f))
 REAL_BF16(mish)
 REAL(mish_backward)
 REAL_BF16(softplus)

@@ -44,15 +44,18 @@ DTYPES_COMPLEX(ALPHA_COMPLEX)
 BINARY_BF16(add, x + y)
 BINARY_BF16(sub, x - y)
 BINARY_BF16(mul, x *y)
+BINARY_F16(add, x + y)
+BINARY_F16(sub, x - y)
+BINARY_F16(mul, x *y)
 /* f16 and bf16 have the sign bit in the same place. */
 UNARY_LOOP(neg_reduced_float, uint16_t, uint16_t, x ^ 0x8000)
 
 #define NUMBERS(X, N) DTYPES_WRAPPING(X) AT_WRAPPED(N) DTYPES_FLOAT(X) DTYPES_COMPLEX(X)
 
-POINTWISE(add, NUMBERS(ADD, add) AT_DTYPE(TENSOR_BOOL, add_bool), AT_BF16(add))
+POINTWISE(add, NUMBERS(ADD, add) AT_DTYPE(TENSOR_BOOL, add_bool), AT_REDUCED(add))
 POINTWISE(add_alpha, NUMBERS(ALPHA, add_alpha) AT_DTYPE(TENSOR_BOOL, add_alpha_bool))
-POINTWISE(sub, NUMBERS(SUB, sub) AT_BF16(sub))
-POINTWISE(mul, NUMBERS(MUL, mul) AT_DTYPE(TENSOR_BOOL, mul_bool), AT_BF16(mul))
+POINTWISE(sub, NUMBERS(SUB, sub) AT_REDUCED(sub))
+POINTWISE(mul, NUMBERS(MUL, mul) AT_DTYPE(TENSOR_BOOL, mul_bool), AT_REDUCED(mul))
 POINTWISE(div, AT_FLOATS(div), AT_COMPLEX(div))
 POINTWISE(neg, NUMBERS(NEG, neg) AT_DTYPE(TENSOR_BF16, neg_reduced_float),
 	  AT_DTYPE(TENSOR_F16, neg_reduced_float))

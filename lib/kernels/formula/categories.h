@@ -17,11 +17,12 @@
 #define UNARY_FLOAT_WITH(N, DECL, EXPR)                           \
 	UNARY_LOOP_WITH(N##_f32, float, float, DECL(float), EXPR) \
 	UNARY_LOOP_WITH(N##_f64, double, double, DECL(double), EXPR)
-/* _FLOATS: also a loop for bf16, where the CPU has one. */
+/* _FLOATS: also loops for f16 and bf16, where the CPU has them. */
 #define UNARY_FLOATS(N, EXPR) UNARY_FLOATS_WITH(N, NO_PARAMS, EXPR)
 #define UNARY_FLOATS_WITH(N, DECL, EXPR) \
 	UNARY_FLOAT_WITH(N, DECL, EXPR)  \
-	UNARY_BF16_WITH(N, DECL, EXPR)
+	UNARY_BF16_WITH(N, DECL, EXPR)   \
+	UNARY_F16_WITH(N, DECL, EXPR)
 #define UNARY_COMPLEX(N, EXPR)                              \
 	UNARY_LOOP(N##_c64, complex_f32, complex_f32, EXPR) \
 	UNARY_LOOP(N##_c128, complex_f64, complex_f64, EXPR)
@@ -64,7 +65,8 @@
 	BINARY_LOOP_WITH(N##_f64, double, double, DECL(double), EXPR)
 #define BINARY_FLOATS(N, EXPR) \
 	BINARY_FLOAT(N, EXPR)  \
-	BINARY_BF16(N, EXPR)
+	BINARY_BF16(N, EXPR)   \
+	BINARY_F16(N, EXPR)
 #define BINARY_COMPLEX(N, EXPR)                              \
 	BINARY_LOOP(N##_c64, complex_f32, complex_f32, EXPR) \
 	BINARY_LOOP(N##_c128, complex_f64, complex_f64, EXPR)
@@ -101,7 +103,8 @@
 	TERNARY_LOOP_WITH(N##_f64, double, double, double, DECL(double), EXPR)
 #define TERNARY_FLOATS_WITH(N, DECL, EXPR) \
 	TERNARY_FLOAT_WITH(N, DECL, EXPR)  \
-	TERNARY_BF16_WITH(N, DECL, EXPR)
+	TERNARY_BF16_WITH(N, DECL, EXPR)   \
+	TERNARY_F16_WITH(N, DECL, EXPR)
 #define TERNARY_COMPLEX_WITH(N, DECL, EXPR)                                                        \
 	TERNARY_LOOP_WITH(N##_c64, complex_f32, complex_f32, complex_f32, DECL(complex_f32), EXPR) \
 	TERNARY_LOOP_WITH(N##_c128, complex_f64, complex_f64, complex_f64, DECL(complex_f64), EXPR)
@@ -118,7 +121,8 @@
 /* ---- entries of a POINTWISE table ---- */
 
 #define AT_FLOAT(N)   AT_DTYPE(TENSOR_F32, N##_f32), AT_DTYPE(TENSOR_F64, N##_f64)
-#define AT_FLOATS(N)  AT_FLOAT(N), AT_BF16(N)
+#define AT_FLOATS(N)  AT_FLOAT(N), AT_REDUCED(N)
+#define AT_REDUCED(N) AT_BF16(N), AT_F16(N)
 #define AT_COMPLEX(N) AT_DTYPE(TENSOR_C64, N##_c64), AT_DTYPE(TENSOR_C128, N##_c128)
 #define AT_BOOL(N)    AT_DTYPE(TENSOR_BOOL, N)
 #define AT_SIGNED(N)                                                                               \

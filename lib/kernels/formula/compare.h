@@ -6,7 +6,9 @@
 DTYPES_NUMBER(EQUAL)
 DTYPES_COMPLEX(EQUAL)
 RELATION_BF16(eq, x == y)
+RELATION_F16(eq, x == y)
 RELATION_BF16(ne, x != y)
+RELATION_F16(ne, x != y)
 #define COMPARE(d, T, D)                        \
 	BINARY_LOOP(lt_##d, T, uint8_t, x < y)  \
 	BINARY_LOOP(le_##d, T, uint8_t, x <= y) \
@@ -14,9 +16,13 @@ RELATION_BF16(ne, x != y)
 	BINARY_LOOP(ge_##d, T, uint8_t, x >= y)
 DTYPES_NUMBER(COMPARE)
 RELATION_BF16(lt, x < y)
+RELATION_F16(lt, x < y)
 RELATION_BF16(le, x <= y)
+RELATION_F16(le, x <= y)
 RELATION_BF16(gt, x > y)
+RELATION_F16(gt, x > y)
 RELATION_BF16(ge, x >= y)
+RELATION_F16(ge, x >= y)
 
 /* All bytes of bool but 0 are true. */
 BINARY_LOOP(eq_b8, uint8_t, uint8_t, !x == !y)
@@ -33,12 +39,12 @@ BINARY_LOOP(ge_b8, uint8_t, uint8_t, (x != 0) | !y)
 #define GT(d, T, D) AT_DTYPE(D, gt_##d),
 #define GE(d, T, D) AT_DTYPE(D, ge_##d),
 
-PREDICATE(eq, DTYPES_ALL(EQ) AT_BF16(eq))
-PREDICATE(ne, DTYPES_ALL(NE) AT_BF16(ne))
-PREDICATE(lt, DTYPES_REAL(LT) AT_BF16(lt))
-PREDICATE(le, DTYPES_REAL(LE) AT_BF16(le))
-PREDICATE(gt, DTYPES_REAL(GT) AT_BF16(gt))
-PREDICATE(ge, DTYPES_REAL(GE) AT_BF16(ge))
+PREDICATE(eq, DTYPES_ALL(EQ) AT_REDUCED(eq))
+PREDICATE(ne, DTYPES_ALL(NE) AT_REDUCED(ne))
+PREDICATE(lt, DTYPES_REAL(LT) AT_REDUCED(lt))
+PREDICATE(le, DTYPES_REAL(LE) AT_REDUCED(le))
+PREDICATE(gt, DTYPES_REAL(GT) AT_REDUCED(gt))
+PREDICATE(ge, DTYPES_REAL(GE) AT_REDUCED(ge))
 
 /* By element size. Operands: out, condition (bool), self, other. */
 TERNARY_LOOP_WITH(where_1, uint8_t, uint8_t, uint8_t, NO_PARAMS(bool), x ? y : z)

@@ -53,7 +53,7 @@ TANH_COMPLEX(double, complex_f64)
 #define MATH(f, COMPLEX)          \
 	VEC_UNARY_INLINE(f)       \
 	UNARY_COMPLEX(f, COMPLEX) \
-	POINTWISE(f, AT_FLOATS(f), AT_COMPLEX(f))
+	POINTWISE(f, AT_FLOAT(f), AT_BF16(f), AT_COMPLEX(f))
 
 MATH(exp, exp(x))
 MATH(log, log(x))

@@ -6,7 +6,7 @@
 VEC_UNARY_INLINE(erf)
 VEC_UNARY(erfc, erfc)
 VEC_UNARY(lgamma, lgamma)
-POINTWISE(erf, AT_FLOATS(erf))
+POINTWISE(erf, AT_FLOAT(erf), AT_BF16(erf))
 POINTWISE(erfc, AT_FLOAT(erfc))
 POINTWISE(lgamma, AT_FLOAT(lgamma))
 

@@ -2,6 +2,8 @@
 /* index_select, index_add, gather, scatter_add against loops over tensor_at(). */
 #include "check.h"
 
+#include "lib/base/reduced_float.h"
+
 #define I32 TENSOR_OPTIONS(.dtype = TENSOR_I32)
 
 static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,  TENSOR_I8,	 TENSOR_I16,
@@ -407,6 +409,53 @@ static void threads_do_not_change_the_bits(void **state)
 	check_bits(40000, 7);
 }
 
+static uint16_t rounded(float v, bool half)
+{
+	return half ? f32_to_f16(v) : f32_to_bf16(v);
+}
+
+static float widened(uint16_t v, bool half)
+{
+	return half ? f16_to_f32(v) : bf16_to_f32(v);
+}
+
+/* Rows of 1003 elements into 777 positions, of which a group of 16 seldom, often or always has some twice. */
+static void sums_of_reduced_floats_are_rounded_one_by_one(void **state)
+{
+	enum { ROWS = 5, N = 1003, POSITIONS = 777 };
+	static const int64_t within[ROWS] = { POSITIONS, 100, 3, 1, POSITIONS };
+
+	for (int k = 0; k < 4; k++)
+		tensor_scope {
+			enum tensor_dtype dtype = k % 2 ? TENSOR_F16 : TENSOR_BF16;
+			float alpha = k < 2 ? 1 : -0.3f;
+			tensor_options as = TENSOR_OPTIONS(.dtype = dtype);
+			tensor *self = ok(tensor_zeros(TENSOR_INTS(ROWS, POSITIONS), as));
+			tensor *x = ok(tensor_to(tensor_randn(TENSOR_INTS(ROWS, N), F32), as));
+			uint16_t want[ROWS * POSITIONS] = { 0 };
+			const uint16_t *from = tensor_data(x);
+			int64_t at[ROWS * N];
+			tensor *got, *index;
+
+			for (int i = 0; i < ROWS * N; i++) {
+				uint16_t *to = want + i / N * POSITIONS;
+
+				at[i] = random_next() % within[k < 2 ? i / N : 0];
+				if (k >= 2)
+					at[i] = at[i % N];
+				to += at[i];
+				*to = rounded(widened(*to, k % 2) + alpha * widened(from[i], k % 2),
+					      k % 2);
+			}
+			index = ok(tensor_from_data(at, TENSOR_INTS(ROWS, N), I64));
+			got = k < 2 ? ok(tensor_scatter_add(self, 1, index, x)) :
+				      ok(tensor_index_add_opt(self, 1,
+							      ok(tensor_select(index, 0, 0)), x,
+							      TENSOR_SCALAR(alpha)));
+			assert_memory_equal(tensor_data(got), want, sizeof(want));
+		}
+}
+
 static void indices_into_a_zero_dim_tensor_may_repeat(void **state)
 {
 	tensor_scope {
@@ -433,6 +482,7 @@ int main(void)
 		cmocka_unit_test(out_may_share_memory_with_an_input),
 		cmocka_unit_test(many_short_rows_agree_with_plain_loops),
 		cmocka_unit_test(threads_do_not_change_the_bits),
+		cmocka_unit_test(sums_of_reduced_floats_are_rounded_one_by_one),
 		cmocka_unit_test(indices_into_a_zero_dim_tensor_may_repeat),
 	};
 

@@ -25,6 +25,10 @@ static const struct shape shapes[] = {
 	{ 2, 3, 6, 3, { 14, 70 }, { 7, 7 }, { 1, 1 }, { 3, 3 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 6, 3, 3, { 29, 18 }, { 5, 5 }, { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 4, 4, 4, { 4, 33 }, { 1, 9 }, { 1, 3 }, { 0, 4 }, { 1, 2 }, { 0, 0 }, false },
+	/* Depthwise, with a border: lines of a vector or less, in blocks of 7 and of 4. */
+	{ 2, 3, 3, 3, { 7, 7 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
+	{ 2, 3, 6, 3, { 14, 14 }, { 5, 5 }, { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0, 0 }, false },
+	{ 1, 6, 3, 3, { 8, 16 }, { 4, 6 }, { 1, 1 }, { 2, 3 }, { 1, 2 }, { 0, 0 }, false },
 	/* One input channel and strides that divide the taps and the input: phases are rows. */
 	{ 1, 1, 9, 1, { 1, 260 }, { 1, 10 }, { 1, 5 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },
 	{ 2, 1, 20, 1, { 7, 150 }, { 2, 6 }, { 1, 3 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },

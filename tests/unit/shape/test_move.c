@@ -5,6 +5,44 @@
  */
 #include "formulas.h"
 
+#define LINES 37
+
+/* Flips 2 planes of LINES rows of n elements, the first of `wide` ones, that begin at element `first` of a storage. */
+static void check_flip(enum tensor_dtype dtype, int64_t n, int64_t wide, int64_t first)
+{
+	tensor_scope {
+		int64_t numel = 2 * LINES * wide;
+		tensor *x = ok(tensor_arange(TENSOR_SCALAR(first + numel), I64));
+		const int64_t *got;
+
+		x = ok(tensor_remainder_scalar(x, TENSOR_SCALAR(101)));
+		x = ok(tensor_narrow(tensor_to(x, TENSOR_OPTIONS(.dtype = dtype)), 0, first,
+				     numel));
+		x = ok(tensor_narrow(tensor_view(x, TENSOR_INTS(2, LINES, wide)), 2, 0, n));
+		got = tensor_data(ok(tensor_to(ok(tensor_flip(x, TENSOR_INTS(1))), I64)));
+		for (int64_t i = 0; i < 2 * LINES * n; i++) {
+			int64_t plane = i / n / LINES, line = LINES - 1 - i / n % LINES;
+
+			assert_int_equal(got[i],
+					 (first + (plane * LINES + line) * wide + i % n) % 101);
+		}
+	}
+}
+
+/* Rows of a few bytes are copied as single elements where they are aligned. */
+static void flip_of_short_rows(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_U8, TENSOR_I16, TENSOR_I32, TENSOR_I64 };
+
+	for (size_t k = 0; k < ARRAY_SIZE(dtypes); k++)
+		for (int64_t n = 1; n <= 9; n++)
+			for (int64_t first = 0; first < 4; first++) {
+				check_flip(dtypes[k], n, n, first);
+				check_flip(dtypes[k], n, n + 1, first);
+				check_flip(dtypes[k], n, 16, first);
+			}
+}
+
 static void flip_and_roll_move_every_element_once(void **state)
 {
 	tensor_scope {
@@ -353,6 +391,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flip_and_roll_move_every_element_once),
+		cmocka_unit_test(flip_of_short_rows),
 		cmocka_unit_test(repeat_works_with_sixteen_dimensions),
 		cmocka_unit_test(padding_modes_extend_the_input),
 		cmocka_unit_test(triangles_write_every_layout),

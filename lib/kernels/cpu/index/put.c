@@ -42,6 +42,8 @@ static int64_t pick(const struct put *p, int64_t *at, int64_t n, int64_t *positi
 	return count;
 }
 
+#include "kernels/cpu/index/put_distinct.h"
+
 #define LOOPS_FILE "kernels/cpu/index/put_loops.h"
 
 /* put_add_f32() etc.; the conversion of alpha is moved out of loops by the compiler. */

@@ -97,6 +97,21 @@ static __attribute__((noinline)) bool F(dense)(const struct put *p, char *o, con
 	int64_t step = p->x->step[0], limit = p->x->limit[0], wrap = p->x->wrap ? limit : 0;
 	bool simple = step == sizeof(T) && !p->x->wrap, in_range;
 
+#if defined(PUT_ALPHA) && defined(DISTINCT_GROUP)
+	if ((D == TENSOR_BF16 || D == TENSOR_F16) && simple && limit >= DISTINCT_LEAST) {
+		int64_t done = put_distinct((uint16_t *)o, (const int64_t *)index,
+					    (const uint16_t *)s, len, limit, (float)p->alpha,
+					    D == TENSOR_F16);
+
+		if (unlikely(done < 0))
+			p->x->bad = true;
+		if (done < 0 || done == len)
+			return done == len;
+		from += done;
+		s += done * sizeof(T);
+		len -= done;
+	}
+#endif
 	if (!simple)
 		in_range = F(dense_row)(o, s, from, len, step, wrap, limit, p->alpha);
 	else if (F(is_unscaled)(p))

@@ -9,6 +9,7 @@
 
 #include "base/reduced_float.h"
 #include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/simd/loops_f16.h"
 #include "kernels/formula/categories.h"
 
 #include <math.h>

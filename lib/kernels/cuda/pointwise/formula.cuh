@@ -97,10 +97,15 @@ template <int INPUTS, class A, class B, class R, int ELEMENTS> struct formula {
 
 /* f16 and bf16 need no loops: those for f32 load and store them. */
 #define UNARY_BF16_WITH(NAME, DECL, EXPR)
+#define UNARY_F16_WITH(NAME, DECL, EXPR)
 #define BINARY_BF16(NAME, EXPR)
+#define BINARY_F16(NAME, EXPR)
 #define RELATION_BF16(NAME, EXPR)
+#define RELATION_F16(NAME, EXPR)
 #define TERNARY_BF16_WITH(NAME, DECL, EXPR)
+#define TERNARY_F16_WITH(NAME, DECL, EXPR)
 #define AT_BF16(N) entry()
+#define AT_F16(N)  entry()
 
 #include "kernels/formula/categories.h"
 

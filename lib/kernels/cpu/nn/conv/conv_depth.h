@@ -2,7 +2,8 @@
 /*
  * Convolutions with one or two channels in a group, too few for a matrix product. Blocks of LINES
  * lines of positions are computed together (conv_depth_block.h); where there are fewer lines, the
- * sums of LINES vectors of contiguous positions, tap by tap.
+ * sums of LINES vectors of contiguous positions, tap by tap. Planes with a border and a small stride
+ * are read where they are (conv_depth_rows.h).
  */
 #ifndef TENSOR_CONV_DEPTH_H
 #define TENSOR_CONV_DEPTH_H
@@ -11,6 +12,7 @@
 #define DEPTH_WORK (1 << 17) /* multiplications in a chunk of planes */
 
 #include "kernels/cpu/nn/conv/conv_depth_block.h"
+#include "kernels/cpu/nn/conv/conv_depth_rows.h"
 
 /* The elements that a task copies of the channels of a group; a vector may read beyond. */
 static int64_t depth_copy_size(const struct conv_source *src)
@@ -111,16 +113,71 @@ static void depth_plane(const struct conv_gemm *c, const T *src, T *out, const T
 struct depth_plan {
 	const struct conv_gemm *c;
 	struct chains chains;
+	struct row_plan by_rows;
+	bool rows;   /* by_rows is set */
 	bool blocks; /* there are enough lines for blocks */
 	_Atomic bool failed;
 };
+
+/* The index of weight d in the order in which the plan adds the taps. */
+static int64_t depth_tap(const struct depth_plan *plan, int64_t d)
+{
+	return plan->rows ? plan->by_rows.tap[d] : plan->blocks ? plan->chains.tap[d] : d;
+}
+
+/* The output channels of a group of an image, from source `src`, or from rows m. */
+static void depth_group(const struct depth_plan *plan, int64_t image, int64_t group, const T *src,
+			const struct row_memory *m)
+{
+	const struct conv_gemm *c = plan->c;
+	T w[DEPTH_TAPS];
+
+	for (int64_t row = 0; row < c->rows; row++) {
+		const T *from =
+			(const T *)c->weight + group * c->weight_group + row * c->weight_row;
+		T *out = (T *)c->out + image * c->out_image + group * c->out_group +
+			 row * c->out_row;
+		T bias = c->bias ? ((const T *)c->bias)[group * c->rows + row] : 0;
+
+		for (int64_t d = 0; d < c->depth; d++) {
+			int64_t tap = depth_tap(plan, d);
+
+			w[d] = from[c->weight_offset ? c->weight_offset[tap] : tap];
+		}
+		if (plan->rows)
+			rows_sum(c, &plan->by_rows, m, out, w, bias);
+		else if (plan->blocks)
+			depth_blocks(c, &plan->chains, src, out, w, bias);
+		else
+			depth_plane(c, src, out, w, bias);
+	}
+}
+
+static void depth_rows_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	struct depth_plan *plan = ctx;
+	const struct row_plan *p = &plan->by_rows;
+	const struct conv_gemm *c = plan->c;
+	struct row_memory m;
+
+	if (row_memory_begin(&m, p) < 0) {
+		plan->failed = true;
+		return;
+	}
+	for (int64_t i = begin; i < end; i++) {
+		int64_t image = i / c->groups, group = i % c->groups;
+
+		row_memory_set(&m, p, rows_group(p, &c->src, c->groups, image, group));
+		depth_group(plan, image, group, NULL, &m);
+	}
+	storage_put(m.mem);
+}
 
 static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct depth_plan *plan = ctx;
 	const struct conv_gemm *c = plan->c;
 	struct tensor_storage *mem;
-	T w[DEPTH_TAPS];
 
 	mem = storage_alloc(TENSOR_DEVICE_CPU, depth_copy_size(&c->src) * sizeof(T), false);
 	if (!mem) {
@@ -129,26 +186,9 @@ static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 	for (int64_t i = begin; i < end; i++) {
 		int64_t image = i / c->groups, group = i % c->groups;
-		const T *src = depth_source(&c->src, mem->data, image, group);
 
-		for (int64_t row = 0; row < c->rows; row++) {
-			const T *from = (const T *)c->weight + group * c->weight_group +
-					row * c->weight_row;
-
-			T *out = (T *)c->out + image * c->out_image + group * c->out_group +
-				 row * c->out_row;
-			T bias = c->bias ? ((const T *)c->bias)[group * c->rows + row] : 0;
-
-			for (int64_t d = 0; d < c->depth; d++) {
-				int64_t tap = plan->blocks ? plan->chains.tap[d] : d;
-
-				w[d] = from[c->weight_offset ? c->weight_offset[tap] : tap];
-			}
-			if (plan->blocks)
-				depth_blocks(c, &plan->chains, src, out, w, bias);
-			else
-				depth_plane(c, src, out, w, bias);
-		}
+		depth_group(plan, image, group, depth_source(&c->src, mem->data, image, group),
+			    NULL);
 	}
 	storage_put(mem);
 }
@@ -158,10 +198,11 @@ static int depth_sum(struct conv_gemm *c)
 	int64_t work = c->rows * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
 	struct depth_plan plan = { .c = c, .blocks = c->grid[1] >= LINES };
 
-	if (plan.blocks)
+	plan.rows = rows_plan(&plan.by_rows, &c->src, c->grid, c->depth);
+	if (plan.blocks && !plan.rows)
 		chains_set(&plan.chains, c->src.offset, c->depth, c->src.step[1]);
 	parallel_for(0, c->batch * c->groups, work < DEPTH_WORK ? DEPTH_WORK / work : 1,
-		     depth_chunk, &plan);
+		     plan.rows ? depth_rows_chunk : depth_chunk, &plan);
 	return plan.failed ? tensor_fail(ENOMEM, "convolution: no memory for a plane") : 0;
 }
 
@@ -197,6 +238,7 @@ static inline __attribute__((always_inline)) void depth_taps(const struct conv_w
 
 struct depth_weight_plan {
 	const struct conv_wgrad *c;
+	struct row_plan by_rows;
 	_Atomic bool failed;
 };
 
@@ -242,13 +284,37 @@ static void depth_weight_chunk(int64_t begin, int64_t end, void *ctx)
 	storage_put(mem);
 }
 
+static void depth_rows_weight_chunk(int64_t begin, int64_t end, void *ctx)
+{
+	struct depth_weight_plan *plan = ctx;
+	const struct row_plan *p = &plan->by_rows;
+	const struct conv_wgrad *c = plan->c;
+	struct row_memory m;
+	T sum[DEPTH_TAPS];
+
+	if (row_memory_begin(&m, p) < 0) {
+		plan->failed = true;
+		return;
+	}
+	for (int64_t i = begin; i < end; i++) {
+		T *out = (T *)c->out + i * c->out_row;
+
+		rows_weight(c, p, &m, i, sum);
+		memset(out, 0, c->out_row * sizeof(T));
+		for (int64_t t = 0; t < c->depth; t++)
+			out[c->out_offset ? c->out_offset[p->tap[t]] : p->tap[t]] = sum[t];
+	}
+	storage_put(m.mem);
+}
+
 static int depth_weight(struct conv_wgrad *c)
 {
 	struct depth_weight_plan plan = { .c = c };
 	int64_t work = c->batch * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
+	bool rows = rows_plan(&plan.by_rows, &c->src, c->grid, c->depth);
 
 	parallel_for(0, c->groups * c->columns, work < DEPTH_WORK ? DEPTH_WORK / work : 1,
-		     depth_weight_chunk, &plan);
+		     rows ? depth_rows_weight_chunk : depth_weight_chunk, &plan);
 	return plan.failed ? tensor_fail(ENOMEM, "convolution_backward: no memory for a plane") : 0;
 }
 

@@ -14,6 +14,21 @@
 #include "kernels/cpu/linalg/matmul_pack.h"
 #include "kernels/cpu/linalg/matmul_tile.h"
 
+#include "kernels/cpu/simd/vec_half.h"
+
+/* Loads of parts of a vector take a loop where there are no masks. */
+#if VEC_BYTES > 16
+#define ROWS_LANES LANES
+#else
+#define ROWS_LANES 0
+#endif
+#ifdef VEC_HALF
+#define ROWS_FEW VEC_HALF
+#else
+#define ROWS_FEW ROWS_LANES
+#endif
+#define ROWS_INDEX VEC_LANE_INDEX_32
+
 #include "kernels/cpu/nn/conv/conv_copy.h"
 #include "kernels/cpu/nn/conv/conv_depth.h"
 #include "kernels/cpu/nn/conv/conv_tile.h"

@@ -23,6 +23,15 @@ typedef int64_t mask_f64 __attribute__((vector_size(VEC_BYTES)));
 #include "kernels/cpu/linalg/matmul_pack.h"
 #include "kernels/cpu/linalg/matmul_tile.h"
 
+/* Loads of parts of a vector take a loop where there are no masks. */
+#if VEC_BYTES > 16
+#define ROWS_LANES LANES
+#else
+#define ROWS_LANES 0
+#endif
+#define ROWS_FEW   ROWS_LANES
+#define ROWS_INDEX VEC_LANE_INDEX
+
 #include "kernels/cpu/nn/conv/conv_copy.h"
 #include "kernels/cpu/nn/conv/conv_depth.h"
 #include "kernels/cpu/nn/conv/conv_tile.h"

@@ -6,6 +6,7 @@
  * the order of the outputs.
  */
 #include "kernels/cpu/nn/pool/pool.h"
+#include "kernels/cpu/simd/vec.h"
 
 #define POOL_COLUMNS 1024 /* elements of rows that are added before the windows of a row are */
 #define POOL_FEW     16	  /* outputs that are summed one by one */
@@ -27,21 +28,31 @@ static int64_t divisor_along(const struct pool_shape *s, int d, int64_t o)
 	return left < s->p->kernel[d] ? left : s->p->kernel[d];
 }
 
-/* The divisors of outputs begin to begin + n; 1 for an empty window. */
+/* The divisor of an output, of divisors along its dimensions; 1 for an empty window. */
+static inline int64_t divisor_of(const struct pool_shape *s, int64_t rows, int64_t columns)
+{
+	int64_t divisor = s->p->divisor ? s->p->divisor : rows * columns;
+
+	return divisor ? divisor : 1;
+}
+
+/* The divisors of outputs begin to begin + n. */
 static void divisors(const struct pool_shape *s, int64_t oz, int64_t oy, int64_t begin, int64_t n,
 		     int64_t *divisor)
 {
 	int64_t rows = divisor_along(s, 0, oz) * divisor_along(s, 1, oy);
 
-	for (int64_t i = 0; i < n; i++) {
-		divisor[i] = s->p->divisor ? s->p->divisor : rows * divisor_along(s, 2, begin + i);
-		if (!divisor[i])
-			divisor[i] = 1;
-	}
+	for (int64_t i = 0; i < n; i++)
+		divisor[i] = divisor_of(s, rows, divisor_along(s, 2, begin + i));
 }
 
 #define LOOPS_FILE "kernels/cpu/nn/pool/pool_avg_loops.h"
+/* Loads of parts of a vector take a loop where there are no masks. */
+#if VEC_BYTES > 16
+#define POOL_VECTORS
+#endif
 #include "kernels/cpu/simd/each_float.h"
+#undef POOL_VECTORS
 #define T      int64_t
 #define SUFFIX i64
 #include LOOPS_FILE
