@@ -48,9 +48,15 @@ TENSOR_EXPORT bool tensor_cuda_set_fallback(bool allow)
 TENSOR_EXPORT int64_t tensor_cuda_fallbacks(const char *name)
 {
 	const tensor_op *op = name ? tensor_op_find(name) : NULL;
+	int64_t sum = 0;
 
 	if (op)
 		return (int64_t)atomic_load_explicit(&op->host_calls, memory_order_relaxed);
+	for (int i = 0; !name && i < tensor_op_count(); i++)
+		sum += (int64_t)atomic_load_explicit(&tensor_op_at(i)->host_calls,
+						     memory_order_relaxed);
+	if (!name)
+		return sum;
 	return tensor_fail(ENOENT, "cuda_fallbacks: there is no operator %s", QUOTED(name));
 }
 
