@@ -22,6 +22,11 @@ conformance: $(LIB_SO) $(B)/libtensor.so $(if $(filter extension,$(THROUGH)),pyt
 	$(Q)$(call on_device,$(DEVICE)) CONFORMANCE_THROUGH=$(THROUGH) PYTHONPATH=$(abspath $(B))/python tests/conformance/run \
 		--lib $(LIB_SO) --out $(CONFORMANCE_DIR) --device $(DEVICE) --every $(SAMPLE) $(if $(DTYPE),--dtype $(DTYPE)) $(ARGS) $(OP)
 
+# All samples on a device, gradients too; bench/gpu/check runs a part of them on a GPU.
+.PHONY: conformance-cuda
+conformance-cuda:
+	+$(Q)$(MAKE) --no-print-directory conformance DEVICE=cuda
+
 # The page of a whole run, on a tree that is committed.
 # Random programs of views, in-place changes and gradients, run by PyTorch and libtensor.
 PROGRAMS ?= 20000
