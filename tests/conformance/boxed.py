@@ -14,6 +14,7 @@ import copy
 import ctypes
 import os
 import re
+import sys
 
 C = ctypes
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -264,7 +265,7 @@ class Library:
         """Raises Failed if there is no device. Once for each process that uses it; after fork a process cannot use its
         parent's."""
         plugin = os.environ.get('TENSOR_CUDA_PLUGIN')
-        if not self.is_host and plugin:  # its runtime, not the one that PyTorch has loaded
+        if not self.is_host and plugin and 'torch' in sys.modules:  # its runtime, not the one that PyTorch has loaded
             C.CDLL(plugin, mode=os.RTLD_NOW | os.RTLD_DEEPBIND)
         if not self.is_host and self.so.tensor_cuda_device_count() < 1:
             raise self.failure()
