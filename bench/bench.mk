@@ -122,8 +122,8 @@ bench-instructions: bench-deps $(BENCH_BIN)
 bench-instructions-accept: bench-deps $(BENCH_BIN)
 	$(Q)$(PYTHON) bench/instructions accept $(B)
 
-# On a machine with a GPU: the CUDA tests, compute-sanitizer and a table beside that machine's PyTorch
-# (PYTHON has it). Copy the table to bench/results/.
+# On a machine with a GPU: the CUDA tests, compute-sanitizer, PyTorch's samples and a table beside that machine's
+# PyTorch (PYTHON has it). Copy the table to bench/results/.
 $(B)/bench/gpu: bench/gpu/ours.c $(LIB_SO) $(B)/libtensor.so
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
@@ -133,6 +133,5 @@ $(B)/bench/gpu: bench/gpu/ours.c $(LIB_SO) $(B)/libtensor.so
 gpu-check:
 	+$(Q)$(MAKE) --no-print-directory CUDA=1 gpu-check-run
 
-gpu-check-run: cuda $(addprefix $(B)/tests/,test_cuda test_cuda_pointwise test_cuda_rows test_cuda_reduce test_cuda_nn test_cuda_autograd) \
-               $(B)/bench/gpu
+gpu-check-run: cuda $(patsubst tests/unit/cuda/%.c,$(B)/tests/%,$(wildcard tests/unit/cuda/test_cuda*.c)) $(B)/bench/gpu
 	$(Q)PYTHON=$(PYTHON) bench/gpu/check $(B) $(B)/gpu-check

@@ -58,7 +58,7 @@ int tensor_cuda_memory_trim(int device);
  * TENSOR_CUDA_FALLBACK=0 forbids it, too. For all threads; returns the previous state.
  */
 bool tensor_cuda_set_fallback(bool allow);
-/* Calls of the operator with that schema name that the CPU computed for CUDA; -ENOENT. */
+/* Calls of the operator with that schema name that the CPU computed for CUDA, NULL: of all operators; -ENOENT. */
 int64_t tensor_cuda_fallbacks(const char *name);
 
 /*

@@ -29,6 +29,7 @@ TENSOR_EXPORT int tensor_fail(int code, const char *fmt, ...)
 	struct tensor_error *e = &thread()->error;
 	va_list args;
 
+	thread()->no_kernel = false;
 	e->code = code;
 	e->binding = 0;
 	va_start(args, fmt);
@@ -142,6 +143,7 @@ TENSOR_EXPORT void tensor_clear_error(void)
 {
 	struct tensor_error *e = &thread()->error;
 
+	thread()->no_kernel = false;
 	e->code = 0;
 	e->binding = 0;
 	e->text[0] = '\0';

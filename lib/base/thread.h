@@ -40,6 +40,7 @@ struct tensor_thread {
 	struct trace_span *span;	/* the innermost span, of any category */
 	void *autograd;			/* struct autograd_thread, owned by lib/autograd */
 	struct tensor_error error;
+	bool no_kernel; /* the error says that a device has no kernel, which dispatch_may_fall_back() reads */
 };
 
 extern __thread struct tensor_thread *tensor_thread_ptr __attribute__((tls_model("initial-exec")));

@@ -128,6 +128,17 @@ int dispatch_missing(const struct tensor_op *op, uint32_t keys)
 	return tensor_fail(EOPNOTSUPP, "%s: no kernel for %s", op->schema.name, text);
 }
 
+void dispatch_no_kernel(const struct tensor_op *op, uint32_t keys)
+{
+	dispatch_missing(op, keys);
+	thread()->no_kernel = true;
+}
+
+bool dispatch_may_fall_back(void)
+{
+	return thread()->no_kernel && fallbacks[TENSOR_KEY_CUDA];
+}
+
 int scalar_overflow(const char *op, const char *what, tensor_scalar s, enum tensor_dtype dtype)
 {
 	return tensor_fail(EOVERFLOW, "%s: %s is %llu, beyond the range of %s", op, what,

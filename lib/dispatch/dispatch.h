@@ -82,6 +82,13 @@ extern const int tensor_kernel_tables_count;
 
 void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn);
 int dispatch_missing(const struct tensor_op *op, uint32_t keys) __attribute__((cold));
+/* dispatch_missing() for a kernel that the function of op calls. */
+void dispatch_no_kernel(const struct tensor_op *op, uint32_t keys) __attribute__((cold));
+/*
+ * For the function of an operator that has failed: true if a device lacks a kernel or a dtype of a kernel, and has a
+ * fallback that the function is to call. The error record keeps the reason, in case that the fallback refuses.
+ */
+bool dispatch_may_fall_back(void) __attribute__((cold));
 int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 		      int nargs, tensor_value *rets, int nrets);
 
@@ -260,7 +267,7 @@ static inline tensor_kernel op_kernel(const struct tensor_op *op,
 	tensor_kernel fn = kernels->fn[backend_key(t)];
 
 	if (unlikely(!fn))
-		dispatch_missing(op, t->keys & KEYS_BACKEND);
+		dispatch_no_kernel(op, t->keys & KEYS_BACKEND);
 	return fn;
 }
 

@@ -3,7 +3,8 @@
  * Operators without a kernel for a device run on the CPU: a fallback copies the tensors that are on
  * the device to the host, calls the operator there, and copies its results and the tensors that it
  * has written back. Which operators do so is decided once, when the device's kernels are registered
- * (dispatch_replace_missing()).
+ * (dispatch_replace_missing()). An operator whose kernel lacks the dtype comes here after the kernel
+ * has refused it (dispatch_may_fall_back()).
  */
 #include "ops/host_fallback.h"
 
@@ -48,23 +49,35 @@ TENSOR_EXPORT bool tensor_cuda_set_fallback(bool allow)
 TENSOR_EXPORT int64_t tensor_cuda_fallbacks(const char *name)
 {
 	const tensor_op *op = name ? tensor_op_find(name) : NULL;
+	int64_t sum = 0;
 
 	if (op)
 		return (int64_t)atomic_load_explicit(&op->host_calls, memory_order_relaxed);
+	for (int i = 0; !name && i < tensor_op_count(); i++)
+		sum += (int64_t)atomic_load_explicit(&tensor_op_at(i)->host_calls,
+						     memory_order_relaxed);
+	if (!name)
+		return sum;
 	return tensor_fail(ENOENT, "cuda_fallbacks: there is no operator %s", QUOTED(name));
 }
 
-/* Counts the call; the first one of an operator prints a warning. */
-static void count(const tensor_op *op, tensor_device device)
+/* Counts the call; the first one of an operator prints a warning. reason: that of a kernel, or NULL. */
+static void count(const tensor_op *op, tensor_device device, const char *reason)
 {
 	char name[32];
 
 	if (atomic_fetch_add_explicit(&((tensor_op *)op)->host_calls, 1, memory_order_relaxed))
 		return;
-	fprintf(stderr,
-		"libtensor: %s has no kernel for %s and runs on the CPU, through copies "
-		"(TENSOR_CUDA_FALLBACK=0: an error)\n",
-		op->schema.name, device_name(device, name, sizeof(name)));
+	if (reason)
+		fprintf(stderr,
+			"libtensor: %s; it runs on the CPU, through copies "
+			"(TENSOR_CUDA_FALLBACK=0: an error)\n",
+			reason);
+	else
+		fprintf(stderr,
+			"libtensor: %s has no kernel for %s and runs on the CPU, through copies "
+			"(TENSOR_CUDA_FALLBACK=0: an error)\n",
+			op->schema.name, device_name(device, name, sizeof(name)));
 }
 
 /* ---- arguments ---- */
@@ -83,6 +96,7 @@ struct host_call {
 	tensor **elements; /* of lists */
 	struct moved *moved;
 	int nmoved;
+	const char *reason; /* the error of the device's kernel, or NULL */
 };
 
 static bool is_moved(const struct host_call *c, const tensor *t)
@@ -223,7 +237,7 @@ static int call_on_host(struct host_call *c, const tensor_value *args, int nargs
 	int err = args_to_host(c, args, nargs);
 
 	if (!err) {
-		count(c->op, c->device);
+		count(c->op, c->device, c->reason);
 		err = tensor_op_call_below(c->op, TENSOR_KEY_BATCHED, c->args, nargs, rets, nrets);
 	}
 	if (!err)
@@ -239,10 +253,18 @@ static int by_host(const tensor_op *op, enum tensor_key key, const tensor_value 
 	struct tensor_thread *th = thread();
 	const uint32_t before = th->modes.exclude;
 	const int64_t n = tensors_in(args, nargs);
+	const bool refused = th->no_kernel;
+	char reason[TENSOR_ERROR_TEXT];
 	int err;
 
+	th->no_kernel = false;
 	if (!is_allowed() || nargs > ARGS_MAX)
-		return dispatch_missing(op, KEY_BIT(key));
+		return refused ? error_code() : dispatch_missing(op, KEY_BIT(key));
+	if (refused) {
+		memcpy(reason, th->error.text, sizeof(reason));
+		tensor_clear_error();
+		c.reason = reason;
+	}
 	c.elements = calloc((size_t)n + 1, sizeof(*c.elements));
 	c.moved = calloc((size_t)n + 1, sizeof(*c.moved));
 	if (c.elements && c.moved) {

@@ -353,6 +353,20 @@ tensor *operand_contiguous(tensor *self)
 	return self->contiguous ? tensor_get(self) : copy_as(self, self->dtype);
 }
 
+tensor *operand_on_host(tensor *self)
+{
+	tensor *t;
+
+	if (self->device.type == TENSOR_CPU)
+		return operand_contiguous(self);
+	t = tensor_new(TENSOR_DEVICE_CPU, self->dtype, self->sizes, self->ndim);
+	if (t && operand_copy(t, self) < 0) {
+		tensor_put(t);
+		return NULL;
+	}
+	return t;
+}
+
 tensor *operand_dense(tensor *self)
 {
 	enum tensor_dtype dtype = dtype_wide(self->dtype);

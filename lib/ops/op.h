@@ -82,6 +82,8 @@ int operand_copy(tensor *dst, const tensor *src);
 int operand_check_device(const char *op, const tensor *a, const tensor *b);
 /* self if it is contiguous, else a contiguous copy. Owned. */
 tensor *operand_contiguous(tensor *self);
+/* The same in host memory, for functions that read elements. Waits for the device. */
+tensor *operand_on_host(tensor *self);
 /* As operand_contiguous(), with reduced floats in f32. */
 tensor *operand_dense(tensor *self);
 

@@ -10,9 +10,11 @@ change here. Arguments are encoded by the types in the text of the schema:
 
 A failed call raises Failed with the text of the library's error record.
 """
+import copy
 import ctypes
 import os
 import re
+import sys
 
 C = ctypes
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -171,6 +173,11 @@ class Tensor:
             self.lib.so.tensor_release(self.ptr)
 
     @property
+    def device(self):
+        d = self.lib.so.tensor_get_device(self.ptr)
+        return d.type, d.index
+
+    @property
     def dtype(self):
         return DTYPE_NAME[self.lib.so.tensor_dtype(self.ptr)]
 
@@ -198,6 +205,11 @@ class Tensor:
     def data(self):
         return self.lib.so.tensor_data(self.ptr)
 
+    def span(self):
+        """The memory from the first element to the last one, those between them included, as bytes. For strides >= 0."""
+        n = 0 if 0 in self.sizes else 1 + sum((n - 1) * s for n, s in zip(self.sizes, self.strides))
+        return self.lib.view(self, [n], [1], self.offset).tobytes()
+
     def tobytes(self):
         """The elements in row-major order."""
         n = self.numel * ITEMSIZE[self.dtype]
@@ -207,8 +219,11 @@ class Tensor:
 
 
 class Library:
-    def __init__(self, path):
+    """Tensors are made on the device, cpu or cuda; an argument of an operator that names the CPU names the device, too."""
+
+    def __init__(self, path, device='cpu'):
         self.so = so = C.CDLL(os.path.abspath(path))
+        self.device = Device(ENUM['TENSOR_' + device.upper()], 0)
         P, I64 = C.c_void_p, C.c_int64
         for name, res, args in [
                 ('tensor_op_count', C.c_int, []),
@@ -220,6 +235,8 @@ class Library:
                 ('tensor_dim', C.c_int, [P]), ('tensor_sizes', C.POINTER(I64), [P]),
                 ('tensor_strides', C.POINTER(I64), [P]), ('tensor_numel', I64, [P]),
                 ('tensor_storage_offset', I64, [P]), ('tensor_dtype', C.c_int, [P]),
+                ('tensor_get_device', Device, [P]), ('tensor_cuda_fallbacks', I64, [C.c_char_p]),
+                ('tensor_cuda_device_count', C.c_int, []),
                 ('tensor_data', P, [P]), ('tensor_copy_to', C.c_int, [P, P, C.c_size_t]),
                 ('tensor_shares_storage', C.c_bool, [P, P]),
                 ('tensor_from_data', P, [P, Ints, Options]),
@@ -239,6 +256,36 @@ class Library:
             op = Op(handle, so.tensor_op_schema(handle).contents)
             self.ops[op.name] = op
             self.by_base.setdefault(op.base, []).append(op)
+
+    @property
+    def is_host(self):
+        return self.device.type == ENUM['TENSOR_CPU']
+
+    def open_device(self):
+        """Raises Failed if there is no device. Once for each process that uses it; after fork a process cannot use its
+        parent's."""
+        plugin = os.environ.get('TENSOR_CUDA_PLUGIN')
+        if not self.is_host and plugin and 'torch' in sys.modules:  # its runtime, not the one that PyTorch has loaded
+            C.CDLL(plugin, mode=os.RTLD_NOW | os.RTLD_DEEPBIND)
+        if not self.is_host and self.so.tensor_cuda_device_count() < 1:
+            raise self.failure()
+
+    def on_host(self):
+        """The same library with tensors on the CPU."""
+        other = copy.copy(self)
+        other.device = Device(ENUM['TENSOR_CPU'], 0)
+        return other
+
+    def fallbacks(self):
+        """Calls of all operators for the device that the CPU computed."""
+        return 0 if self.is_host else self.so.tensor_cuda_fallbacks(None)
+
+    def with_device(self, op, kwargs):
+        """The arguments, with the device for an operator that has no tensor to take it from."""
+        names = [a.name for a in op.args if a.type == 'Device?' and kwargs.get(a.name) is None]
+        if self.is_host or not names or any(isinstance(v, Tensor) for v in kwargs.values()):
+            return kwargs
+        return {**kwargs, **dict.fromkeys(names, 'cpu')}
 
     def failure(self):
         e = self.so.tensor_last_error().contents
@@ -274,7 +321,7 @@ class Library:
             nbytes, data = len(data), bytes(data)
         n, keep = self.ints([nbytes // ITEMSIZE[dtype]] if sizes is None else sizes)
         return self.own(self.so.tensor_from_data(C.cast(data, C.c_void_p) if isinstance(data, bytes)
-                                                 else data, n, Options(DTYPE[dtype])))
+                                                 else data, n, Options(DTYPE[dtype], device=self.device)))
 
     def view(self, base, sizes, strides, offset):
         (s, k1), (st, k2) = self.ints(sizes), self.ints(strides)
@@ -325,7 +372,8 @@ class Library:
         elif plain in ('Layout', 'MemoryFormat'):
             v.kind, v.i = VALUE['INT'], ENUM['TENSOR_' + x.upper()]
         elif plain == 'Device':
-            v.kind, v.device = VALUE['DEVICE'], Device(ENUM['TENSOR_' + x.upper()], 0)
+            v.kind = VALUE['DEVICE']
+            v.device = self.device if x == 'cpu' else Device(ENUM['TENSOR_' + x.upper()], 0)
         else:
             self.encode_rest(v, plain, x, keep)
         return v
@@ -396,7 +444,7 @@ class Library:
 
     def call(self, op, kwargs):
         """Call op with arguments by name; missing ones have the schema's defaults. Returns a list of results."""
-        keep = []
+        keep, kwargs = [], self.with_device(op, kwargs)
         args = (Value * max(len(op.args), 1))()
         for i, a in enumerate(op.args):
             if a.name in kwargs:
@@ -422,13 +470,13 @@ class Library:
         return [Tensor(self, p) if p else None for p in res[:len(inputs)]]
 
 
-def library(path):
+def library(path, device='cpu'):
     """The library, with the calls that CONFORMANCE_THROUGH names: boxed (the default) or extension, the Python
     package."""
     through = os.environ.get('CONFORMANCE_THROUGH', 'boxed')
     if through == 'extension':
         import extension
-        return extension.Library(path)
+        return extension.Library(path, device)
     if through != 'boxed':
         raise SystemExit(f'CONFORMANCE_THROUGH={through}: boxed or extension')
-    return Library(path)
+    return Library(path, device)

@@ -160,10 +160,13 @@ def fit(op, func, given):
 
 
 def look(t):
-    """A PyTorch tensor on the memory of a tensor of libtensor; valid as long as the latter."""
+    """A PyTorch tensor on the memory of a tensor of libtensor, or on a copy of that of a device; valid as long as the
+    latter."""
     sizes, strides, dtype = t.sizes, t.strides, TORCH[t.dtype]
     if 0 in sizes:
         return torch.empty(0, dtype=dtype).as_strided(sizes, strides, 0)
+    if not t.lib.is_host:
+        return torch.frombuffer(bytearray(t.span()), dtype=dtype).as_strided(sizes, strides, 0)
     extent = 1 + sum((n - 1) * s for n, s in zip(sizes, strides))
     buf = (ctypes.c_char * (extent * dtype.itemsize)).from_address(t.data)
     return torch.frombuffer(buf, dtype=dtype, count=extent).as_strided(sizes, strides, 0)
@@ -211,6 +214,9 @@ def compare(ours, ref, tolerance, shape_only=False, view=False, verdict=None):
         return v
     if ours.sizes != list(ref.shape):
         v.message = f'shape: expected {list(ref.shape)}, got {ours.sizes}'
+        return v
+    if ours.device != (ours.lib.device.type, ours.lib.device.index):
+        v.message = f'device: expected {ours.lib.device.type}, got {ours.device[0]}'
         return v
     got = look(ours)
     ref = ref.resolve_conj().resolve_neg()

@@ -7,11 +7,25 @@
 
 .PHONY: conformance conformance-sanitize
 
+# DEVICE=cuda: tensors on cuda:0, without a GPU under the emulation (tests/cuda/host). SAMPLE=10: one sample of ten.
+DEVICE ?= cpu
+SAMPLE ?= 1
+GPU_HERE := $(wildcard /dev/nvidiactl)
+CONFORMANCE_CUDA  = $(if $(GPU_HERE),cuda,$(HOST_SO))
+CONFORMANCE_DIR   = $(B)/conformance$(if $(filter cuda,$(DEVICE)),-cuda)
+# $(call on_device,DEVICE): variables of the environment.
+on_device = $(if $(filter cuda,$(1)),$(if $(GPU_HERE),,TENSOR_CUDA_PLUGIN=$(abspath $(HOST_SO))))
+
 # THROUGH=extension: calls of the Python package in place of boxed calls with ctypes.
 THROUGH ?= boxed
-conformance: $(LIB_SO) $(B)/libtensor.so $(if $(filter extension,$(THROUGH)),python)
-	$(Q)CONFORMANCE_THROUGH=$(THROUGH) PYTHONPATH=$(abspath $(B))/python tests/conformance/run --lib $(LIB_SO) --out $(B)/conformance $(if $(DTYPE),--dtype $(DTYPE)) \
-		$(ARGS) $(OP)
+conformance: $(LIB_SO) $(B)/libtensor.so $(if $(filter extension,$(THROUGH)),python) $(if $(filter cuda,$(DEVICE)),$(CONFORMANCE_CUDA))
+	$(Q)$(call on_device,$(DEVICE)) CONFORMANCE_THROUGH=$(THROUGH) PYTHONPATH=$(abspath $(B))/python tests/conformance/run \
+		--lib $(LIB_SO) --out $(CONFORMANCE_DIR) --device $(DEVICE) --every $(SAMPLE) $(if $(DTYPE),--dtype $(DTYPE)) $(ARGS) $(OP)
+
+# All samples on a device, gradients too; bench/gpu/check runs a part of them on a GPU.
+.PHONY: conformance-cuda
+conformance-cuda:
+	+$(Q)$(MAKE) --no-print-directory conformance DEVICE=cuda
 
 # The page of a whole run, on a tree that is committed.
 # Random programs of views, in-place changes and gradients, run by PyTorch and libtensor.

@@ -25,13 +25,13 @@ def code_of(exception):
 
 
 class Library(boxed.Library):
-    def __init__(self, path):
+    def __init__(self, path, device='cpu'):
         from devtensor import _C
         self.module = _C
         own = os.path.join(os.path.dirname(_C.__file__), 'libtensor.so.0')
         if not os.path.samefile(own, path):
             raise SystemExit(f'{path} is not the library of {_C.__file__}')
-        super().__init__(own)
+        super().__init__(own, device)
 
     # ---- arguments ----
 
@@ -56,7 +56,7 @@ class Library(boxed.Library):
         if plain in ('Layout', 'MemoryFormat'):
             return getattr(self.module, x.lower())
         if plain == 'Device':
-            return x.lower()
+            return x.lower() if self.is_host or x != 'cpu' else 'cuda'
         if plain == 'bool':
             return bool(x)
         if plain == 'bool[]':
@@ -89,7 +89,7 @@ class Library(boxed.Library):
         function = getattr(self.module, op.base, None)
         if function is None:
             return super().call(op, kwargs)
-        args, named = self.arguments(op, kwargs)
+        args, named = self.arguments(op, self.with_device(op, kwargs))
         try:
             got = function(*args, **named)
         except Exception as e:

@@ -12,7 +12,8 @@ order (for an in-place operator its self). "d" is the dtype of the sample. Argum
 samples in PyTorch's operator table, results from PyTorch; both were computed for this project and
 have its licence.
 
-    golden.py            replays them (standard library only), writes BUILD/results/golden.tally
+    golden.py            replays them (standard library only), writes BUILD/results/golden.tally; --device cuda: on a
+                         device
     run --golden FILE    writes them again; with names of operators, only theirs
 """
 import argparse
@@ -185,6 +186,8 @@ def differs(got, want, tol):
         return None if got == complex(*want['c']) else f'{want["c"]} expected, got {got}'
     if not isinstance(got, boxed.Tensor):
         return f'a tensor expected, got {got}'
+    if got.device != (got.lib.device.type, got.lib.device.index):
+        return f'a tensor of device type {got.lib.device.type} expected, got type {got.device[0]}'
     if got.dtype != want['t'] or got.sizes != want['n']:
         return f'{want["t"]}{want["n"]} expected, got {got.dtype}{got.sizes}'
     data, expected = got.tobytes(), bytes.fromhex(want['x'])
@@ -252,8 +255,11 @@ def main():
     p.add_argument('--lib', default='build/libtensor.so')
     p.add_argument('--file', default=FILE)
     p.add_argument('--build', default='build')
+    p.add_argument('--device', default='cpu', choices=('cpu', 'cuda'))
+    p.add_argument('--tally', default='golden', help='BUILD/results/TALLY.tally')
     args = p.parse_args()
-    lib = boxed.Library(args.lib)
+    lib = boxed.Library(args.lib, args.device)
+    lib.open_device()
     counts, vectors, missing = {}, 0, set()
     with lzma.open(args.file, 'rt') as f:
         for line in f:
@@ -276,11 +282,13 @@ def main():
         print(f'not ok - {name}: the vectors have it, the library does not')
     failed += len(missing)
     os.makedirs(f'{args.build}/results', exist_ok=True)
-    with open(f'{args.build}/results/golden.tally', 'w') as f:
+    with open(f'{args.build}/results/{args.tally}.tally', 'w') as f:
         f.write(f'{passed} {failed} 0\n')
     print(f'  {vectors} vectors, {sum(map(sum, counts.values()))} calls of '
           f'{len({o for o, _ in counts})} operators; a test is an operator with a dtype')
-    print(f'golden: {passed} passed, {failed} failed, 0 skipped')
+    if not lib.is_host:
+        print(f'  the CPU computed {lib.fallbacks()} calls that have no kernel')
+    print(f'{args.tally}: {passed} passed, {failed} failed, 0 skipped')
     return failed > 0 or not passed
 
 

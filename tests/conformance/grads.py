@@ -8,7 +8,7 @@ import ambiguous
 import boxed
 import bridge
 from bridge import Call, Unsupported, compare, fit
-from replay import copy, flat, how_near, map_tensors, wide
+from replay import CPU_FAILS, copy, flat, how_near, map_tensors, wide
 
 
 def differentiate(func, args, kwargs, constant=()):
@@ -62,67 +62,106 @@ def why_no_gradient(outs, leaves, gos):
         return str(e)[:100]
 
 
-def backward(lib, tally, calls, tolerance, progress=lambda s: None):
+class NotComparable(Exception):
+    """PyTorch or boxed calls cannot express the gradient."""
+
+
+def difference(lib, op, func, args, kwargs, tolerance, begin):
+    """(message or None, verdict, near) of the gradients of a call; None if nothing requires a gradient. begin() is called
+    before libtensor's part."""
+    try:
+        outs, leaves, a, k, constant = differentiate_some(func, args, kwargs)
+        wanted = [i for i, o in enumerate(outs) if o.requires_grad]
+    except Exception as e:
+        raise NotComparable(f'PyTorch: {str(e)[:100]}')
+    if not wanted:
+        return None
+    gen = torch.Generator().manual_seed(1)
+    gos = {i: torch.randn(outs[i].shape, dtype=outs[i].dtype, generator=gen) for i in wanted}
+    begin()
+    call = Call(lib)
+    given = fit(op, func, bridge.bind(func, a, k))
+    ours = {n: call.value(v) for n, v in given.items()}
+    inputs = [call.tensor(t) for t in leaves]
+    refused = why_no_gradient([outs[i] for i in wanted], leaves, [gos[i] for i in wanted])
+    if refused:
+        raise Unsupported(f'PyTorch: {refused}')
+    for t in inputs:
+        lib.check(lib.so.tensor_set_requires_grad(t.ptr, True))
+    rets = [r for r in flat(lib.call(op, ours)) if isinstance(r, boxed.Tensor)]
+    # Further results, such as the mean of a norm, have no gradient in libtensor.
+    wanted = [i for i in wanted if i < len(rets) and lib.so.tensor_requires_grad(rets[i].ptr)]
+    if not wanted:
+        raise boxed.Failed(0, 'the result does not require a gradient')
+    turned = ambiguous.turn(func._opname, outs, [bridge.look(r) for r in rets], gos)
+    refs = torch.autograd.grad([outs[i] for i in wanted], leaves, [gos[i] for i in wanted], allow_unused=True)
+    grads = lib.backward([rets[i] for i in wanted], [Call(lib).tensor(turned[i]) for i in wanted], inputs)
+    if any(r is not None and r.layout is not torch.strided for r in refs):
+        raise Unsupported('a gradient that is not strided')
+    message, verdict = compare_all(func, bridge.bind(func, a, k), leaves, refs, grads, tolerance)
+    near = None
+    if message and message.startswith('values'):
+        near = near_grads(func, args, kwargs, constant, wanted, outs, gos, refs, grads)
+        message = f'rounding: {message}' if near == 'rounding' else message
+    return message, verdict, near
+
+
+def compare_all(func, given, leaves, refs, grads, tolerance):
+    """The first difference of the gradients or None, and the verdict."""
+    verdict = bridge.Verdict()
+    for leaf, r, g in zip(leaves, refs, grads):
+        message = None
+        if r is None and g is not None:
+            r = torch.zeros(g.sizes, dtype=bridge.TORCH[g.dtype])
+        if g is None and r is not None:
+            message = 'no gradient' if r.count_nonzero() else None
+        elif r is not None:
+            message = compare(g, r, tolerance, verdict=verdict).message
+            if message and ambiguous.is_same_gradient(func._opname, given, leaf, bridge.look(g), r):
+                message = None
+        if message:
+            return message, verdict
+    return None, verdict
+
+
+def attempt(lib, call, tolerance, begin=lambda: None):
+    """difference(), with a failed call as a message."""
+    op, func, args, kwargs, _ = call
+    try:
+        return difference(lib, op, func, args, kwargs, tolerance, begin)
+    except boxed.Failed as e:
+        return e.text, None, None
+
+
+def host_fails(lib, call, tolerance):
+    try:
+        message, _, near = attempt(lib, call, tolerance)
+        return message and near != 'closer'
+    except (boxed.Unsupported, NotComparable):
+        return True
+
+
+def backward(lib, tally, calls, tolerance, progress):
     """Compares the gradients of recorded functional calls."""
-    for op, func, args, kwargs, text in calls:
-        message, verdict, near = None, bridge.Verdict(), None
-        try:
-            outs, leaves, a, k, constant = differentiate_some(func, args, kwargs)
-            wanted = [i for i, o in enumerate(outs) if o.requires_grad]
-        except Exception as e:
-            tally.not_applicable(op.name, 'grad', f'PyTorch: {str(e)[:100]}')
+    for call in calls:
+        op, text = call[0], call[-1]
+        crash, before = progress.crashed_before('backward of ' + text), lib.fallbacks()
+        if crash:
+            tally.failed(op.name, 'grad', f'CRASH, {crash} -- backward of {text}')
             continue
-        if not wanted:
-            continue
-        gen = torch.Generator().manual_seed(1)
-        gos = {i: torch.randn(outs[i].shape, dtype=outs[i].dtype, generator=gen) for i in wanted}
-        progress('backward of ' + text)
         try:
-            call = Call(lib)
-            given = fit(op, func, bridge.bind(func, a, k))
-            ours = {n: call.value(v) for n, v in given.items()}
-            inputs = [call.tensor(t) for t in leaves]
-            refused = why_no_gradient([outs[i] for i in wanted], leaves, [gos[i] for i in wanted])
-            if refused:
-                raise Unsupported(f'PyTorch: {refused}')
-            for t in inputs:
-                lib.check(lib.so.tensor_set_requires_grad(t.ptr, True))
-            rets = [r for r in flat(lib.call(op, ours)) if isinstance(r, boxed.Tensor)]
-            # Further results, such as the mean of a norm, have no gradient in libtensor.
-            wanted = [i for i in wanted if i < len(rets) and
-                      lib.so.tensor_requires_grad(rets[i].ptr)]
-            if not wanted:
-                raise boxed.Failed(0, 'the result does not require a gradient')
-            turned = ambiguous.turn(func._opname, outs, [bridge.look(r) for r in rets], gos)
-            refs = torch.autograd.grad([outs[i] for i in wanted], leaves, [gos[i] for i in wanted],
-                                       allow_unused=True)
-            grads = lib.backward([rets[i] for i in wanted], [Call(lib).tensor(turned[i]) for i in wanted],
-                                 inputs)
-            if any(r is not None and r.layout is not torch.strided for r in refs):
-                raise Unsupported('a gradient that is not strided')
-            given = bridge.bind(func, a, k)
-            for leaf, r, g in zip(leaves, refs, grads):
-                if message:
-                    break
-                if r is None and g is not None:
-                    r = torch.zeros(g.sizes, dtype=bridge.TORCH[g.dtype])
-                if g is None and r is not None:
-                    message = 'no gradient' if r.count_nonzero() else None
-                elif r is not None:
-                    message = compare(g, r, tolerance, verdict=verdict).message
-                    if message and ambiguous.is_same_gradient(func._opname, given, leaf, bridge.look(g), r):
-                        message = None
-            if message and message.startswith('values'):
-                near = near_grads(func, args, kwargs, constant, wanted, outs, gos, refs, grads)
-                message = f'rounding: {message}' if near == 'rounding' else message
-        except boxed.Failed as e:
-            message = e.text
-        except boxed.Unsupported as e:
+            found = attempt(lib, call, tolerance, lambda: progress.begin('backward of ' + text))
+        except (boxed.Unsupported, NotComparable) as e:
             tally.not_applicable(op.name, 'grad', e)
             continue
         finally:
-            progress('')
-        if message and near != 'closer':
-            tally.failed(op.name, 'grad', f'{message} -- backward of {text}')
+            progress.end()
+        if found is None:
+            continue
+        message, verdict, near = found
+        if not message or near == 'closer':
+            tally.passed(op.name, 'grad', verdict, near == 'closer', lib.fallbacks() > before)
+        elif not lib.is_host and host_fails(lib.on_host(), call, tolerance):
+            tally.not_applicable(op.name, 'grad', CPU_FAILS)
         else:
-            tally.passed(op.name, 'grad', verdict, near == 'closer')
+            tally.failed(op.name, 'grad', f'{message} -- backward of {text}')

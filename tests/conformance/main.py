@@ -9,7 +9,9 @@ write to the same file.
 """
 import argparse
 import gc
+import glob
 import hashlib
+import itertools
 import json
 import mmap
 import os
@@ -34,6 +36,7 @@ import report
 
 torch.set_num_threads(1)
 PROGRESS = 4000
+CRASHES = 30
 
 
 def operator_table():
@@ -72,11 +75,13 @@ def run_sample(mode, fn):
             return e
 
 
-def samples_of(info, dtype, limit):
+def samples_of(info, dtype, limit, every):
     torch.manual_seed(0)
     for i, s in enumerate(info.sample_inputs('cpu', dtype)):
         if limit and i >= limit:
             return
+        if i % every:
+            continue
         yield s
         try:
             yield s.noncontiguous()
@@ -96,7 +101,7 @@ def run_dtype(lib, info, name, args, progress):
     if args.golden:
         mode.sink = golden.Collector(name, names_of(info))
     if dtype in info.supported_dtypes('cpu'):
-        for s in samples_of(info, dtype, args.samples):
+        for s in samples_of(info, dtype, args.samples, args.every):
             wanted = name in args.grad and info.supports_autograd
             mode.grad_calls = [] if wanted else None
             run_sample(mode, lambda: info.op(s.input, *s.args, **s.kwargs))
@@ -106,7 +111,7 @@ def run_dtype(lib, info, name, args, progress):
     mode.grad_calls = None
     if info.error_inputs_func and name == 'f32':
         torch.manual_seed(0)
-        for e in info.error_inputs('cpu'):
+        for e in itertools.islice(info.error_inputs('cpu'), 0, None, args.every):
             s = e.sample_input
             run_sample(mode, lambda: info.op(s.input, *s.args, **s.kwargs))
             done += 1
@@ -124,11 +129,13 @@ def run_dtype(lib, info, name, args, progress):
                 golden=mode.sink.all() if mode.sink else [])
 
 
-def child(lib, info, dtypes, args, fd, board):
+def child(lib, info, dtypes, args, fd, board, crashed):
     """Writes a line of JSON for each finished dtype."""
-    def progress(text):
+    def write(text):
         b = text.encode()[:PROGRESS - 1]
         board[:len(b) + 1] = b + b'\0'
+    progress = replay.Progress(write, crashed)
+    lib.open_device()
     with os.fdopen(fd, 'w') as out:
         for name in dtypes:
             signal.alarm(args.timeout)
@@ -143,12 +150,14 @@ def child(lib, info, dtypes, args, fd, board):
 
 
 class Job:
-    """Runs an entry in a child, and after a crash another child for the remaining dtypes."""
+    """Runs an entry in a child. After a crash another child runs the remaining dtypes; it leaves the call that crashed out
+    and counts it as a failure, for at most CRASHES calls of a dtype."""
 
     def __init__(self, lib, info, dtypes, journal, args):
         self.lib, self.info, self.args, self.journal = lib, info, args, journal
         self.left = list(dtypes)
         self.board = mmap.mmap(-1, PROGRESS)
+        self.crashed = {}  # text of a call of the first dtype that is left: how
         self.start()
 
     def start(self):
@@ -162,7 +171,7 @@ class Job:
             os.dup2(self.said.fileno(), 2)
             code = 1
             try:
-                child(self.lib, self.info, self.left, self.args, w, self.board)
+                child(self.lib, self.info, self.left, self.args, w, self.board, self.crashed)
                 code = 0
             finally:
                 os._exit(code)
@@ -180,6 +189,8 @@ class Job:
         done = [json.loads(line) for line in self.text.decode().splitlines()]
         self.journal.add(done)
         self.left = self.left[len(done):]
+        if done:
+            self.crashed = {}
         if not self.left:
             return False
         what = self.board[:].split(b'\0')[0].decode(errors='replace')
@@ -189,8 +200,13 @@ class Job:
         how = 'no end' if 'signal 14' in how else how
         self.said.seek(0)
         for line in self.said.read().decode(errors='replace').splitlines():
-            if 'runtime error' in line or 'SUMMARY' in line or 'ssertion' in line:
+            if 'runtime error' in line or 'SUMMARY' in line or 'ssertion' in line or line.startswith('cuda_host'):
                 how += f', {line[:200]}'
+        if what and how != 'no end' and len(self.crashed) < CRASHES and what not in self.crashed:
+            self.crashed[what] = how
+            self.start()
+            return True
+        self.crashed = {}
         row = dict(dict.fromkeys(replay.COUNTS, 0), operator=op, kind='forward',
                    dtype=self.left[0], failed=int(bool(what)))
         fault = dict(operator=op, kind='forward', dtype=self.left[0], count=1,
@@ -211,8 +227,11 @@ class Journal:
     """The results so far, a line for each entry and dtype. A line is valid for one build of the library only."""
 
     def __init__(self, args, go_on):
-        with open(args.lib, 'rb') as f:
-            self.mark = hashlib.sha256(f.read()).hexdigest()[:16] + ' ' + ','.join(sorted(args.grad))
+        code = hashlib.sha256()
+        for path in [args.lib, *self.parts_of_plugin(args.device)]:
+            with open(path, 'rb') as f:
+                code.update(f.read())
+        self.mark = f'{code.hexdigest()[:16]} {",".join(sorted(args.grad))} {args.device} 1/{args.every}'
         self.results, self.known = [], set()
         os.makedirs(args.out, exist_ok=True)
         path = os.path.join(args.out, 'results.jsonl')
@@ -220,6 +239,11 @@ class Journal:
             with open(path) as f:
                 self.take(json.loads(line) for line in f if line.endswith('\n'))
         self.file = open(path, 'a' if go_on else 'w')
+
+    @staticmethod
+    def parts_of_plugin(device):
+        plugin = os.environ.get('TENSOR_CUDA_PLUGIN')
+        return sorted(glob.glob(os.path.join(os.path.dirname(plugin), '*.so*'))) if device == 'cuda' and plugin else []
 
     def take(self, results):
         for r in results:
@@ -256,6 +280,20 @@ def run_all(lib, infos, args):
     return journal.results
 
 
+def need_device(lib):
+    """Ends the program if there is no device. In a child: those of a process that has opened CUDA cannot use it."""
+    pid = lib.is_host or os.fork()
+    if not pid:
+        try:
+            lib.open_device()
+            os._exit(0)
+        except boxed.Failed as e:
+            print(e, file=sys.stderr)
+            os._exit(1)
+    if not lib.is_host and os.waitpid(pid, 0)[1]:
+        raise SystemExit(1)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     p.add_argument('operators', nargs='*', help='entries of op_db by name (all)')
@@ -268,6 +306,8 @@ def main():
     p.add_argument('--no-variants', action='store_true', help='skip in-place and out forms')
     p.add_argument('--strict', action='store_true', help='only the named operators')
     p.add_argument('--samples', type=int, default=0, help='maximum number of samples for an entry and dtype')
+    p.add_argument('--every', type=int, default=1, metavar='N', help='one sample of N of an entry and dtype')
+    p.add_argument('--device', default='cpu', choices=('cpu', 'cuda'), help='where the tensors are (cpu)')
     p.add_argument('--timeout', type=int, default=300, help='time limit for an entry and dtype, in seconds')
     p.add_argument('--shard', default='0/1', help='I/N: every Nth entry, from the Ith')
     p.add_argument('--continue', dest='go_on', action='store_true',
@@ -282,7 +322,8 @@ def main():
     for d in args.dtypes:
         if d not in boxed.DTYPES:
             p.error(f'{d} is no dtype')
-    lib = boxed.library(args.lib)
+    lib = boxed.library(args.lib, args.device)
+    need_device(lib)
     lib.so.tensor_set_num_threads(args.threads)
     infos = operator_table()
     if args.operators:

@@ -6,6 +6,7 @@ libtensor has them; otherwise PyTorch calls their parts. Only the two tables tha
 of operators.
 """
 import concurrent.futures
+import functools
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -23,11 +24,13 @@ UNINITIALISED = {'empty', 'empty_like', 'empty_strided', 'empty_permuted', 'new_
                  'new_empty_strided', 'resize', 'resize_', 'resize_as_', 'set_'}
 # Operators whose indices are not unique: any that select the same values are correct.
 ANY_INDEX = {'kthvalue', 'median', 'nanmedian', 'mode', 'topk', 'sort', 'argsort'}
+LONGEST = 3900  # bytes of a call's text that identify it
 REPEATS = 8  # of a call with the same shapes and scalars, in an entry and dtype
 REFUSED_DTYPE = ('not implemented for', 'not supported', 'unsupported dtype', 'not yet implemented')
 
 
-COUNTS = ('passed', 'explained', 'failed', 'na', 'bits', 'layout', 'closer')
+COUNTS = ('passed', 'explained', 'failed', 'na', 'bits', 'layout', 'closer', 'fallback')
+CPU_FAILS = 'the CPU fails, too'
 
 
 class Tally:
@@ -41,8 +44,10 @@ class Tally:
         row = self.rows.setdefault((op, kind), dict.fromkeys(COUNTS, 0))
         row[what] += 1
 
-    def passed(self, op, kind, verdict=None, closer=False):
+    def passed(self, op, kind, verdict=None, closer=False, fallback=False):
         self.count(op, kind, 'passed')
+        if fallback:
+            self.count(op, kind, 'fallback')
         if closer:
             self.count(op, kind, 'closer')
         if verdict is None or verdict.bits:
@@ -120,12 +125,35 @@ def copy(x):
     return map_tensors(one, x)
 
 
-class Replay(TorchDispatchMode):
-    """progress(text) is called before each call, to identify a call that crashes or hangs."""
+class Progress:
+    """Calls identify a call that crashes or hangs: begin(text) before it, end() after it. `crashed` are the texts of those
+    that have crashed in another process, each with a description of how."""
 
-    def __init__(self, lib, tally, progress=lambda s: None, variants=True, only=None):
+    def __init__(self, write=lambda text: None, crashed=()):
+        self.write, self.crashed = write, dict(crashed)
+
+    def crashed_before(self, text):
+        """A text that says how the call crashes, or None."""
+        return self.crashed.get(shortened(text))
+
+    def begin(self, text):
+        self.write(shortened(text))
+
+    def end(self):
+        self.write('')
+
+
+def shortened(text):
+    return text.encode()[:LONGEST].decode(errors='ignore')
+
+
+class Replay(TorchDispatchMode):
+    """With a device, a call that fails there is repeated on the CPU: if it fails there, too, it is not counted."""
+
+    def __init__(self, lib, tally, progress, variants=True, only=None):
         super().__init__()
         self.lib, self.tally, self.progress, self.variants = lib, tally, progress, variants
+        self.host = None if lib.is_host else lib.on_host()
         self.only, self.tolerance, self.grad_calls, self.n = only, None, None, 0
         self.seen, self.sink = {}, None  # a golden.Collector
         self.origin = None  # the functional call whose other forms are checked
@@ -183,6 +211,7 @@ class Replay(TorchDispatchMode):
                 call = Call(self.lib)
                 fitted = fit(op, func, given)
                 ours = {k: call.value(v) for k, v in fitted.items()}
+                again = self.on_host(fitted)
                 break
             except (Unsupported, boxed.Failed) as e:
                 why = e if why == 'no schema fits' else why
@@ -193,11 +222,16 @@ class Replay(TorchDispatchMode):
         if self.skip(text):
             return func(*args, **kwargs), None
         taken = self.sink.before(op, call, fitted, text) if self.sink else None
-        self.progress(text)
+        crash = self.progress.crashed_before(text)
+        if crash:
+            self.tally.failed(op.name, 'forward', f'CRASH, {crash} -- in {text}')
+            return func(*args, **kwargs), None
+        self.progress.begin(text)
         try:
             ref, refused = self.reference(func, args, kwargs), None
         except Exception as e:
             ref, refused = None, e
+        before = self.lib.fallbacks()
         try:
             rets, failed = self.lib.call(op, ours), None
         except boxed.Failed as e:
@@ -208,19 +242,52 @@ class Replay(TorchDispatchMode):
                 raise refused
             return ref, None
         finally:
-            self.progress('')
+            self.progress.end()
         if refused is not None:
-            self.judge_error(op, text, refused, failed)
+            self.judge_error(op, text, refused, failed, again)
             raise refused
         foreign = [r.dtype for r in flat([ref]) if isinstance(r, torch.Tensor) and
                    r.dtype not in bridge.OURS]
         if foreign:
             self.tally.not_applicable(op.name, 'forward', f'dtype {foreign[0]}')
             return ref, None
-        if failed is not None:
-            self.tally.failed(op.name, 'forward', f'{failed.text} -- in {text}')
+        compare_results = functools.partial(self.difference, op, func, args, kwargs, fitted, ref)
+        message, verdict, closer = (failed.text, None, False) if failed else compare_results(call, rets)
+        if message and not closer:
+            if again and self.host_fails(op, again, compare_results):
+                self.tally.not_applicable(op.name, 'forward', CPU_FAILS)
+            else:
+                self.tally.failed(op.name, 'forward', f'{message} -- in {text}')
             return ref, None
-        return ref, self.judge(op, func, text, args, kwargs, call, fitted, rets, ref, taken)
+        self.tally.passed(op.name, 'forward', verdict, closer, self.lib.fallbacks() > before)
+        shape_only = self.is_shape_only(func)
+        if taken is not None and not shape_only and not closer:
+            self.sink.after(op, call, taken, flat([ref]) if op.nreturns else [], self.tolerance)
+        if self.grad_calls is not None and op.variant == 'function' and not shape_only:
+            self.grad_calls.append((op, func, copy(args), copy(kwargs), text))
+        return ref, op
+
+    def on_host(self, fitted):
+        """The converted arguments for the CPU: (call, values)."""
+        if not self.host:
+            return None
+        call = Call(self.host)
+        return call, {k: call.value(v) for k, v in fitted.items()}
+
+    def host_fails(self, op, again, compare_results):
+        call, values = again
+        try:
+            message, _, closer = compare_results(call, self.host.call(op, values))
+            return message and not closer
+        except (boxed.Failed, boxed.Unsupported):
+            return True
+
+    def host_accepts(self, op, again):
+        try:
+            self.host.call(op, again[1])
+            return True
+        except (boxed.Failed, boxed.Unsupported):
+            return False
 
     @staticmethod
     def reference(func, args, kwargs):
@@ -240,10 +307,12 @@ class Replay(TorchDispatchMode):
         n = self.seen[text] = self.seen.get(text, 0) + 1
         return n > REPEATS
 
-    def judge_error(self, op, text, refused, failed):
+    def judge_error(self, op, text, refused, failed, again):
         why = str(refused)
         if isinstance(refused, NotImplementedError) or any(s in why for s in REFUSED_DTYPE):
             self.tally.not_applicable(op.name, 'error', 'a dtype that PyTorch lacks')
+        elif failed is None and again and self.host_accepts(op, again):
+            self.tally.not_applicable(op.name, 'error', CPU_FAILS)
         elif failed is None:
             self.tally.failed(op.name, 'error', f'accepted {text}; PyTorch: {why[:200]}')
         elif not failed.text or failed.code <= 0:
@@ -251,9 +320,13 @@ class Replay(TorchDispatchMode):
         else:
             self.tally.passed(op.name, 'error')
 
-    def judge(self, op, func, text, args, kwargs, call, fitted, rets, ref, taken):
-        shape_only = (func._opname in UNINITIALISED or
-                      torch.Tag.nondeterministic_seeded in func.tags)
+    @staticmethod
+    def is_shape_only(func):
+        return func._opname in UNINITIALISED or torch.Tag.nondeterministic_seeded in func.tags
+
+    def difference(self, op, func, args, kwargs, fitted, ref, call, rets):
+        """A message or None, the verdict, and whether the results that differ are nearer to the exact ones."""
+        shape_only = self.is_shape_only(func)
         view = 'view' in op.tags and op.variant == 'function'
         refs, got = flat([ref]) if op.nreturns else [], flat(rets)
         pairs = list(zip(refs, got))
@@ -281,7 +354,7 @@ class Replay(TorchDispatchMode):
         if not message and view:
             base = next((v for v in fitted.values() if isinstance(v, torch.Tensor)), None)
             if base is not None and base.numel() and not all(
-                    self.lib.so.tensor_shares_storage(g.ptr, call.tensor(base).ptr) for g in got):
+                    call.lib.so.tensor_shares_storage(g.ptr, call.tensor(base).ptr) for g in got):
                 message = 'not a view: the result has memory of its own'
         if message and op.variant == 'out' and self.expected and all(
                 compare(g, r, self.tolerance).message is None for r, g in zip(self.expected, got)):
@@ -289,16 +362,9 @@ class Replay(TorchDispatchMode):
         near = self.near(op, func, args, kwargs, refs, got) \
             if message and message.startswith('values') else None
         closer = near == 'closer'
-        if message and not closer:
-            message = f'rounding: {message}' if near else message
-            self.tally.failed(op.name, 'forward', f'{message} -- in {text}')
-            return None
-        self.tally.passed(op.name, 'forward', verdict, closer)
-        if taken is not None and not shape_only and not closer:
-            self.sink.after(op, call, taken, refs, self.tolerance)
-        if self.grad_calls is not None and op.variant == 'function' and not shape_only:
-            self.grad_calls.append((op, func, copy(args), copy(kwargs), text))
-        return op
+        if near == 'rounding':
+            message = f'rounding: {message}'
+        return message, verdict, closer
 
     def near(self, op, func, args, kwargs, refs, got):
         """The error relative to the result in wider arithmetic; see how_near()."""

@@ -66,6 +66,14 @@ def percent(t):
     return f'{100 * t["passed"] / n:.2f} %' if n else 'none'
 
 
+def device_line(totals):
+    t = {k: sum(totals[kind][k] for kind in ('forward', 'grad', 'error')) for k in COUNTS}
+    n = calls(t)
+    rest = t['passed'] - t['fallback']
+    return f'device   {t["passed"]} of the {n} calls that the CPU passes ({percent(t)}), {rest} of them without the ' \
+           f'fallback to the CPU ({100 * rest / max(n, 1):.2f} %)'
+
+
 def line(f):
     return f'{f["count"]:6d}  {f["operator"]} ({f["kind"]}; {",".join(f["dtypes"])}; entry ' \
            f'{f["entry"]}): {f["message"]}'
@@ -104,6 +112,8 @@ def write(results, lib, args):
                        f'{t["explained"]} differ for a known reason, {t["failed"]} for none; '
                        f'{t["na"]} not applicable; {t["bits"]} to the bit, '
                        f'{t["closer"]} nearer to the exact result, {t["layout"]} in other strides')
+    if not lib.is_host:
+        summary.append(device_line(totals))
     ops = {o for o in seen if o in lib.ops}
     bad = {o for (o, _, _), r in rows.items() if r['failed']}
     summary.append(f'operators: {len(ops)} of {len(lib.ops)} called, {len(ops - bad)} without a '

@@ -154,7 +154,7 @@ tensor *formula_flip(tensor *t, int64_t dim)
 
 bool formula_has_zero(tensor *t)
 {
-	bool found = true;
+	bool found = true; /* also after an error, which the formula reports */
 
 	if (t && t->keys & BATCHED_BIT)
 		return true; /* unknown: the formula for any values */
@@ -164,7 +164,7 @@ bool formula_has_zero(tensor *t)
 				tensor_any(tensor_eq_scalar(tensor_detach(t), formula_scalar(0)));
 
 			if (any)
-				found = *(const uint8_t *)any->data;
+				tensor_copy_to(any, &found, sizeof(found));
 		}
 	}
 	return found;

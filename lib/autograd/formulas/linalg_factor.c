@@ -123,8 +123,9 @@ static bool products_after(tensor *input, tensor *tau, int64_t k, tensor **rest)
 {
 	int64_t m = input->sizes[input->ndim - 2], n = input->sizes[input->ndim - 1];
 
-	rest[k - 1] = tensor_expand(tensor_eye_m(m, n, TENSOR_OPTIONS(.dtype = input->dtype)),
-				    (tensor_ints){ input->sizes, input->ndim });
+	rest[k - 1] = tensor_expand(
+		tensor_eye_m(m, n, TENSOR_OPTIONS(.dtype = input->dtype, .device = input->device)),
+		(tensor_ints){ input->sizes, input->ndim });
 	for (int64_t i = k - 1; i > 0 && rest[i]; i--)
 		rest[i - 1] = reflected(rest[i], reflector(input, i), tau_at(tau, i));
 	return rest[0];

@@ -176,7 +176,7 @@ tensor *composite_masked_scatter_backward(tensor *grad_output, tensor *mask, ten
 static int extremes(tensor *self, int64_t *low, int64_t *high)
 {
 	tensor *wide = operand_cast(self, TENSOR_I64);
-	tensor *flat = wide ? operand_contiguous(wide) : NULL;
+	tensor *flat = wide ? operand_on_host(wide) : NULL;
 	const int64_t *p = flat ? flat->data : NULL;
 
 	if (flat)
@@ -198,8 +198,8 @@ tensor *composite_one_hot(tensor *self, int64_t num_classes)
 	if (self->dtype != TENSOR_I64)
 		return tensor_fail_null(EINVAL, "one_hot: classes must be i64, got %s",
 					tensor_dtype_name(self->dtype));
-	if (self->ndim == TENSOR_MAX_DIMS || self->device.type != TENSOR_CPU)
-		return tensor_fail_null(EINVAL, "one_hot: at most %d dimensions, on the cpu",
+	if (self->ndim == TENSOR_MAX_DIMS)
+		return tensor_fail_null(EINVAL, "one_hot: at most %d dimensions",
 					TENSOR_MAX_DIMS - 1);
 	if (self->numel && extremes(self, &low, &high) < 0)
 		return NULL;

@@ -104,6 +104,9 @@ static int reduce(const struct tensor_op *op, tensor **out, tensor *self, int d,
 
 	if (dtype_is_complex(self->dtype) && (r == REDUCE_MAX || r == REDUCE_MIN))
 		return tensor_kernel_no_dtype(op->schema.name, self->dtype, "cpu");
+	/* An in-place form must not have changed self when a device turns out to lack the kernel. */
+	if (r == REDUCE_MEAN && !op_kernel(op, &kernels_divide_counts, self))
+		return error_code();
 	return index_put_into(op, out, self, d, index, source, call_reduce, &g);
 }
 

@@ -155,8 +155,10 @@ static tensor *product(const struct tensor_op *op, const struct reflectors *f, i
 	if (!q->numel)
 		return q;
 	if (!k)
-		return tensor_add_(tensor_zero_(q),
-				   tensor_eye_m(m, columns, TENSOR_OPTIONS(.dtype = q->dtype)));
+		return tensor_add_(
+			tensor_zero_(q),
+			tensor_eye_m(m, columns,
+				     TENSOR_OPTIONS(.dtype = q->dtype, .device = q->device)));
 	if (!tensor_copy_(tensor_narrow(q, -1, 0, k), tensor_narrow(f->a, -1, 0, k)))
 		return NULL;
 	return fn(q, tau) < 0 ? NULL : q;
@@ -214,7 +216,8 @@ int op_qr(const struct tensor_op *op, tensor **q, tensor **r, tensor *A, const c
 		m = A->sizes[A->ndim - 2];
 		columns = *mode == 'c' ? m : least_of(A);
 		left = *mode == 'r' && !mode[1] ?
-			       tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = A->dtype)) :
+			       tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = A->dtype,
+									   .device = A->device)) :
 			       product(op, &f, columns);
 		right = tensor_triu(tensor_narrow(f.a, -2, 0, columns), 0);
 	}

@@ -112,7 +112,7 @@ static tensor *permutation(tensor *pivots, int64_t m)
 	int64_t sizes[TENSOR_MAX_DIMS], k;
 	tensor *order, *rows;
 
-	pivots = scope_own(thread(), operand_contiguous(pivots));
+	pivots = scope_own(thread(), operand_on_host(pivots));
 	if (!pivots)
 		return NULL;
 	k = pivots->sizes[pivots->ndim - 1];
@@ -140,8 +140,6 @@ static int check_packed(const char *op, const tensor *lu, const tensor *pivots)
 	if (pivots->dtype != TENSOR_I32)
 		return tensor_fail(EINVAL, "%s: pivots must be i32, got %s", op,
 				   tensor_dtype_name(pivots->dtype));
-	if (pivots->device.type != TENSOR_CPU)
-		return tensor_fail(EOPNOTSUPP, "%s: pivots must be on the CPU", op);
 	if (pivots->ndim != lu->ndim - 1 || pivots->sizes[pivots->ndim - 1] != least ||
 	    memcmp(pivots->sizes, lu->sizes, (lu->ndim - 2) * sizeof(*lu->sizes)) != 0)
 		return tensor_fail(EINVAL, "%s: pivots %s do not fit the factors %s", op,

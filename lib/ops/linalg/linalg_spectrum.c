@@ -45,7 +45,9 @@ static int unit_vectors(struct singular *f)
 
 		if (sides[i]->numel &&
 		    !tensor_copy_(sides[i],
-				  tensor_eye_m(m, n, TENSOR_OPTIONS(.dtype = sides[i]->dtype))))
+				  tensor_eye_m(m, n,
+					       TENSOR_OPTIONS(.dtype = sides[i]->dtype,
+							      .device = sides[i]->device))))
 			return error_code();
 	}
 	return 0;
@@ -61,9 +63,11 @@ static int decompose(const struct tensor_op *op, tensor *a, bool full, bool vect
 
 	f->s = linalg_vectors_new(a, dtype_real(a->dtype), k);
 	f->u = vectors ? linalg_columns_new(a, a->dtype, m, full ? m : k) :
-			 tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = a->dtype));
+			 tensor_empty(TENSOR_INTS(0),
+				      TENSOR_OPTIONS(.dtype = a->dtype, .device = a->device));
 	f->vh = vectors ? linalg_columns_new(a, a->dtype, full ? n : k, n) :
-			  tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = a->dtype));
+			  tensor_empty(TENSOR_INTS(0),
+				       TENSOR_OPTIONS(.dtype = a->dtype, .device = a->device));
 	if (!fn || !work || !info || !f->s || !f->u || !f->vh)
 		return error_code();
 	if (!a->numel)

@@ -186,11 +186,8 @@ tensor *explicit_repeat_interleave(tensor *repeats, int64_t output_size)
 					"repeat_interleave: repeats must be a vector of i64 "
 					"or i32, got %s %s",
 					tensor_dtype_name(repeats->dtype), SHAPE_STR(repeats));
-	if (repeats->device.type != TENSOR_CPU)
-		return tensor_fail_null(EOPNOTSUPP,
-					"repeat_interleave: repeats must be on the cpu");
 	wide = operand_cast(repeats, TENSOR_I64);
-	flat = wide ? operand_contiguous(wide) : NULL;
+	flat = wide ? operand_on_host(wide) : NULL;
 	tensor_put(wide);
 	if (!flat)
 		return NULL;
@@ -223,6 +220,12 @@ tensor *explicit_repeat_interleave(tensor *repeats, int64_t output_size)
 			else
 				((int32_t *)t->data)[k] = (int32_t)i;
 		}
+	if (t && repeats->device.type != TENSOR_CPU) {
+		tensor *host = t;
+
+		t = call__to_copy(host, (tensor_options){ .device = repeats->device });
+		tensor_put(host);
+	}
 out:
 	tensor_put(flat);
 	return t;

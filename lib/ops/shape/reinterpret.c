@@ -237,20 +237,37 @@ tensor *view_squeeze_dims(tensor *self, tensor_ints dim)
 
 /* ---- resize_ ---- */
 
+/* A vector of the first n elements of a storage, described in `header`. */
+static const tensor *elements(tensor *header, const tensor *like, struct tensor_storage *storage,
+			      int64_t n)
+{
+	*header = *like;
+	header->storage = storage;
+	header->data = storage->data;
+	header->offset = 0;
+	header->ndim = 1;
+	header->numel = header->sizes[0] = n;
+	header->strides[0] = 1;
+	header->contiguous = true;
+	return header;
+}
+
 /* Existing elements stay as far as they fit; new ones are uninitialized. */
 int op_resize(const struct tensor_op *op, tensor **out, tensor *self, tensor_ints size)
 {
-	struct tensor_storage *before = self->storage;
-	size_t nbytes = before->used;
+	struct tensor_storage *before = self->storage, *now;
+	int64_t n = (int64_t)(before->used / itemsize(self));
+	tensor to, from;
 	int err;
 
-	if (self->device.type != TENSOR_CPU)
-		return tensor_fail(EOPNOTSUPP, "%s: tensors on the cpu only", op->schema.name);
 	storage_get(before);
 	err = tensor_resize(self, size.data, (int)size.len);
-	if (!err && self->storage != before && nbytes)
-		memcpy(self->storage->data, before->data,
-		       nbytes < self->storage->used ? nbytes : self->storage->used);
+	now = self->storage;
+	if (!err && now != before && n) {
+		n = n < self->numel ? n : self->numel;
+		elements(&to, self, now, n);
+		err = operand_copy(&to, elements(&from, self, before, n));
+	}
 	storage_put(before);
 	*out = self;
 	return err;

@@ -193,29 +193,26 @@ int composite_tensor_split_at(tensor *self, tensor_ints indices, int64_t dim, te
 int composite_tensor_split_tensor(tensor *self, tensor *at, int64_t dim, tensor **results,
 				  int64_t room)
 {
-	const int64_t *data;
 	int64_t *positions;
 	int n;
 
-	if (at->ext || at->dtype != TENSOR_I64 || at->ndim > 1 || at->device.type != TENSOR_CPU)
+	if (at->ext || at->dtype != TENSOR_I64 || at->ndim > 1)
 		return tensor_fail(
 			EINVAL,
-			"tensor_split: the positions must be i64 with at most one dimension "
-			"in host memory, got %s %s",
+			"tensor_split: the positions must be i64 with at most one dimension, "
+			"got %s %s",
 			tensor_dtype_name(at->dtype), SHAPE_STR(at));
-	data = at->data;
-	if (!at->ndim)
-		return split_even("tensor_split", self, *data, dim, results, room);
-	if (results_fit("tensor_split", at->numel + 1, room) < 0)
+	if (at->ndim && results_fit("tensor_split", at->numel + 1, room) < 0)
 		return error_code();
-	/* Another process may change the positions meanwhile. */
+	/* A copy: another process may change the positions meanwhile, and a device may have them. */
 	positions = malloc((size_t)(at->numel + 1) * sizeof(*positions));
 	if (!positions)
 		return tensor_fail(ENOMEM, "tensor_split: no memory");
-	for (int64_t i = 0; i < at->numel; i++)
-		positions[i] = data[i * at->strides[0]];
-	n = split_at("tensor_split", self, (tensor_ints){ positions, at->numel }, dim, results,
-		     room);
+	n = tensor_copy_to(at, positions, (size_t)at->numel * sizeof(*positions));
+	if (!n)
+		n = at->ndim ? split_at("tensor_split", self, (tensor_ints){ positions, at->numel },
+					dim, results, room) :
+			       split_even("tensor_split", self, *positions, dim, results, room);
 	free(positions);
 	return n;
 }

@@ -38,17 +38,22 @@ def prototypes(ops):
 def thunk(op, prefix, impl, further=False):
     """The function that goes into the table for an operator function; further: of a key beyond the dense ones."""
     ins = [n for _, n, a in op.c_args() if a is None or a not in op.outs]
+    names = ', '.join([n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()])
+    # The kernel of a device may lack the dtype; box_...() calls the device's fallback.
+    again = None if further else f'dispatch_may_fall_back() ? box_{op.id}({names}) : {fail(op)}'
     out = [f'static {op.ctype}{prefix}_{op.id}({op.params()})\n{{\n']
     if op.variant == 'function' and op.multi:
         results = [n for _, n in op.c_results()]
         for r in results:
             out.append(f'\t*{r} = NULL;\n')
         args = ', '.join([f'&entry_{op.id}'] + results + ins)
-        out.append(f'\treturn op_{impl}({args});\n')
+        out.append(f'\treturn op_{impl}({args});\n' if not again else
+                   f'\tif (likely(op_{impl}({args}) >= 0))\n\t\treturn 0;\n\treturn {again};\n')
     elif op.variant == 'function':
         args = ', '.join([f'&entry_{op.id}', '&result'] + ins)
         out.append('\ttensor *result = NULL;\n\n')
-        out.append(f'\treturn op_{impl}({args}) < 0 ? NULL : result;\n')
+        out.append(f'\treturn op_{impl}({args}) < 0 ? NULL : result;\n' if not again else
+                   f'\tif (likely(op_{impl}({args}) >= 0))\n\t\treturn result;\n\treturn {again};\n')
     else:
         targets = ['self'] if op.variant == 'inplace' else [a.name for a in op.outs]
         locs = [f'*result{i} = {t}' for i, t in enumerate(targets)]
@@ -57,7 +62,7 @@ def thunk(op, prefix, impl, further=False):
         check = 'check_given' if op.variant == 'out' else 'check_writable'
         for t in targets:
             out.append(f'\tif ({check}(&entry_{op.id}, {t}) < 0)\n\t\treturn {fail(op)};\n')
-        out.append(f'\tif (op_{impl}({args}) < 0)\n\t\treturn {fail(op)};\n')
+        out.append(f'\tif (op_{impl}({args}) < 0)\n\t\treturn {again or fail(op)};\n')
         if further and op.variant == 'out':
             out += [f'\tif (result{i} != {t} && output_give_result(&entry_{op.id}, {t}, result{i}) < 0)\n'
                     f'\t\treturn {fail(op)};\n' for i, t in enumerate(targets)]
@@ -301,6 +306,7 @@ def source(family, ops):
     out.append('\n')
     for op in ops:
         if op.kind == 'op':
+            out.append(f'static {op.ctype}box_{op.id}({op.params()});\n\n')
             out.append(thunk(op, 'dense', op.impl))
             out += [thunk(op, key, name, True) for key, _, name in by_key(op)]
         if op.kind in CALLS:

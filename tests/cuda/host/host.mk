@@ -73,7 +73,11 @@ HOST_OWN   = $(HOST_SELF:%=$(1)/tests/%)
 HOST_MODES := eager lazy-20 random lazy-4300 random-8000
 # $(call host_build,BUILD) are the files to build there, $(call host_run,BUILD,NAME,MODES) runs the tests.
 host_build = $(call HOST_TESTS,$(1)) $(call HOST_OWN,$(1)) $(HOST_SO:$(B)/%=$(1)/%)
-host_run   = tests/cuda/host/run $(B) $(2) $(HOST_SO:$(B)/%=$(1)/%) $(3) -- $(call HOST_TESTS,$(1)) -- $(call HOST_OWN,$(1))
+host_run   = tests/cuda/host/run $(B) $(2) $(HOST_SO:$(B)/%=$(1)/%) $(3) -- $(call HOST_TESTS,$(1)) -- $(call HOST_OWN,$(1)) -- $(call host_vectors,$(1),$(2))
+# The recorded results of PyTorch (tests/conformance/golden.py), a part of what `make conformance DEVICE=cuda` runs; not
+# under ThreadSanitizer. The interpreter has no sanitizer.
+host_vectors = $(if $(findstring tsan,$(1)),,env $(if $(findstring asan,$(1)),LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) \
+	$$($(CC) -print-file-name=libubsan.so)" $(ASAN):detect_leaks=0) $(PYTHON) -B tests/conformance/golden.py --lib $(LIB_SO:$(B)/%=$(1)/%) --build $(B) --device cuda --tally $(2)-vectors)
 
 .PHONY: test-cuda test-cuda-asan test-cuda-tsan
 test-cuda: $(call host_build,$(B))

@@ -43,6 +43,9 @@ static void results_are_those_of_the_cpu(void **state)
 		assert_near(tensor_linalg_eigvalsh(g, "L"), tensor_linalg_eigvalsh(a, "L"), 0);
 		assert_near(g, a, 0);
 		assert_true(tensor_cuda_fallbacks("linalg_qr") > 0);
+		assert_true(tensor_cuda_fallbacks(NULL) >=
+			    tensor_cuda_fallbacks("linalg_qr") +
+				    tensor_cuda_fallbacks("linalg_eigvalsh"));
 		assert_int_equal(tensor_cuda_fallbacks("add.Tensor"), 0);
 		assert_fails(tensor_cuda_fallbacks("no_operator"), ENOENT, "no_operator");
 	}
@@ -136,6 +139,57 @@ static void it_can_be_forbidden(void **state)
 	}
 }
 
+/* A kernel that lacks the dtype: functional, in-place and out forms, within a composite, and with several results. */
+static void dtypes_without_a_kernel(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *c = ok(
+			tensor_view_as_complex(pseudo_random(TENSOR_SHAPE(3, 4, 2), TENSOR_F32)));
+		tensor *i = pseudo_random(TENSOR_SHAPE(3, 4), TENSOR_I32), *gc = on_cuda(c);
+		tensor *gi = on_cuda(i), *out = on_cuda(pseudo_random(TENSOR_SHAPE(0), TENSOR_I32));
+		tensor *view = tensor_t(on_cuda(pseudo_random(TENSOR_SHAPE(3, 3), TENSOR_I32)));
+		tensor *var, *mean, *hvar, *hmean;
+		const int64_t calls = tensor_cuda_fallbacks("mm");
+
+		assert_near(tensor_linalg_vector_norm(gc, TENSOR_SCALAR(2), TENSOR_INTS(1), false),
+			    tensor_linalg_vector_norm(c, TENSOR_SCALAR(2), TENSOR_INTS(1), false),
+			    0);
+		assert_near(tensor_matmul(gi, tensor_t(gi)), tensor_matmul(i, tensor_t(i)), 0);
+		assert_int_equal(tensor_cuda_fallbacks("mm"), calls + 1);
+		ok(tensor_mm_out(out, gi, tensor_t(gi)));
+		assert_near(out, tensor_mm(i, tensor_t(i)), 0);
+		ok(tensor_mm_out(view, gi, tensor_t(gi)));
+		assert_near(view, tensor_mm(i, tensor_t(i)), 0);
+		assert_done(tensor_var_mean_correction(gc, TENSOR_INTS(0), &var, &mean));
+		assert_done(tensor_var_mean_correction(c, TENSOR_INTS(0), &hvar, &hmean));
+		assert_near(var, hvar, 0);
+		assert_near(tensor_real(mean), tensor_real(hmean), 0);
+		assert_true(tensor_cuda_set_fallback(false));
+		assert_fails(tensor_mm(gi, tensor_t(gi)), EOPNOTSUPP,
+			     "no kernel for dtype i32 on cuda");
+		assert_fails(tensor_add_out(out, gc, gi), EINVAL, "");
+		assert_false(tensor_cuda_set_fallback(true));
+		/* An error of the operator is its own. */
+		assert_fails(tensor_mm(gi, gi), EINVAL, "mm");
+	}
+}
+
+/* The mean needs two kernels, one of which CUDA lacks: self is not changed before that is known. */
+static void in_place_forms_start_over(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = pseudo_random(TENSOR_SHAPE(4, 3), TENSOR_F32), *g = on_cuda(a);
+		tensor *source = pseudo_random(TENSOR_SHAPE(3, 3), TENSOR_F32);
+		tensor *index = integers(TENSOR_SHAPE(3), (int64_t[]){ 1, 1, 3 });
+
+		ok(tensor_index_reduce_(a, 0, index, source, "mean"));
+		ok(tensor_index_reduce_(g, 0, on_cuda(index), on_cuda(source), "mean"));
+		assert_near(g, a, 1e-6);
+	}
+}
+
 static void gradients_pass_through(void **state)
 {
 	NEED_DEVICE();
@@ -159,6 +213,8 @@ int main(void)
 		cmocka_unit_test(operators_of_other_tables),
 		cmocka_unit_test(errors_leave_nothing_behind),
 		cmocka_unit_test(it_can_be_forbidden),
+		cmocka_unit_test(dtypes_without_a_kernel),
+		cmocka_unit_test(in_place_forms_start_over),
 		cmocka_unit_test(gradients_pass_through),
 	};
 
