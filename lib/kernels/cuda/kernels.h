@@ -3,6 +3,7 @@
 #ifndef TENSOR_CUDA_KERNELS_H
 #define TENSOR_CUDA_KERNELS_H
 
+#include "kernels/abi/attention.h"
 #include "kernels/abi/batch_norm.h"
 #include "kernels/abi/spatial.h"
 #include "kernels/cuda/cuda.h"
@@ -34,5 +35,8 @@ __typeof__(*type_of_masked_scatter) cuda_masked_scatter;
 __typeof__(*type_of_pad) cuda_pad;
 __typeof__(*type_of_pad_backward) cuda_pad_backward;
 __typeof__(*type_of_upsample) cuda_upsample, cuda_upsample_backward;
+__typeof__(*type_of_attention) cuda_attention;
+__typeof__(*type_of_attention_backward) cuda_attention_backward;
+__typeof__(*type_of_attention_takes_bf16) cuda_attention_takes_bf16;
 
 #endif

@@ -92,6 +92,9 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(bernoulli_each),
 	KERNEL(arange),
 	KERNEL(linspace),
+	KERNEL(attention),
+	KERNEL(attention_backward),
+	KERNEL(attention_takes_bf16),
 };
 /* clang-format on */
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);
