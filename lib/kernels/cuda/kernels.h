@@ -5,6 +5,8 @@
 
 #include "kernels/abi/attention.h"
 #include "kernels/abi/batch_norm.h"
+#include "kernels/abi/bincount.h"
+#include "kernels/abi/search.h"
 #include "kernels/abi/spatial.h"
 #include "kernels/cuda/cuda.h"
 
@@ -35,6 +37,15 @@ __typeof__(*type_of_masked_scatter) cuda_masked_scatter;
 __typeof__(*type_of_pad) cuda_pad;
 __typeof__(*type_of_pad_backward) cuda_pad_backward;
 __typeof__(*type_of_upsample) cuda_upsample, cuda_upsample_backward;
+__typeof__(*type_of_mean) cuda_mean, cuda_nansum;
+__typeof__(*type_of_dot) cuda_dot;
+__typeof__(*type_of_bincount) cuda_bincount;
+__typeof__(*type_of_searchsorted) cuda_searchsorted;
+__typeof__(*type_of_mode) cuda_mode;
+__typeof__(*type_of_multinomial) cuda_multinomial;
+__typeof__(*type_of_embedding_bag) cuda_embedding_bag;
+__typeof__(*type_of_embedding_bag_backward) cuda_embedding_bag_backward;
+__typeof__(*type_of_embedding_bag_weights_backward) cuda_embedding_bag_weights_backward;
 __typeof__(*type_of_attention) cuda_attention;
 __typeof__(*type_of_attention_backward) cuda_attention_backward;
 __typeof__(*type_of_attention_takes_bf16) cuda_attention_takes_bf16;
