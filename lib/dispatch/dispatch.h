@@ -84,6 +84,9 @@ void dispatch_fill(struct tensor_op *op, uint32_t keys, tensor_kernel fn);
 int dispatch_missing(const struct tensor_op *op, uint32_t keys) __attribute__((cold));
 int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 		      int nargs, tensor_value *rets, int nrets);
+/* Whether this thread's last error is that a kernel has refused a dtype, and the operator calls the
+ * fallback of the kernel's key instead (kernel_error.c). True once for an error. */
+bool dispatch_takes_refusal(void) __attribute__((cold));
 
 /* Switches fn off or on again, if it is the fallback of the key, for all operators without a function of their own. */
 void dispatch_set_fallback(enum tensor_key key, tensor_fallback fn, bool on);

@@ -13,4 +13,13 @@ int dispatch_register_fallback(enum tensor_key key, tensor_fallback fn, void *ct
 int dispatch_replace_missing(enum tensor_key key, tensor_fallback fn, void *ctx,
 			     bool (*missing)(const struct tensor_op *op));
 
+/* As tensor_kernel_no_dtype(), of a backend whose operators have a fallback for other dtypes. */
+int tensor_kernel_refuse_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
+	__attribute__((cold));
+/*
+ * Operators whose kernel has refused a dtype (tensor_kernel_refuse_dtype()) call the fallback of the key, while
+ * is_allowed() returns true. The kernel has not begun to work then.
+ */
+void dispatch_set_refusal_fallback(bool (*is_allowed)(void));
+
 #endif

@@ -3,7 +3,8 @@
  * Operators without a kernel for a device run on the CPU: a fallback copies the tensors that are on
  * the device to the host, calls the operator there, and copies its results and the tensors that it
  * has written back. Which operators do so is decided once, when the device's kernels are registered
- * (dispatch_replace_missing()).
+ * (dispatch_replace_missing()); an operator whose kernel has not the dtype of a call does so for that call
+ * (dispatch_set_refusal_fallback()).
  */
 #include "ops/host_fallback.h"
 
@@ -290,5 +291,9 @@ static bool is_missing(const struct tensor_op *op)
 
 TENSOR_EXPORT int tensor_register_cuda_fallback(void)
 {
-	return dispatch_replace_missing(TENSOR_KEY_CUDA, by_host, NULL, is_missing);
+	int err = dispatch_replace_missing(TENSOR_KEY_CUDA, by_host, NULL, is_missing);
+
+	if (!err)
+		dispatch_set_refusal_fallback(is_allowed);
+	return err;
 }

@@ -35,20 +35,30 @@ def prototypes(ops):
     return sorted(protos)
 
 
+def failed(op, further):
+    """What an operator function returns after an error: the result of the fallback for a dtype that a device's
+    kernel has not, or the error."""
+    if further or op.list_result or op.gathers:
+        return fail(op)
+    names = [n for _, n, _ in op.c_args()] + [n for _, n in op.c_results()]
+    return f'dispatch_takes_refusal() ? box_{op.id}({", ".join(names)}) : {fail(op)}'
+
+
 def thunk(op, prefix, impl, further=False):
     """The function that goes into the table for an operator function; further: of a key beyond the dense ones."""
     ins = [n for _, n, a in op.c_args() if a is None or a not in op.outs]
-    out = [f'static {op.ctype}{prefix}_{op.id}({op.params()})\n{{\n']
+    out = [] if further else [f'static {op.ctype}box_{op.id}({op.params()});\n\n']
+    out.append(f'static {op.ctype}{prefix}_{op.id}({op.params()})\n{{\n')
     if op.variant == 'function' and op.multi:
         results = [n for _, n in op.c_results()]
         for r in results:
             out.append(f'\t*{r} = NULL;\n')
         args = ', '.join([f'&entry_{op.id}'] + results + ins)
-        out.append(f'\treturn op_{impl}({args});\n')
+        out.append(f'\tif (unlikely(op_{impl}({args}) < 0))\n\t\treturn {failed(op, further)};\n\treturn 0;\n')
     elif op.variant == 'function':
         args = ', '.join([f'&entry_{op.id}', '&result'] + ins)
         out.append('\ttensor *result = NULL;\n\n')
-        out.append(f'\treturn op_{impl}({args}) < 0 ? NULL : result;\n')
+        out.append(f'\tif (unlikely(op_{impl}({args}) < 0))\n\t\treturn {failed(op, further)};\n\treturn result;\n')
     else:
         targets = ['self'] if op.variant == 'inplace' else [a.name for a in op.outs]
         locs = [f'*result{i} = {t}' for i, t in enumerate(targets)]
@@ -57,7 +67,7 @@ def thunk(op, prefix, impl, further=False):
         check = 'check_given' if op.variant == 'out' else 'check_writable'
         for t in targets:
             out.append(f'\tif ({check}(&entry_{op.id}, {t}) < 0)\n\t\treturn {fail(op)};\n')
-        out.append(f'\tif (op_{impl}({args}) < 0)\n\t\treturn {fail(op)};\n')
+        out.append(f'\tif (unlikely(op_{impl}({args}) < 0))\n\t\treturn {failed(op, further)};\n')
         if further and op.variant == 'out':
             out += [f'\tif (result{i} != {t} && output_give_result(&entry_{op.id}, {t}, result{i}) < 0)\n'
                     f'\t\treturn {fail(op)};\n' for i, t in enumerate(targets)]

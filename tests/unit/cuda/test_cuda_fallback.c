@@ -150,6 +150,38 @@ static void gradients_pass_through(void **state)
 	}
 }
 
+/* Kernels that have not the dtype of a call. */
+static void dtypes_without_a_kernel(void **state)
+{
+	static const int64_t places[] = { 2, 0, 2 };
+
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = ok(tensor_to(pseudo_random(TENSOR_SHAPE(3, 5), TENSOR_U8),
+					 OF(TENSOR_U16)));
+		tensor *g = on_cuda(a), *at = integers(TENSOR_SHAPE(3), places);
+		tensor *b = ok(tensor_clone(a)), *h = on_cuda(a);
+		const int64_t calls = tensor_cuda_fallbacks("amax");
+
+		assert_near(tensor_amax(g, TENSOR_INTS(1), false),
+			    tensor_amax(a, TENSOR_INTS(1), false), 0);
+		assert_int_equal(tensor_cuda_fallbacks("amax"), calls + 1);
+		ok(tensor_index_add_(b, 0, at, a));
+		ok(tensor_index_add_(h, 0, on_cuda(at), g));
+		assert_near(h, b, 0);
+		assert_near(tensor_amax_out(on_cuda(tensor_clone(ok(tensor_select(a, 0, 0)))), g,
+					    TENSOR_INTS(0), false),
+			    tensor_amax(a, TENSOR_INTS(0), false), 0);
+		assert_true(tensor_cuda_set_fallback(false));
+		assert_fails(tensor_amax(g, TENSOR_INTS(1), false), EOPNOTSUPP,
+			     "no kernel for dtype u16 on cuda");
+		assert_false(tensor_cuda_set_fallback(true));
+		/* Other dtypes do not need it. */
+		ok(tensor_amax(on_cuda(ok(tensor_to(a, F32))), TENSOR_INTS(1), false));
+		assert_int_equal(tensor_cuda_fallbacks("amax"), calls + 1);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -160,6 +192,7 @@ int main(void)
 		cmocka_unit_test(errors_leave_nothing_behind),
 		cmocka_unit_test(it_can_be_forbidden),
 		cmocka_unit_test(gradients_pass_through),
+		cmocka_unit_test(dtypes_without_a_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@ static int check_dtype(const struct cuda_call *c, const tensor *index)
 {
 	if (index->dtype == TENSOR_I64 || index->dtype == TENSOR_I32)
 		return 0;
-	return tensor_kernel_no_dtype(c->op, index->dtype, "cuda");
+	return tensor_kernel_refuse_dtype(c->op, index->dtype, "cuda");
 }
 
 int cuda_index_of(const struct cuda_call *c, struct cuda_indices *x, const tensor *index,

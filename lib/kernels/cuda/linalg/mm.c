@@ -401,7 +401,7 @@ static int product(const char *op, tensor *out, const tensor *a, const tensor *b
 	int err;
 
 	if (!has_dtype(out->dtype))
-		return tensor_kernel_no_dtype(op, out->dtype, "cuda");
+		return tensor_kernel_refuse_dtype(op, out->dtype, "cuda");
 	if (!out->numel)
 		return 0;
 	if (m[2].batch > INT32_MAX)

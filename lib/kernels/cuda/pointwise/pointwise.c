@@ -146,7 +146,7 @@ int cuda_fill(struct tensor_iter *it, const struct pointwise_params *params)
 	int err;
 
 	if (tensor_element_store(&value, it->dtype, params->a) < 0)
-		return tensor_kernel_no_dtype("fill", it->dtype, "cuda");
+		return tensor_kernel_refuse_dtype("fill", it->dtype, "cuda");
 	if (!it->numel)
 		return 0;
 	err = cuda_begin(&c, "fill", it->op[0]->device.index);

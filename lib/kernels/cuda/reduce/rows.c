@@ -100,7 +100,7 @@ static int reduce(const char *op, enum cuda_reduction which, tensor *out, const 
 	int split, err;
 
 	if (!gives(which, out, self))
-		return tensor_kernel_no_dtype(op, self->dtype, "cuda");
+		return tensor_kernel_refuse_dtype(op, self->dtype, "cuda");
 	sort_dims(&r, t, 2, dims);
 	if (!r.kept.numel)
 		return 0;

@@ -123,7 +123,7 @@ int cuda_end(struct cuda_call *c, int err)
 int cuda_launched(const struct cuda_call *c, int err, enum tensor_dtype dtype)
 {
 	if (unlikely(err == CUDA_NO_DTYPE))
-		return tensor_kernel_no_dtype(c->op, dtype, "cuda");
+		return tensor_kernel_refuse_dtype(c->op, dtype, "cuda");
 	return cuda_check(c->op, err);
 }
 

@@ -29,7 +29,7 @@ static int begin(struct cuda_call *c, struct cuda_sort *s, const char *op, const
 	const tensor *t[] = { values, self, indices };
 
 	if (dtype_is_complex(self->dtype) || dtype_is_f8(self->dtype))
-		return tensor_kernel_no_dtype(op, (enum tensor_dtype)self->dtype, "cuda");
+		return tensor_kernel_refuse_dtype(op, (enum tensor_dtype)self->dtype, "cuda");
 	if (self->numel > INT32_MAX)
 		return tensor_fail(EOPNOTSUPP, "%s: cuda: %lld elements, at most 2^31 - 1", op,
 				   (long long)self->numel);
