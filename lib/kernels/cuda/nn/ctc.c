@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* CTC: copies the labels and lengths, which the operator has checked on the host, to the device. */
+/* CTC: copies the labels and lengths, which the operator has checked on the host and then frees, to the
+ * device, for which the host waits. */
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_loss.h"
 
@@ -9,7 +10,6 @@ static int push(const struct cuda_call *c, int64_t **to, const int64_t **at, con
 {
 	*at = *to;
 	*to += n;
-	/* From pageable memory, which CUDA has read when this returns. */
 	return n ? cuda_check(c->op, cudaMemcpyAsync(*to - n, from, (size_t)n * sizeof(**to),
 						     cudaMemcpyHostToDevice, c->stream)) :
 		   0;
@@ -37,6 +37,8 @@ static int run_on(const struct cuda_call *call, const struct ctc *c, int64_t lab
 		err = push(call, &data, &d.input_lengths, c->input_lengths, c->batch);
 	if (!err)
 		err = push(call, &data, &d.target_lengths, c->target_lengths, c->batch);
+	if (!err)
+		err = cuda_wait(call);
 	if (err)
 		return err;
 	err = c->out ? cuda_launch_ctc_backward(&d, (int)c->dtype, call->stream) :
