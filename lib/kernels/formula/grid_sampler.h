@@ -31,7 +31,7 @@ FORMULA T F(reflect)(T x, int64_t low2, int64_t high2, T *slope)
 		*slope = -*slope;
 	}
 	extra = (T)fmod(x, span);
-	flips = (int64_t)fmin(floor(x / span), FAR);
+	flips = (int64_t)fmin((double)floor(x / span), FAR);
 	if (flips % 2 == 0)
 		return extra + low;
 	*slope = -*slope;

@@ -106,8 +106,9 @@ static void attention_equals_the_cpu(void **state)
 		tensor_scope {
 			const size_t k = i / ARRAY_SIZE(floats), d = i % ARRAY_SIZE(floats);
 
-			/* Each case in one dtype, and the long ones in all of them if there is time. */
-			if (cases[k].long_case ? long_cases() : k % ARRAY_SIZE(floats) == d)
+			/* Each case in one dtype, and the long ones in f32 and bf16 if there is time. */
+			if (cases[k].long_case ? long_cases() && d % 3 == 0 :
+						 k % ARRAY_SIZE(floats) == d)
 				attention_equals_the_cpu_in(&cases[k], floats[d]);
 		}
 }
