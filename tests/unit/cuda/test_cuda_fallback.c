@@ -157,8 +157,8 @@ static void dtypes_without_a_kernel(void **state)
 
 	NEED_DEVICE();
 	tensor_scope {
-		tensor *a = ok(tensor_to(pseudo_random(TENSOR_SHAPE(3, 5), TENSOR_U8),
-					 OF(TENSOR_U16)));
+		tensor *a =
+			ok(tensor_to(pseudo_random(TENSOR_SHAPE(3, 5), TENSOR_U8), OF(TENSOR_U16)));
 		tensor *g = on_cuda(a), *at = integers(TENSOR_SHAPE(3), places);
 		tensor *b = ok(tensor_clone(a)), *h = on_cuda(a);
 		const int64_t calls = tensor_cuda_fallbacks("amax");
