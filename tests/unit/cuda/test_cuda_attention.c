@@ -9,7 +9,8 @@ enum mask_kind {
 	CAUSAL,
 	BOOL_MASK,  /* [l, s]; the first queries have no permitted key */
 	FLOAT_MASK, /* [batch, 1, l, s] */
-	KEYS_MASK,  /* f32 [batch, 1, 1, s], large numbers among them */
+	SAME_MASK, /* a large number for all keys, beside which the logarithm of a sum is rounded away */
+	KEYS_MASK, /* f32 [batch, 1, 1, s], large numbers among them */
 };
 
 struct attention_case {
@@ -31,6 +32,9 @@ static const struct attention_case cases[] = {
 	{ 2, 2, 9, 40, 5, 7, FLOAT_MASK, false, false },
 	{ 2, 1, 12, 31, 16, 16, KEYS_MASK, false, false },
 	{ 1, 1, 9, 12, 140, 130, NO_MASK, true, false },
+	{ 1, 1, 9, 40, 5, 7, SAME_MASK, false, false },
+	{ 1, 1, 9, 70, 5, 7, SAME_MASK, false, false },
+	{ 1, 1, 9, 40, 5, 7, SAME_MASK, false, true },
 	{ 1, 2, 8, 5, 0, 3, NO_MASK, false, false },
 	{ 1, 2, 8, 5, 3, 0, NO_MASK, false, false },
 	{ 1, 2, 8, 0, 3, 4, NO_MASK, false, false },
@@ -60,6 +64,8 @@ static tensor *mask_of(const struct attention_case *c, enum tensor_dtype d)
 		return t;
 	case FLOAT_MASK:
 		return pseudo_random(TENSOR_SHAPE(c->batch, 1, c->l, c->s), d);
+	case SAME_MASK:
+		return ok(tensor_full(TENSOR_SHAPE(c->l, c->s), TENSOR_SCALAR(-1e9), F32));
 	case KEYS_MASK:
 		return ok(tensor_mul_scalar(pseudo_random(TENSOR_SHAPE(c->batch, 1, 1, c->s), d),
 					    TENSOR_SCALAR(500)));
