@@ -8,6 +8,7 @@
 #include "kernels/abi/bincount.h"
 #include "kernels/abi/ctc.h"
 #include "kernels/abi/distance.h"
+#include "kernels/abi/list.h"
 #include "kernels/abi/lstm.h"
 #include "kernels/abi/pair_loss.h"
 #include "kernels/abi/search.h"
@@ -61,6 +62,7 @@ __typeof__(*type_of_lstm_step_backward) cuda_lstm_step_backward;
 __typeof__(*type_of_ctc_loss) cuda_ctc_loss;
 __typeof__(*type_of_grid_sampler_2d) cuda_grid_sampler_2d;
 __typeof__(*type_of_grid_sampler_2d_backward) cuda_grid_sampler_2d_backward;
+__typeof__(*type_of_list) cuda_list;
 __typeof__(*type_of_attention) cuda_attention;
 __typeof__(*type_of_attention_backward) cuda_attention_backward;
 __typeof__(*type_of_attention_takes_bf16) cuda_attention_takes_bf16;

@@ -113,6 +113,7 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(ctc_loss),
 	KERNEL(grid_sampler_2d),
 	KERNEL(grid_sampler_2d_backward),
+	KERNEL(list),
 	KERNEL(attention),
 	KERNEL(attention_backward),
 	KERNEL(attention_takes_bf16),

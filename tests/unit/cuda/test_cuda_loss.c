@@ -195,6 +195,55 @@ static void grid_samples_equal_the_cpu(void **state)
 			grid_samples_equal_the_cpu_in(wide[i % 2], i / 6, i / 2 % 3, i % 4 < 2);
 }
 
+/* ---- lists of tensors ---- */
+
+static void lists_equal_the_cpu(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_F16,
+						    TENSOR_BF16 };
+	static const double orders[] = { 1, 2, 3, INFINITY };
+	/* More of one dtype than a launch has, if there is time. */
+	const int64_t same = long_cases() ? 66 : 2, n = same + 4;
+
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a[70], *b[70], *c[70], *ends[70];
+		const tensor_list host = { a, n }, other = { c, n }, device = { b, n };
+		tensor *found = on_cuda(tensor_zeros(TENSOR_SHAPE(1), F32));
+		tensor *scale = on_cuda(tensor_full(TENSOR_SHAPE(1), TENSOR_SCALAR(0.5), F32));
+		double value;
+
+		for (int64_t k = 0; k < n; k++) {
+			const enum tensor_dtype d = k < same ? TENSOR_F32 : dtypes[k - same];
+			const int64_t length = k == 1 ? 5000 : k % 5 * 3;
+
+			a[k] = pseudo_random(TENSOR_SHAPE(length), d);
+			c[k] = pseudo_random(TENSOR_SHAPE(length), d);
+			b[k] = on_cuda(a[k]);
+			ends[k] = on_cuda(c[k]);
+		}
+		for (int k = 0; k < 4; k++)
+			assert_near(tensor__list_norm(device, orders[k]),
+				    tensor__list_norm(host, orders[k]), 1e-6);
+		assert_done(tensor__list_scale_(host, 0.75));
+		assert_done(tensor__list_scale_(device, 0.75));
+		assert_done(tensor__list_lerp_(host, other, 0.25));
+		assert_done(tensor__list_lerp_(device, (tensor_list){ ends, n }, 0.25));
+		assert_done(tensor__list_clamp_(host, 1.5));
+		assert_done(tensor__list_clamp_(device, 1.5));
+		for (int64_t k = 0; k < n; k++)
+			assert_near(b[k], a[k], 2 * tolerance(tensor_dtype(a[k])));
+		for (int k = 0; k < 2; k++) {
+			assert_done(tensor__amp_foreach_non_finite_check_and_unscale_(device, found,
+										      scale));
+			assert_done(tensor_item(found, &value));
+			assert_true(value == k);
+			ok(tensor_fill_(tensor_narrow(b[1], 0, 4500, 1), TENSOR_SCALAR(INFINITY)));
+		}
+		assert_int_equal(tensor_cuda_fallbacks("_list_norm"), 0);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -203,6 +252,7 @@ int main(void)
 		cmocka_unit_test(ctc_equals_the_cpu),
 		cmocka_unit_test(lstm_equals_the_cpu),
 		cmocka_unit_test(grid_samples_equal_the_cpu),
+		cmocka_unit_test(lists_equal_the_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
