@@ -91,7 +91,6 @@ void dispatch_no_kernel(const struct tensor_op *op, uint32_t keys) __attribute__
 bool dispatch_may_fall_back(void) __attribute__((cold));
 int dispatch_fallback(const struct tensor_op *op, uint32_t keys, const tensor_value *args,
 		      int nargs, tensor_value *rets, int nrets);
-
 /* Switches fn off or on again, if it is the fallback of the key, for all operators without a function of their own. */
 void dispatch_set_fallback(enum tensor_key key, tensor_fallback fn, bool on);
 

@@ -186,9 +186,9 @@ static bool kernel_takes(const struct walk *w, const tensor *t, int64_t columns)
 {
 	const tensor *cells = w->cells;
 
-	return lstm_has_kernel(t) && t->dtype == cells->dtype && t->ndim == 3 &&
-	       t->sizes[0] == w->steps && t->sizes[1] == cells->sizes[1] &&
-	       t->sizes[2] == columns * cells->sizes[2];
+	return lstm_has_kernel(t) && backend_key(t) == backend_key(cells) &&
+	       t->dtype == cells->dtype && t->ndim == 3 && t->sizes[0] == w->steps &&
+	       t->sizes[1] == cells->sizes[1] && t->sizes[2] == columns * cells->sizes[2];
 }
 
 /*
@@ -201,7 +201,8 @@ static int begin_kernel(struct walk *w)
 
 	if (!kernel_takes(w, w->cells, 1) || !kernel_takes(w, w->activated, 4) ||
 	    !lstm_has_kernel(w->before) || w->before->dtype != w->cells->dtype ||
-	    w->before->ndim != 2 || w->before->sizes[0] != w->cells->sizes[1] ||
+	    backend_key(w->before) != backend_key(w->cells) || w->before->ndim != 2 ||
+	    w->before->sizes[0] != w->cells->sizes[1] ||
 	    w->before->sizes[1] != w->cells->sizes[2] ||
 	    (w->grad_output && !kernel_takes(w, w->grad_output, 1)) ||
 	    (w->grad_cells && !kernel_takes(w, w->grad_cells, 1)))

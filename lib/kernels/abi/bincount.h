@@ -6,7 +6,8 @@
 #include "kernels/abi/kernels.h"
 
 /*
- * self is contiguous, of integers other than u64, with at least one element. If counts is NULL, sets
+ * self is contiguous, of integers other than u64, with at least one element. counts is in the memory of
+ * its device. If counts is NULL, sets
  * *least and *most to the range of self; otherwise adds the occurrences of 0 to n - 1 to counts[] and
  * ignores other elements.
  */

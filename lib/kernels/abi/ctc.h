@@ -5,8 +5,10 @@
 
 #include "core/tensor_impl.h"
 
-/* Tensors are contiguous, of dtype f32 or f64. The op has checked all lengths and labels. */
+/* Tensors are contiguous, of dtype f32 or f64. The op has checked all lengths and labels, which are on
+ * the host; the others are in the memory of the device. */
 struct ctc {
+	tensor_device device;
 	enum tensor_dtype dtype;
 	int64_t steps, batch, classes, blank;
 	int64_t width;		       /* of a row of alpha: 2 * the longest target + 1 */

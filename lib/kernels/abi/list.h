@@ -20,7 +20,8 @@ enum list_method {
 /* Elements of a chunk. */
 #define LIST_GRAIN (1 << 14)
 
-/* part[i] receives the result of chunk i of all items together; NULL for methods without one. */
+/* part[i], which is 0 before, receives the result of chunk i of all items together, or part[0] that of all; NULL for
+ * methods without one. */
 typedef int (*list_kernel)(enum list_method method, double value, double *part,
 			   const struct optimizer_item *items, int64_t nitems);
 extern list_kernel type_of_list;

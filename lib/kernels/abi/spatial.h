@@ -3,6 +3,7 @@
 #ifndef TENSOR_KERNELS_SPATIAL_H
 #define TENSOR_KERNELS_SPATIAL_H
 
+#include "kernels/abi/grid.h"
 #include "kernels/abi/kernels.h"
 
 /*
@@ -89,13 +90,6 @@ extern columns_kernel type_of_col2im, type_of_im2col;
  * input [n, c, h, w]; grid [n, y, x, 2], coordinates x and y from -1 to 1; grad and out [n, c, y,
  * x]. grad_input and grad_grid may be NULL.
  */
-enum grid_mode { GRID_BILINEAR, GRID_NEAREST, GRID_BICUBIC };
-enum grid_padding { GRID_ZEROS, GRID_BORDER, GRID_REFLECTION };
-struct grid_params {
-	enum grid_mode mode;
-	enum grid_padding padding;
-	bool align_corners;
-};
 typedef int (*grid_sampler_kernel)(tensor *out, const tensor *input, const tensor *grid,
 				   const struct grid_params *params);
 extern grid_sampler_kernel type_of_grid_sampler_2d;

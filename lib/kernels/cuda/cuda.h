@@ -9,7 +9,7 @@
 #ifndef TENSOR_CUDA_INTERNAL_H
 #define TENSOR_CUDA_INTERNAL_H
 
-#include "dispatch/dispatch.h"
+#include "dispatch/fallback.h"
 #include "core/tensor_impl.h"
 #include "storage/devices.h"
 #include "kernels/abi/embedding.h"

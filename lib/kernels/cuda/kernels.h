@@ -3,7 +3,15 @@
 #ifndef TENSOR_CUDA_KERNELS_H
 #define TENSOR_CUDA_KERNELS_H
 
+#include "kernels/abi/attention.h"
 #include "kernels/abi/batch_norm.h"
+#include "kernels/abi/bincount.h"
+#include "kernels/abi/ctc.h"
+#include "kernels/abi/distance.h"
+#include "kernels/abi/list.h"
+#include "kernels/abi/lstm.h"
+#include "kernels/abi/pair_loss.h"
+#include "kernels/abi/search.h"
 #include "kernels/abi/spatial.h"
 #include "kernels/cuda/cuda.h"
 
@@ -34,5 +42,29 @@ __typeof__(*type_of_masked_scatter) cuda_masked_scatter;
 __typeof__(*type_of_pad) cuda_pad;
 __typeof__(*type_of_pad_backward) cuda_pad_backward;
 __typeof__(*type_of_upsample) cuda_upsample, cuda_upsample_backward;
+__typeof__(*type_of_mean) cuda_mean, cuda_nansum;
+__typeof__(*type_of_dot) cuda_dot;
+__typeof__(*type_of_bincount) cuda_bincount;
+__typeof__(*type_of_searchsorted) cuda_searchsorted;
+__typeof__(*type_of_mode) cuda_mode;
+__typeof__(*type_of_multinomial) cuda_multinomial;
+__typeof__(*type_of_embedding_bag) cuda_embedding_bag;
+__typeof__(*type_of_embedding_bag_backward) cuda_embedding_bag_backward;
+__typeof__(*type_of_embedding_bag_weights_backward) cuda_embedding_bag_weights_backward;
+__typeof__(*type_of_cdist) cuda_cdist;
+__typeof__(*type_of_cdist_backward) cuda_cdist_backward;
+__typeof__(*type_of_pdist) cuda_pdist;
+__typeof__(*type_of_pdist_backward) cuda_pdist_backward;
+__typeof__(*type_of_pair_loss) cuda_pair_loss;
+__typeof__(*type_of_pair_loss_backward) cuda_pair_loss_backward;
+__typeof__(*type_of_lstm_step) cuda_lstm_step;
+__typeof__(*type_of_lstm_step_backward) cuda_lstm_step_backward;
+__typeof__(*type_of_ctc_loss) cuda_ctc_loss;
+__typeof__(*type_of_grid_sampler_2d) cuda_grid_sampler_2d;
+__typeof__(*type_of_grid_sampler_2d_backward) cuda_grid_sampler_2d_backward;
+__typeof__(*type_of_list) cuda_list;
+__typeof__(*type_of_attention) cuda_attention;
+__typeof__(*type_of_attention_backward) cuda_attention_backward;
+__typeof__(*type_of_attention_takes_bf16) cuda_attention_takes_bf16;
 
 #endif

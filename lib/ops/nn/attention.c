@@ -140,7 +140,9 @@ enum { MASKED_BYTES = 1 << 23, SCORE_BYTES = 1 << 25, LARGE_HEAD_BYTES = 1 << 28
 
 static bool is_plain(const tensor *t)
 {
-	return !(t->keys & ~(KEY_BIT(TENSOR_KEY_CPU) | AUTOGRAD_BIT)) && !t->ext;
+	const uint32_t plain = KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA) | AUTOGRAD_BIT;
+
+	return !(t->keys & ~plain) && !t->ext;
 }
 
 static bool takes_bf16(const tensor *query)
@@ -160,7 +162,8 @@ bool attention_has_kernel(const tensor *query, const tensor *key, const tensor *
 	if (query->dtype == TENSOR_BF16 && !is_causal && !pairs)
 		return false;
 	return is_plain(query) && is_plain(key) && is_plain(value) &&
-	       dtype_is_float(query->dtype) && !dtype_is_f8(query->dtype) &&
+	       kernels_attention.fn[backend_key(query)] && dtype_is_float(query->dtype) &&
+	       !dtype_is_f8(query->dtype) &&
 	       (!mask || (is_plain(mask) && !operand_is_recorded(mask))) &&
 	       attention_sizes_of(&s, query, key, value, mask) &&
 	       (pairs || s.queries >= FEW_QUERIES) &&

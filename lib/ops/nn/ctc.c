@@ -131,8 +131,11 @@ static int prepare(struct ctc *c, tensor *log_probs, tensor *targets, tensor_int
 		return error_code();
 	probs = tensor_scope_add(operand_contiguous(log_probs));
 	labels = private_copy(targets, TENSOR_I64);
+	if (labels && labels->device.type != TENSOR_CPU)
+		labels = tensor_to(labels, TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU));
 	if (!probs || !labels)
 		return error_code();
+	c->device = log_probs->device;
 	c->log_probs = probs->data;
 	c->labels = labels->data;
 	return check_labels(c);
@@ -240,7 +243,10 @@ static tensor *gradient(struct ctc *c, tensor *log_probs, tensor *grad, tensor *
 	c->alpha = alpha->data;
 	c->beta = beta->data;
 	c->out = out->data;
-	fn(c);
+	if (fn(c) < 0) {
+		tensor_put(out);
+		return NULL;
+	}
 	return out;
 }
 

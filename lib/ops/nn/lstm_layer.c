@@ -62,7 +62,9 @@ static int check_inputs(tensor_list in)
 
 bool lstm_has_kernel(const tensor *t)
 {
-	return !(t->keys & ~(KEY_BIT(TENSOR_KEY_CPU) | AUTOGRAD_BIT)) && !t->ext &&
+	const uint32_t plain = KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA) | AUTOGRAD_BIT;
+
+	return !(t->keys & ~plain) && !t->ext && kernels_lstm_step.fn[backend_key(t)] &&
 	       (t->dtype == TENSOR_F32 || dtype_is_reduced_float(t->dtype));
 }
 
@@ -76,6 +78,8 @@ struct rnn_matrix rnn_matrix_of(tensor *w, int64_t rows, int64_t steps)
 	if (!w || steps < 2 || !lstm_has_kernel(w))
 		return m;
 	pack = (mm_pack_kernel)kernels_mm_pack.fn[backend_key(w)];
+	if (!pack) /* the backend's products need no packed matrix */
+		return m;
 	if (pack(w, rows, &m.packed) < 0)
 		m.w = NULL;
 	else if (m.packed)
@@ -148,7 +152,7 @@ static int forward(struct lstm_layer *l, tensor_list in)
 		return error_code();
 	if (by_kernel) {
 		l->state = tensor_empty(TENSOR_INTS(l->rows, l->size),
-					TENSOR_OPTIONS(.dtype = TENSOR_F32));
+					TENSOR_OPTIONS(.dtype = TENSOR_F32, .device = like.device));
 		if (!l->state || !tensor_copy_(l->state, in.data[CX]))
 			return error_code();
 	}

@@ -7,6 +7,7 @@
 #include "ops/nn/items.h"
 #include "ops/op.h"
 
+#include "family/copy.h"
 #include "family/factory.h"
 #include "family/unary.h"
 #include "family/training.h"
@@ -75,6 +76,8 @@ static int gather(const struct pass *p, int64_t i, struct pass_tensors *g,
 	item->n = real_numel(g->dense);
 	item->param = g->dense->data;
 	item->grad = g->other ? g->dense_other->data : NULL;
+	item->tensors[0] = g->dense;
+	item->tensors[1] = g->dense_other;
 	return 0;
 }
 
@@ -109,7 +112,10 @@ static int pass_items(struct pass *p, struct pass_tensors *g, struct optimizer_i
 	part = calloc((size_t)chunks, sizeof(*part));
 	if (!part)
 		return tensor_fail(ENOMEM, "%s: no memory", p->op->schema.name);
-	fn(p->method, p->value, part, items, n);
+	if (fn(p->method, p->value, part, items, n) < 0) {
+		free(part);
+		return error_code();
+	}
 	for (int64_t i = 0; i < chunks; i++)
 		if (p->method == LIST_NORM_MAX || p->method == LIST_UNSCALE)
 			p->result = part[i] > p->result || isnan(part[i]) ? part[i] : p->result;
@@ -167,7 +173,8 @@ tensor *composite_list_norm(tensor_list self, double ord)
 	else if (p.method == LIST_NORM_P)
 		p.result = pow(p.result, 1 / ord);
 	return call_full(TENSOR_SCALAR_SHAPE, tensor_scalar_float(p.result),
-			 TENSOR_OPTIONS(.dtype = dtype));
+			 TENSOR_OPTIONS(.dtype = dtype, .device = self.len ? self.data[0]->device :
+									     TENSOR_DEVICE_CPU));
 }
 
 int composite_list_scale_(tensor_list self, double scale)
@@ -198,18 +205,22 @@ int composite_list_lerp_(tensor_list self, tensor_list end, double weight)
 
 /* ---- the scale of gradients ---- */
 
+static int check_number(const struct tensor_op *op, const tensor *t, enum tensor_dtype dtype,
+			bool written, bool on_cpu)
+{
+	if (t->ext || t->numel != 1 || t->dtype != dtype ||
+	    (on_cpu && t->device.type != TENSOR_CPU))
+		return tensor_fail(EINVAL, "%s: one element of %s%s is needed, got %s %s",
+				   op->schema.name, tensor_dtype_name(dtype),
+				   on_cpu ? " on the CPU" : "", tensor_dtype_name(t->dtype),
+				   SHAPE_STR(t));
+	return written ? check_writable(op, t) : 0;
+}
+
 /* Check that t is one element of dtype on the CPU, and return its address; NULL with the error set. */
 static void *number_at(const struct tensor_op *op, tensor *t, enum tensor_dtype dtype, bool written)
 {
-	if (t->ext || t->numel != 1 || t->dtype != dtype || t->device.type != TENSOR_CPU) {
-		tensor_fail(EINVAL, "%s: one element of %s on the CPU is needed, got %s %s",
-			    op->schema.name, tensor_dtype_name(dtype), tensor_dtype_name(t->dtype),
-			    SHAPE_STR(t));
-		return NULL;
-	}
-	if (written && check_writable(op, t) < 0)
-		return NULL;
-	return t->data;
+	return check_number(op, t, dtype, written, true) < 0 ? NULL : t->data;
 }
 
 int composite_amp_unscale_(tensor_list self, tensor *found_inf, tensor *inv_scale)
@@ -217,18 +228,13 @@ int composite_amp_unscale_(tensor_list self, tensor *found_inf, tensor *inv_scal
 	struct pass p = { .op = &entry__amp_foreach_non_finite_check_and_unscale_,
 			  .method = LIST_UNSCALE,
 			  .self = self };
-	float *found = number_at(p.op, found_inf, TENSOR_F32, true);
-	const float *scale = number_at(p.op, inv_scale, TENSOR_F32, false);
 
-	if (!found || !scale)
+	if (check_number(p.op, found_inf, TENSOR_F32, true, false) < 0 ||
+	    check_number(p.op, inv_scale, TENSOR_F32, false, false) < 0 ||
+	    tensor_item(inv_scale, &p.value) < 0 || list_pass(&p) < 0)
 		return error_code();
-	p.value = *scale;
-	if (list_pass(&p) < 0)
+	if (p.result != 0 && !call_fill__Scalar(found_inf, tensor_scalar_int(1)))
 		return error_code();
-	if (p.result != 0) {
-		*found = 1;
-		tensor_bump_version(found_inf);
-	}
 	return 0;
 }
 

@@ -80,7 +80,8 @@ static tensor *bincount(tensor *self, tensor *weights, int64_t minlength)
 	n = most + 1 > minlength ? most + 1 : minlength;
 	if (!fn)
 		return counted(self, weights, n, dtype);
-	counts = tensor_zeros(TENSOR_INTS(n), TENSOR_OPTIONS(.dtype = dtype));
+	counts = tensor_zeros(TENSOR_INTS(n),
+			      TENSOR_OPTIONS(.dtype = dtype, .device = self->device));
 	return counts && fn(self, counts->data, n, &least, &most) < 0 ? NULL : counts;
 }
 

@@ -150,8 +150,9 @@ int reduce_op_with(const struct tensor_op *op, const struct tensor_kernel_table 
 /* ---- sum, mean, prod ---- */
 
 /* Kernels of other devices need the input in the dtype of the sum, which is also the output's. */
-static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims,
-			 bool keepdim, enum tensor_dtype in, enum tensor_dtype result)
+static int sum_elsewhere(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
+			 tensor **out, tensor *self, uint32_t dims, bool keepdim,
+			 enum tensor_dtype in, enum tensor_dtype result)
 {
 	enum tensor_dtype acc = dtype_is_integral(in) ? TENSOR_I64 : in;
 	const tensor *inputs[] = { self };
@@ -165,7 +166,7 @@ static int sum_elsewhere(const struct tensor_op *op, tensor **out, tensor *self,
 	cast = dtype_is_integral(self->dtype) && dtype_is_integral(in) ? tensor_get(self) :
 									 operand_cast(self, in);
 	t = acc == result ? tensor_get(o.t) : tensor_new(o.t->device, acc, sizes, ndim);
-	err = cast && t ? run_kernel(op, op->kernels, t, cast, dims) : error_code();
+	err = cast && t ? run_kernel(op, kernels, t, cast, dims) : error_code();
 	if (!err && t != o.t)
 		err = operand_copy(o.t, t);
 	tensor_put(t);
@@ -180,7 +181,7 @@ static int sum(const struct tensor_op *op, tensor **out, tensor *self, uint32_t 
 	enum tensor_dtype result = !dtype && dtype_is_integral(in) ? TENSOR_I64 : in;
 
 	if (unlikely(self->device.type != TENSOR_CPU))
-		return sum_elsewhere(op, out, self, dims, keepdim, in, result);
+		return sum_elsewhere(op, op->kernels, out, self, dims, keepdim, in, result);
 	return reduce_op(op, op->kernels, out, self, dims, keepdim, result);
 }
 
@@ -230,7 +231,7 @@ static int mean_of_halves(const struct tensor_op *op, tensor **out, tensor *self
 	const tensor *inputs[] = { self };
 	tensor *quotient = NULL;
 	struct op_output o;
-	int err = sum_elsewhere(op, &quotient, self, dims, keepdim, wide, wide);
+	int err = sum_elsewhere(op, op->kernels, &quotient, self, dims, keepdim, wide, wide);
 
 	if (!err)
 		err = divide(op, quotient, reduce_count(self, dims));
@@ -253,11 +254,13 @@ static int mean(const struct tensor_op *op, tensor **out, tensor *self, uint32_t
 		return tensor_fail(EINVAL, "%s: a floating dtype is needed, got %s%s",
 				   op->schema.name, tensor_dtype_name(result),
 				   dtype ? "" : "; give one as dtype");
-	if (likely(kernels_mean.fn[backend_key(self)]))
+	if (likely(self->device.type == TENSOR_CPU))
 		return reduce_op(op, &kernels_mean, out, self, dims, keepdim, result);
+	if (kernels_mean.fn[backend_key(self)])
+		return sum_elsewhere(op, &kernels_mean, out, self, dims, keepdim, result, result);
 	if (dtype_wide(result) != result)
 		return mean_of_halves(op, out, self, dims, keepdim, result);
-	err = sum_elsewhere(op, out, self, dims, keepdim, result, result);
+	err = sum_elsewhere(op, op->kernels, out, self, dims, keepdim, result, result);
 	if (!err)
 		err = divide(op, *out, reduce_count(self, dims));
 	return reduce_drop_result(out, given, err);

@@ -4,6 +4,9 @@
 
 #include "kernels/abi/search.h"
 
+#include "core/scope.h"
+
+#include "family/reduce.h"
 #include "family/search.h"
 
 static int check_shapes(const struct tensor_op *op, const tensor *sequence, const tensor *values,
@@ -32,15 +35,38 @@ static int check_shapes(const struct tensor_op *op, const tensor *sequence, cons
 	return 0;
 }
 
+static int refuse_sorter(const struct tensor_op *op, int64_t value, int64_t n)
+{
+	return tensor_fail(EINVAL, "%s: sorter has %lld for %lld elements", op->schema.name,
+			   (long long)value, (long long)n);
+}
+
+/* On another device, where the host waits for the least and the greatest index. */
+static int check_sorter_elsewhere(const struct tensor_op *op, tensor *sorter, int64_t n)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	int64_t least = 0, most = 0;
+	int err = 0;
+
+	if (sorter->numel && (tensor_item_int(tensor_min(sorter), &least) < 0 ||
+			      tensor_item_int(tensor_max(sorter), &most) < 0))
+		err = error_code();
+	scope_leave(&guard);
+	if (err || (least >= 0 && most < n) || !sorter->numel)
+		return err;
+	return refuse_sorter(op, least < 0 ? least : most, n);
+}
+
 /* Check the range: a kernel would read out of bounds. */
-static int check_sorter(const struct tensor_op *op, const tensor *sorter, int64_t n)
+static int check_sorter(const struct tensor_op *op, tensor *sorter, int64_t n)
 {
 	const int64_t *p = sorter ? sorter->data : NULL;
 
+	if (sorter && sorter->device.type != TENSOR_CPU)
+		return check_sorter_elsewhere(op, sorter, n);
 	for (int64_t i = 0; p && i < sorter->numel; i++)
 		if (p[i] < 0 || p[i] >= n)
-			return tensor_fail(EINVAL, "%s: sorter has %lld for %lld elements",
-					   op->schema.name, (long long)p[i], (long long)n);
+			return refuse_sorter(op, p[i], n);
 	return 0;
 }
 

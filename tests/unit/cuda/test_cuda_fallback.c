@@ -85,33 +85,6 @@ static void written_arguments_are_copied_back(void **state)
 		assert_done(
 			tensor_linalg_cholesky_ex_out(out[0], out[1], tensor_mm(g, tensor_t(g))));
 		assert_near(out[0], tensor_linalg_cholesky(tensor_mm(a, tensor_t(a))), 1e-12);
-		/* In place, in a view. */
-		{
-			tensor *c = ok(tensor_clone(a)), *row = ok(tensor_select(g, 0, 1));
-			tensor *list[] = { ok(tensor_select(c, 0, 1)) };
-
-			assert_done(tensor__list_clamp_(((tensor_list){ list, 1 }), 0.5));
-			assert_done(tensor__list_clamp_(((tensor_list){ &row, 1 }), 0.5));
-			assert_near(g, c, 0);
-		}
-	}
-}
-
-/* The kernels of these are not those of a table with their name. */
-static void operators_of_other_tables(void **state)
-{
-	NEED_DEVICE();
-	tensor_scope {
-		tensor *a = pseudo_random(TENSOR_SHAPE(4), TENSOR_F32);
-		tensor *b = pseudo_random(TENSOR_SHAPE(2, 3), TENSOR_F32);
-		tensor *host[] = { a, b }, *device[] = { on_cuda(a), on_cuda(b) };
-		const tensor_list h = { host, 2 }, g = { device, 2 };
-
-		assert_near(tensor__list_norm(g, 2), tensor__list_norm(h, 2), 0);
-		assert_done(tensor__list_scale_(h, 0.5));
-		assert_done(tensor__list_scale_(g, 0.5));
-		for (int i = 0; i < 2; i++)
-			assert_near(device[i], host[i], 0);
 	}
 }
 
@@ -204,18 +177,50 @@ static void gradients_pass_through(void **state)
 	}
 }
 
+/* Kernels that have not the dtype of a call. */
+static void dtypes_without_a_kernel(void **state)
+{
+	static const int64_t places[] = { 2, 0, 2 };
+
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a =
+			ok(tensor_to(pseudo_random(TENSOR_SHAPE(3, 5), TENSOR_U8), OF(TENSOR_U16)));
+		tensor *g = on_cuda(a), *at = integers(TENSOR_SHAPE(3), places);
+		tensor *b = ok(tensor_clone(a)), *h = on_cuda(a);
+		const int64_t calls = tensor_cuda_fallbacks("amax");
+
+		assert_near(tensor_amax(g, TENSOR_INTS(1), false),
+			    tensor_amax(a, TENSOR_INTS(1), false), 0);
+		assert_int_equal(tensor_cuda_fallbacks("amax"), calls + 1);
+		ok(tensor_index_add_(b, 0, at, a));
+		ok(tensor_index_add_(h, 0, on_cuda(at), g));
+		assert_near(h, b, 0);
+		assert_near(tensor_amax_out(on_cuda(tensor_clone(ok(tensor_select(a, 0, 0)))), g,
+					    TENSOR_INTS(0), false),
+			    tensor_amax(a, TENSOR_INTS(0), false), 0);
+		assert_true(tensor_cuda_set_fallback(false));
+		assert_fails(tensor_amax(g, TENSOR_INTS(1), false), EOPNOTSUPP,
+			     "no kernel for dtype u16 on cuda");
+		assert_false(tensor_cuda_set_fallback(true));
+		/* Other dtypes do not need it. */
+		ok(tensor_amax(on_cuda(ok(tensor_to(a, F32))), TENSOR_INTS(1), false));
+		assert_int_equal(tensor_cuda_fallbacks("amax"), calls + 1);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results_are_those_of_the_cpu),
 		cmocka_unit_test(the_first_call_prints_a_warning),
 		cmocka_unit_test(written_arguments_are_copied_back),
-		cmocka_unit_test(operators_of_other_tables),
 		cmocka_unit_test(errors_leave_nothing_behind),
 		cmocka_unit_test(it_can_be_forbidden),
 		cmocka_unit_test(dtypes_without_a_kernel),
 		cmocka_unit_test(in_place_forms_start_over),
 		cmocka_unit_test(gradients_pass_through),
+		cmocka_unit_test(dtypes_without_a_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

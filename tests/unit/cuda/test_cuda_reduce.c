@@ -12,6 +12,12 @@ struct reduction {
 	double factor; /* of the tolerance */
 };
 
+/* NaN where an element is above 3. */
+static tensor *without_some(tensor *t)
+{
+	return tensor_masked_fill(t, tensor_gt_scalar(t, TENSOR_SCALAR(3)), TENSOR_SCALAR(NAN));
+}
+
 #define CALL(NAME, EXPRESSION)                           \
 	static tensor *NAME(tensor *t, tensor_ints dims) \
 	{                                                \
@@ -23,6 +29,8 @@ CALL(any, tensor_any_dims(t, dims, true))
 CALL(all, tensor_all_dims(t, dims, false))
 CALL(count, tensor_count_nonzero_dim(t, dims))
 CALL(sum, tensor_sum_dim(t, dims, true))
+CALL(mean, tensor_mean_dim(t, dims, false))
+CALL(nansum, tensor_nansum(without_some(t), dims, false))
 CALL(var, tensor_var_correction_opt(t, dims, TENSOR_SCALAR(2), false))
 CALL(std, tensor_std_correction_opt(t, dims, TENSOR_SCALAR(1), false))
 CALL(logsumexp, tensor_logsumexp(t, dims, false))
@@ -45,6 +53,8 @@ static const struct reduction reductions[] = {
 	{ "all", all, false, 0 },
 	{ "count_nonzero", count, false, 0 },
 	{ "sum", sum, true, 10 },
+	{ "mean", mean, true, 1 },
+	{ "nansum", nansum, true, 10 },
 	{ "var", var, true, 1 },
 	{ "std", std, true, 1 },
 	{ "logsumexp", logsumexp, true, 1 },

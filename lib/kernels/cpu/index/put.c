@@ -354,16 +354,7 @@ static int cpu_index_put(tensor *out, const tensor *at, const int *dims, int n,
 	return x.bad ? indices_refuse(&x, &first, dims) : 0;
 }
 
-/* The division of a mean by its counts, where the count is not 0. Integers round down. */
-#define FLOOR_DIVIDE(d, T, D)         \
-	BINARY_LOOP(divide_##d, T, T, \
-		    !y ? x : (T)(x / y - (T)(x % y != 0 && NEGATIVE(x) != NEGATIVE(y))))
-#define DIVIDE(d, T, D) BINARY_LOOP(divide_##d, T, T, y == 0 ? x : x / y)
-DTYPES_INT(FLOOR_DIVIDE)
-DTYPES_FLOAT(DIVIDE)
-DTYPES_COMPLEX(DIVIDE)
-#define ENTRY(d, T, D) [D] = divide_##d,
-POINTWISE(divide_counts, DTYPES_NUMBER(ENTRY) DTYPES_COMPLEX(ENTRY))
+#include "kernels/formula/counts.h"
 
 CPU_KERNELS(KERNEL(index_add), KERNEL(scatter_add), KERNEL(scatter), KERNEL(index_put),
 	    KERNEL(divide_counts))

@@ -9,6 +9,7 @@
 #include "kernels/cpu/simd/vec.h"
 
 #include "kernels/abi/spatial.h"
+#include "kernels/formula/dtypes.h"
 
 #include "iter/parallel.h"
 
@@ -107,8 +108,6 @@ typedef uint32_t grid_bits_f32;
 typedef uint64_t grid_bits_f64;
 typedef vec_u32 grid_lanes_f32;
 typedef vec_u64 grid_lanes_f64;
-
-#define FAR 1e9 /* positions beyond are replaced by -FAR, which an integer can hold */
 
 #define LOOPS_FILE "kernels/cpu/nn/grid_sampler_loops.h"
 #include "kernels/cpu/simd/each_float.h"

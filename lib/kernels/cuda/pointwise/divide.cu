@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The formulas of formula/divide.h. */
+/* The formulas of formula/divide.h and counts.h. */
 #include "kernels/cuda/pointwise/formula.cuh"
 
 #undef FORMULA_MOST
@@ -14,3 +14,8 @@ DEVICE_FUNCTION_2(fmod)
 #define DIVISION(NAME)		  POINTWISE(NAME, AT_INT(NAME), AT_FLOAT(NAME))
 #include "kernels/formula/divide.h"
 } // namespace formula_divide
+
+namespace formula_counts
+{
+#include "kernels/formula/counts.h"
+} // namespace formula_counts

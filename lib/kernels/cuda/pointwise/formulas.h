@@ -65,6 +65,9 @@ X(lt)
 X(ne)
 X(where)
 
+/* counts.h */
+X(divide_counts)
+
 /* divide.h */
 X(div_floor)
 X(div_trunc)

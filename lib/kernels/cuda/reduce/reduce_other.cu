@@ -4,7 +4,30 @@
  * reduce.cu.
  */
 #include "kernels/cuda/index/index.cuh"
+#include "kernels/cuda/pointwise/complex.cuh"
 #include "kernels/cuda/reduce/reducers.cuh"
+
+template <class T> struct complex_mean_of : reduction<T> {
+	typedef complex_of<double> A;
+	typedef T R;
+
+	__device__ static A start()
+	{
+		return 0;
+	}
+	__device__ void add(A &a, T x, int64_t) const
+	{
+		a = a + (A)x;
+	}
+	__device__ A join(A a, A b) const
+	{
+		return a + b;
+	}
+	__device__ R finish(A a, int64_t n) const
+	{
+		return (R)(a / (double)n);
+	}
+};
 
 /* ---- kernels ---- */
 
@@ -163,6 +186,10 @@ template <class T> static int of_floats(enum cuda_reduction which, const reduce_
 		return one<logsumexp_of<T>>(c);
 	case CUDA_REDUCE_SUM:
 		return one<sum_of<T>>(c);
+	case CUDA_REDUCE_MEAN:
+		return one<wide_sum_of<T, false, true>>(c);
+	case CUDA_REDUCE_NANSUM:
+		return one<wide_sum_of<T, true, false>>(c);
 	default:
 		return CUDA_NO_DTYPE;
 	}
@@ -193,6 +220,11 @@ template <class T> static int of_integers(enum cuda_reduction which, const reduc
 					   of_all<T>(which, c);
 }
 
+template <class T> static int of_complex(enum cuda_reduction which, const reduce_call &c)
+{
+	return which == CUDA_REDUCE_MEAN ? one<complex_mean_of<T>>(c) : CUDA_NO_DTYPE;
+}
+
 template <class T> static int of_any_float(enum cuda_reduction which, const reduce_call &c)
 {
 	const int err = of_all<T>(which, c);
@@ -218,6 +250,10 @@ int cuda_launch_reduce(enum cuda_reduction which, const cuda_rows *r, int dtype,
 		return of_any_float<T>(which, c);
 		FOR_ALL_FLOATS(X)
 #undef X
+	case TENSOR_C64:
+		return of_complex<complex_of<float>>(which, c);
+	case TENSOR_C128:
+		return of_complex<complex_of<double>>(which, c);
 	default:
 		return CUDA_NO_DTYPE;
 	}

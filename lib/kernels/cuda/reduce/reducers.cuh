@@ -41,6 +41,30 @@ template <class T> struct sum_of : reduction<T> {
 	}
 };
 
+/* In f64. With SKIP_NAN, NaN is taken as 0; with MEAN, the sum is divided by the number of elements. */
+template <class T, bool SKIP_NAN, bool MEAN> struct wide_sum_of : reduction<T> {
+	typedef double A;
+	typedef T R;
+	typedef typename reduction<T>::C C;
+
+	__device__ static A start()
+	{
+		return 0;
+	}
+	__device__ void add(A &a, C x, int64_t) const
+	{
+		a += SKIP_NAN && x != x ? (A)0 : (A)x;
+	}
+	__device__ A join(A a, A b) const
+	{
+		return a + b;
+	}
+	__device__ R finish(A a, int64_t n) const
+	{
+		return number<T>::store((C)(MEAN ? a / (A)n : a));
+	}
+};
+
 /* Products of integers are i64. */
 template <class T, class P, class Result> struct product_of : reduction<T> {
 	typedef P A;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Reductions and softmax: divides the dimensions into kept and reduced ones, then launches. */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/kernels.h"
 
 /* Number of pieces into which each row is cut if there are too few rows to fill the device. It
  * depends on the shape alone, so that a sum has the same bits on every device. */
@@ -136,6 +136,18 @@ int cuda_sum(tensor *out, const tensor *self, uint32_t dims)
 	if (err)
 		return err;
 	return cuda_end(&c, sum(&c, &r, out, self));
+}
+
+int cuda_mean(tensor *out, const tensor *self, uint32_t dims)
+{
+	return reduce("mean", CUDA_REDUCE_MEAN, out, self, dims, 0);
+}
+
+int cuda_nansum(tensor *out, const tensor *self, uint32_t dims)
+{
+	if (dtype_is_integral(self->dtype))
+		return cuda_sum(out, self, dims);
+	return reduce("nansum", CUDA_REDUCE_NANSUM, out, self, dims, 0);
 }
 
 int cuda_prod(tensor *out, const tensor *self, uint32_t dims)
