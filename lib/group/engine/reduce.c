@@ -40,7 +40,7 @@ static tensor *reduce(tensor *out, tensor *parts, enum tensor_dtype d, enum tens
 	}
 }
 
-int group_reduce(void *to, const void *parts, ptrdiff_t pitch, int n, int64_t elements,
+TENSOR_EXPORT int group_reduce(void *to, const void *parts, ptrdiff_t pitch, int n, int64_t elements,
 		 enum tensor_dtype d, enum tensor_group_op op)
 {
 	/* As bytes: memory of bool that holds no bool yet would be refused. */

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * libtensor_mpi_openmpi.so, libtensor_mpi_mpich.so: the engine "mpi", compiled for each MPI because their headers have
+ * different types. MPI is initialised by the first group if the program has not done it, and then ended at the end of the
+ * program.
+ */
+#include "group/mpi/mpi.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLOSE_NS INT64_C(100000000) /* for the other ranks to close the group, too */
+#define YIELD_NS INT64_C(1000000)   /* a wait yields for this time, then it sleeps, too */
+#define NAP_NS	 INT64_C(1000000)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows, and the end of MPI */
+static struct mpi *groups;				 /* that are open */
+static bool is_broken;					 /* do not wait for other ranks any more */
+static pid_t process;					 /* that began MPI, or opened the first group */
+
+/* Without MPI_THREAD_MULTIPLE threads of groups take turns. */
+static bool is_serial;
+static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
+
+static void enter(void)
+{
+	if (is_serial)
+		pthread_mutex_lock(&serial);
+}
+
+static void leave(void)
+{
+	if (is_serial)
+		pthread_mutex_unlock(&serial);
+}
+
+/* ---- beginning and end of MPI ---- */
+
+/* Groups that are still open: none of their threads may be in MPI, or enter it. */
+static bool stop_groups(void)
+{
+	bool stopped = true;
+
+	for (struct mpi *m = groups; m; m = m->next)
+		stopped &= !pthread_mutex_trylock(&m->group->running);
+	return stopped;
+}
+
+/*
+ * At the end of the program. If a rank did not answer, or this one is in the middle of an operation, MPI_Finalize() might
+ * wait for ever: without it mpirun ends the other ranks.
+ */
+static void end_mpi(void)
+{
+	int ended = 0;
+
+	if (getpid() != process)
+		return;
+	pthread_mutex_lock(&lock);
+	MPI_Finalized(&ended);
+	if (!ended && !is_broken && stop_groups())
+		MPI_Finalize();
+	pthread_mutex_unlock(&lock);
+}
+
+static int begin_mpi(void)
+{
+	int begun = 0, ended = 0, level = MPI_THREAD_SINGLE, err = MPI_SUCCESS;
+
+	MPI_Finalized(&ended);
+	if (ended)
+		return tensor_fail(EINVAL, "group_open: mpi: MPI_Finalize was called");
+	if (process && process != getpid())
+		return tensor_fail(EBUSY, "group_open: mpi: MPI is the parent's");
+	MPI_Initialized(&begun);
+	if (begun)
+		err = MPI_Query_thread(&level);
+	else
+		err = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+	if (err != MPI_SUCCESS)
+		return tensor_fail(EIO, "group_open: mpi: MPI_Init_thread: error %d", err);
+	if (!begun)
+		atexit(end_mpi);
+	process = getpid();
+	if (level < MPI_THREAD_SERIALIZED)
+		return tensor_fail(ENOTSUP,
+				   "group_open: mpi: MPI was initialised for calls of one thread: "
+				   "MPI_Init_thread with MPI_THREAD_MULTIPLE is needed");
+	is_serial = level < MPI_THREAD_MULTIPLE;
+	return 0;
+}
+
+/* ---- the group ---- */
+
+static void free_mpi(struct mpi *m)
+{
+	free(m->counts);
+	free(m->places);
+	free(m->records);
+	free(m->scratch);
+	free(m);
+}
+
+static struct mpi *new_mpi(tensor_group *g)
+{
+	struct mpi *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->group = g;
+	m->comm = MPI_COMM_NULL;
+	m->type = MPI_DATATYPE_NULL;
+	m->counts = calloc(2 * (size_t)g->size, sizeof(int));
+	m->places = calloc(2 * (size_t)g->size, sizeof(int));
+	m->records = calloc(RECORDS_MAX + 1, RECORD);
+	if (m->counts && m->places && m->records)
+		return m;
+	free_mpi(m);
+	return NULL;
+}
+
+static void nap(int64_t waited, int64_t ns)
+{
+	struct timespec t = { 0, waited / 16 < NAP_NS ? waited / 16 : NAP_NS };
+
+	if (ns < t.tv_nsec)
+		t.tv_nsec = ns;
+	nanosleep(&t, NULL);
+}
+
+/* Waits for the only request of the group without a limit of MPI. 1; 0: not in time; -errno with the error set. */
+static int wait_for(tensor_group *g, int64_t timeout_ns)
+{
+	int64_t begin = mpi_now(), waited = 0;
+	int res;
+
+	for (;;) {
+		enter();
+		res = collective_test(g);
+		leave();
+		if (res || (timeout_ns >= 0 && waited >= timeout_ns))
+			return res;
+		if (waited < YIELD_NS)
+			sched_yield();
+		else
+			nap(waited, NAP_NS);
+		waited = mpi_now() - begin;
+	}
+}
+
+static int join(tensor_group *g)
+{
+	struct mpi *m = mpi_of(g);
+	int res = mpi_failed(g, MPI_Comm_idup(MPI_COMM_WORLD, &m->comm, m->pending),
+			     "group_open: MPI_Comm_idup");
+
+	m->n_pending = 1;
+	if (!res)
+		res = wait_for(g, g->timeout_ns);
+	if (!res) {
+		is_broken = m->is_stuck = true;
+		return tensor_fail(
+			ETIMEDOUT,
+			"group_open: mpi: not all ranks have opened the group within %lld ms",
+			(long long)(g->timeout_ns / 1000000));
+	}
+	if (res > 0)
+		res = mpi_failed(g, MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN),
+				 "group_open: MPI_Comm_set_errhandler");
+	return res;
+}
+
+static int open_group(tensor_group *g)
+{
+	struct mpi *m;
+	int err = begin_mpi();
+
+	if (err < 0)
+		return err;
+	MPI_Comm_rank(MPI_COMM_WORLD, &g->rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &g->size);
+	m = g->state = new_mpi(g);
+	if (!m)
+		return tensor_fail(ENOMEM, "group_open: no memory");
+	err = join(g);
+	if (err < 0) {
+		if (!m->is_stuck)
+			free_mpi(m);
+		return err;
+	}
+	m->next = groups;
+	groups = m;
+	return 0;
+}
+
+static int mpi_open(tensor_group *g, const struct tensor_group_options *o)
+{
+	int err;
+
+	pthread_mutex_lock(&lock);
+	err = open_group(g);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+static void mpi_give_up(tensor_group *g)
+{
+	struct mpi *m = mpi_of(g);
+
+	enter();
+	messages_end(g);
+	m->is_stuck |= !collective_end(g);
+	is_broken |= g->err == -ETIMEDOUT || g->err == -EIO;
+	if (!m->is_over)
+		check_leave(g);
+	m->is_over = true;
+	leave();
+}
+
+/* Says that this rank closes the group; true if all others have said so, too. */
+static bool leave_together(tensor_group *g)
+{
+	int err;
+
+	enter();
+	err = check_begin(g, NULL, SAYS_CLOSED);
+	leave();
+	return !err && wait_for(g, CLOSE_NS) > 0;
+}
+
+static void mpi_close(tensor_group *g)
+{
+	struct mpi *m = mpi_of(g), **at = &groups;
+
+	pthread_mutex_lock(&lock);
+	if (!m->is_over) {
+		m->is_stuck |= !leave_together(g);
+		enter();
+		/* Not before: a late message would be taken for one of the next group, which gets the number of this one. */
+		if (!m->is_stuck)
+			MPI_Comm_free(&m->comm);
+		leave();
+	}
+	while (*at != m)
+		at = &(*at)->next;
+	*at = m->next;
+	pthread_mutex_unlock(&lock);
+	g->state = NULL;
+	if (!m->is_stuck)
+		free_mpi(m);
+}
+
+/* ---- operations ---- */
+
+static bool is_message(const tensor_request *r)
+{
+	return r->call.kind == GROUP_SEND || r->call.kind == GROUP_RECV;
+}
+
+static int mpi_start(tensor_request *r)
+{
+	int err;
+
+	enter();
+	err = is_message(r) ? message_start(r) : collective_start(r);
+	leave();
+	return err;
+}
+
+static int mpi_step(tensor_request *r)
+{
+	int res;
+
+	enter();
+	res = is_message(r) ? message_step(r) : collective_step(r);
+	leave();
+	return res;
+}
+
+/*
+ * MPI moves data only in its functions, and has none that sleeps until a message comes. While data moves, all ranks are
+ * there, and this one only yields; it sleeps while it waits for them, for a part of the time that it has waited.
+ */
+static int mpi_sleep(tensor_group *g, tensor_request *r, int64_t ns)
+{
+	struct mpi *m = mpi_of(g);
+	int64_t now = mpi_now();
+	bool moves = r && m->phase != CHECK;
+
+	if (m->asleep != r || !m->since || moves) {
+		m->asleep = r;
+		m->since = now;
+	}
+	if (m->since < m->moved)
+		m->since = m->moved;
+	if (now - m->since < YIELD_NS)
+		sched_yield();
+	else
+		nap(now - m->since, ns);
+	return 0;
+}
+
+static int mpi_late(tensor_group *g, tensor_request *r)
+{
+	char text[TENSOR_ERROR_TEXT / 2] = "";
+	bool called = r && mpi_of(g)->phase != CHECK;
+
+	enter();
+	if (r)
+		check_missing(g, text, sizeof(text));
+	leave();
+	return group_fail(g, -1, ETIMEDOUT, "%s within %lld ms%s%s",
+			  called ? "the data did not come" :
+			  r	 ? "not all ranks have called it" :
+				   "no rank sent or received",
+			  (long long)(g->timeout_ns / 1000000), *text ? "; not: rank " : "", text);
+}
+
+static const struct group_engine engine = {
+	.name = "mpi",
+	.open = mpi_open,
+	.close = mpi_close,
+	.start = mpi_start,
+	.step = mpi_step,
+	.sleep = mpi_sleep,
+	.late = mpi_late,
+	.give_up = mpi_give_up,
+};
+
+/* ---- the plugin ---- */
+
+#ifdef OPEN_MPI
+#define BUILT_FOR "Open MPI"
+#else
+#define BUILT_FOR "MPICH"
+#endif
+
+__attribute__((constructor)) static void load(void)
+{
+	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", why[TENSOR_ERROR_TEXT];
+	Dl_info info;
+	int n;
+
+	MPI_Get_library_version(version, &n);
+	if (!strstr(version, BUILT_FOR)) {
+		snprintf(why, sizeof(why), "the plugin is for " BUILT_FOR ", the program has %.60s",
+			 version);
+		tensor_register_group_engine(NULL, why);
+		return;
+	}
+	/* Modules of Open MPI do not name libmpi, whose symbols they use. */
+	if (dladdr((void *)MPI_Get_library_version, &info))
+		dlopen(info.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+	tensor_register_group_engine(&engine, NULL);
+}
