@@ -85,10 +85,9 @@ static int reduce_hashes(tensor_group *g, uint64_t hash)
 	m->said[0] = hash;
 	m->said[1] = ~hash;
 	m->n_pending = 1;
-	return mpi_failed(g,
-			  MPI_Iallreduce(m->said, m->most, 2, MPI_UINT64_T, MPI_MAX, m->comm,
-					 m->pending),
-			  "MPI_Iallreduce");
+	return mpi_failed(
+		g, MPI_Iallreduce(m->said, m->most, 2, MPI_UINT64_T, MPI_MAX, m->comm, m->pending),
+		"MPI_Iallreduce");
 }
 
 int check_begin(tensor_group *g, const tensor_request *r, int says)
@@ -129,8 +128,9 @@ static int left(tensor_group *g, int rank, uint64_t hash)
 		snprintf(name, sizeof(name), "rank %d", rank);
 	mpi_of(g)->is_over = true;
 	return group_fail(g, rank, EPIPE,
-			  hash == hash_of_word(SAYS_CLOSED) ? "%s has closed the group" :
-							      "%s has left the group after an error",
+			  hash == hash_of_word(SAYS_CLOSED) ?
+				  "%s has closed the group" :
+				  "%s has left the group after an error",
 			  name);
 }
 

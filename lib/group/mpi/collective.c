@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define REDUCED	 (INT64_C(4) << 20) /* bytes of a piece that ranks reduce together ... */
+#define REDUCED	 (INT64_C(4) << 20)  /* bytes of a piece that ranks reduce together ... */
 #define PER_RANK (INT64_C(16) << 10) /* ... but at least this for each of them */
 #define LINE	 64
 

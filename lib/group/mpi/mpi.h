@@ -59,10 +59,10 @@ struct mpi {
 	tensor_group *group;
 	MPI_Comm comm;
 	struct mpi *next; /* of the open groups */
-	bool is_over;	  /* this rank or another one has said that it calls nothing any more, or MPI failed */
-	bool is_stuck;	  /* MPI may use the memory of this struct for ever: it is not freed */
-	int64_t moved;	  /* when a message last went on */
-	int64_t since;	  /* when the wait began ... */
+	bool is_over; /* this rank or another one has said that it calls nothing any more, or MPI failed */
+	bool is_stuck; /* MPI may use the memory of this struct for ever: it is not freed */
+	int64_t moved; /* when a message last went on */
+	int64_t since; /* when the wait began ... */
 	tensor_request *asleep; /* ... for this one */
 
 	/* The collective, one at a time. */
@@ -71,7 +71,8 @@ struct mpi {
 	MPI_Request pending[2 * RECORDS_MAX];
 	int n_pending;
 	struct record *records; /* of each rank, up to RECORDS_MAX ranks; and one to send */
-	uint64_t said[4], most[4]; /* of more ranks: a hash and its complement; the second pair is that of check_leave() */
+	uint64_t said[4],
+		most[4]; /* of more ranks: a hash and its complement; the second pair is that of check_leave() */
 	struct group_call *calls;
 	char *scratch; /* parts of all ranks, and one for their reduction */
 	size_t scratch_bytes;

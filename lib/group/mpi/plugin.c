@@ -13,14 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLOSE_NS INT64_C(100000000) /* for the other ranks to close the group, too */
-#define YIELD_NS INT64_C(1000000)   /* a wait yields for this time, then it sleeps, too */
+#define CLOSE_NS INT64_C(100000000)   /* for the other ranks to close the group, too */
+#define END_NS	 INT64_C(10000000000) /* the same at the end of the program, before MPI_Finalize() */
+#define YIELD_NS INT64_C(1000000)     /* a wait yields for this time, then it sleeps, too */
 #define NAP_NS	 INT64_C(1000000)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows, and the end of MPI */
 static struct mpi *groups;				 /* that are open */
+static struct mpi *leaving;				 /* closed, but not by all ranks yet */
 static bool is_broken;					 /* do not wait for other ranks any more */
-static pid_t process;					 /* that began MPI, or opened the first group */
+static pid_t process; /* that began MPI, or opened the first group */
 
 /* Without MPI_THREAD_MULTIPLE threads of groups take turns. */
 static bool is_serial;
@@ -38,6 +40,15 @@ static void leave(void)
 		pthread_mutex_unlock(&serial);
 }
 
+static void nap(int64_t waited, int64_t ns)
+{
+	struct timespec t = { 0, waited / 16 < NAP_NS ? waited / 16 : NAP_NS };
+
+	if (ns < t.tv_nsec)
+		t.tv_nsec = ns;
+	nanosleep(&t, NULL);
+}
+
 /* ---- beginning and end of MPI ---- */
 
 /* Groups that are still open: none of their threads may be in MPI, or enter it. */
@@ -48,6 +59,20 @@ static bool stop_groups(void)
 	for (struct mpi *m = groups; m; m = m->next)
 		stopped &= !pthread_mutex_trylock(&m->group->running);
 	return stopped;
+}
+
+static void wait_for_leaving(void)
+{
+	int64_t begin = mpi_now();
+
+	for (struct mpi *m = leaving; m; m = m->next) {
+		int done = 0;
+
+		while (MPI_Testall(m->n_pending, m->pending, &done, MPI_STATUSES_IGNORE) ==
+			       MPI_SUCCESS &&
+		       !done && mpi_now() - begin < END_NS)
+			nap(END_NS, NAP_NS);
+	}
 }
 
 /*
@@ -62,8 +87,10 @@ static void end_mpi(void)
 		return;
 	pthread_mutex_lock(&lock);
 	MPI_Finalized(&ended);
-	if (!ended && !is_broken && stop_groups())
+	if (!ended && !is_broken && stop_groups()) {
+		wait_for_leaving();
 		MPI_Finalize();
+	}
 	pthread_mutex_unlock(&lock);
 }
 
@@ -121,15 +148,6 @@ static struct mpi *new_mpi(tensor_group *g)
 		return m;
 	free_mpi(m);
 	return NULL;
-}
-
-static void nap(int64_t waited, int64_t ns)
-{
-	struct timespec t = { 0, waited / 16 < NAP_NS ? waited / 16 : NAP_NS };
-
-	if (ns < t.tv_nsec)
-		t.tv_nsec = ns;
-	nanosleep(&t, NULL);
 }
 
 /* Waits for the only request of the group without a limit of MPI. 1; 0: not in time; -errno with the error set. */
@@ -235,10 +253,12 @@ static bool leave_together(tensor_group *g)
 static void mpi_close(tensor_group *g)
 {
 	struct mpi *m = mpi_of(g), **at = &groups;
+	bool is_leaving = false;
 
 	pthread_mutex_lock(&lock);
 	if (!m->is_over) {
-		m->is_stuck |= !leave_together(g);
+		is_leaving = !leave_together(g);
+		m->is_stuck |= is_leaving;
 		enter();
 		/* Not before: a late message would be taken for one of the next group, which gets the number of this one. */
 		if (!m->is_stuck)
@@ -248,6 +268,10 @@ static void mpi_close(tensor_group *g)
 	while (*at != m)
 		at = &(*at)->next;
 	*at = m->next;
+	if (is_leaving) {
+		m->next = leaving;
+		leaving = m;
+	}
 	pthread_mutex_unlock(&lock);
 	g->state = NULL;
 	if (!m->is_stuck)
