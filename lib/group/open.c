@@ -150,12 +150,14 @@ TENSOR_EXPORT tensor_group *tensor_group_open(const char *name,
 	g->refs = 1;
 	g->last = &g->first;
 	g->messages_last = &g->messages;
+	g->spin_ns = -1;
 	init_locks(g);
 	if (engine->open(g, options) < 0) {
 		free_group(g);
 		return NULL;
 	}
-	g->spin_ns = spin_of(g->size);
+	if (g->spin_ns < 0)
+		g->spin_ns = spin_of(g->size);
 	return g;
 }
 

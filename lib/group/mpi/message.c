@@ -165,7 +165,7 @@ static int test(tensor_request *r, struct message *s)
 	int err = mpi_failed(r->group, MPI_Testall(2, s->pending, &done, MPI_STATUSES_IGNORE),
 			     "MPI_Testall");
 
-	if (done)
+	if (done && s->bytes > FEW)
 		mpi_of(r->group)->moved = mpi_now();
 	return err ? err : done;
 }
@@ -204,6 +204,14 @@ int message_step(tensor_request *r)
 		res = tensor_fail(EINVAL, "%s", s->why);
 	free_message(s);
 	return res;
+}
+
+/* A sender does not know. */
+bool message_moves(const tensor_request *r)
+{
+	const struct message *s = message_of(r);
+
+	return s && r->call.kind == GROUP_RECV && s->bytes >= 0;
 }
 
 void messages_end(tensor_group *g)

@@ -64,6 +64,7 @@ struct mpi {
 	int64_t moved; /* when a message last went on */
 	int64_t since; /* when the wait began ... */
 	tensor_request *asleep; /* ... for this one */
+	bool was_moving;	/* whose data moved */
 
 	/* The collective, one at a time. */
 	tensor_request *current;
@@ -114,6 +115,7 @@ void check_missing(tensor_group *g, char *text, size_t size);
 
 int message_start(tensor_request *r);
 int message_step(tensor_request *r);
+bool message_moves(const tensor_request *r);
 /* Gives up all of them; sets is_stuck if MPI may still use the memory of one. */
 void messages_end(tensor_group *g);
 

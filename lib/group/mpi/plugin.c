@@ -15,7 +15,9 @@
 
 #define CLOSE_NS INT64_C(100000000)   /* for the other ranks to close the group, too */
 #define END_NS	 INT64_C(10000000000) /* the same at the end of the program, before MPI_Finalize() */
-#define YIELD_NS INT64_C(1000000)     /* a wait yields for this time, then it sleeps, too */
+#define SPIN_NS	 INT64_C(1000000) /* a wait spins first if the ranks have processors of their own */
+#define MOVE_NS	 INT64_C(50000000) /* the same while data moves */
+#define YIELD_NS INT64_C(10000000) /* then it yields for this time, then it sleeps, too */
 #define NAP_NS	 INT64_C(1000000)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows, and the end of MPI */
@@ -170,6 +172,24 @@ static int wait_for(tensor_group *g, int64_t timeout_ns)
 	}
 }
 
+/*
+ * Whether the ranks of this machine have a processor each. mpirun may have bound this one to a part of the processors, of
+ * which the others then have other ones.
+ */
+static bool has_processors(const tensor_group *g)
+{
+	const char *open_mpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"),
+		   *mpich = getenv("MPI_LOCALNRANKS");
+	const char *text = open_mpi ? open_mpi : mpich;
+	int here = text ? atoi(text) : g->size;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return true;
+	return here <= CPU_COUNT(&set) || (CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN) &&
+					   here <= sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 static int join(tensor_group *g)
 {
 	struct mpi *m = mpi_of(g);
@@ -210,6 +230,7 @@ static int open_group(tensor_group *g)
 			free_mpi(m);
 		return err;
 	}
+	g->spin_ns = has_processors(g) ? SPIN_NS : 0;
 	m->next = groups;
 	groups = m;
 	return 0;
@@ -305,23 +326,31 @@ static int mpi_step(tensor_request *r)
 	return res;
 }
 
+/* Whether the other rank, or all of them, are in the operation. */
+static bool moves(const tensor_request *r)
+{
+	return is_message(r) ? message_moves(r) : mpi_of(r->group)->phase != CHECK;
+}
+
 /*
- * MPI moves data only in its functions, and has none that sleeps until a message comes. While data moves, all ranks are
- * there, and this one only yields; it sleeps while it waits for them, for a part of the time that it has waited.
+ * MPI moves data only in its functions, and has none that sleeps until a message comes. While data moves, the other ranks are
+ * there, and this one spins or yields. While it waits for them it sleeps, too, for a part of the time that it has waited.
  */
 static int mpi_sleep(tensor_group *g, tensor_request *r, int64_t ns)
 {
 	struct mpi *m = mpi_of(g);
+	bool moving = r && moves(r);
 	int64_t now = mpi_now();
-	bool moves = r && m->phase != CHECK;
 
-	if (m->asleep != r || !m->since || moves) {
-		m->asleep = r;
+	if (m->asleep != r || m->was_moving != moving)
 		m->since = now;
-	}
+	m->asleep = r;
+	m->was_moving = moving;
 	if (m->since < m->moved)
 		m->since = m->moved;
-	if (now - m->since < YIELD_NS)
+	if (moving && g->spin_ns && now - m->since < MOVE_NS)
+		return 0;
+	if (moving || now - m->since < YIELD_NS)
 		sched_yield();
 	else
 		nap(now - m->since, ns);
