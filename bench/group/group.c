@@ -113,24 +113,29 @@ static int agreed(int number)
 
 static void row(int op)
 {
-	double times[CONTENDERS][ROUNDS];
+	double times[CONTENDERS][ROUNDS], us[CONTENDERS];
 	int calls[CONTENDERS], rounds;
-	double all = 0;
+	double begin;
 
 	for (int who = 0; who < CONTENDERS; who++) {
-		double us;
-
 		batch(op, who, 1);
-		us = batch(op, who, bytes > 1 << 20 ? 1 : 3);
-		calls[who] = agreed(us > BATCH_US ? 1 : us < 0.5 ? 3000 : (int)(BATCH_US / us));
-		all += us * calls[who];
+		us[who] = batch(op, who, bytes > 1 << 20 ? 1 : 5);
 	}
-	rounds = agreed(all * ROUNDS < ROW_US ? ROUNDS :
-			ROW_US / all < 5      ? 5 :
-						(int)(ROW_US / all));
-	for (int i = 0; i < rounds; i++)
+	/* As many calls of each as of the fastest: what the first call of a batch costs weighs the same. */
+	for (int who = 0; who < CONTENDERS; who++) {
+		double least = us[PLAIN] < us[MPI] ? us[PLAIN] : us[MPI];
+		double n = BATCH_US / (least < 0.5 ? 0.5 : least);
+
+		if (n * us[who] > 10 * BATCH_US)
+			n = 10 * BATCH_US / us[who];
+		calls[who] = agreed(n < 1 ? 1 : (int)n);
+	}
+	begin = MPI_Wtime();
+	for (rounds = 0;
+	     rounds < ROUNDS && agreed(rounds < 3 || (MPI_Wtime() - begin) * 1e6 < ROW_US);
+	     rounds++)
 		for (int who = 0; who < CONTENDERS; who++)
-			times[who][i] = batch(op, who, calls[who]);
+			times[who][rounds] = batch(op, who, calls[who]);
 	for (int who = 0; rank == 0 && who < CONTENDERS; who++) {
 		qsort(times[who], (size_t)rounds, sizeof(double), compare);
 		printf("%s %d %s %.3f %.3f\n", op_names[op], bytes, contenders[who],

@@ -66,7 +66,8 @@ TENSOR_EXPORT bool group_calls_match(const struct group_call *a, const struct gr
 	return true;
 }
 
-TENSOR_EXPORT int group_calls_differ(int a, const struct group_call *of_a, int b, const struct group_call *of_b)
+TENSOR_EXPORT int group_calls_differ(int a, const struct group_call *of_a, int b,
+				     const struct group_call *of_b)
 {
 	char first[CALL_TEXT], second[CALL_TEXT];
 

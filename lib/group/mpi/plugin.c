@@ -178,8 +178,8 @@ static int wait_for(tensor_group *g, int64_t timeout_ns)
  */
 static bool has_processors(const tensor_group *g)
 {
-	const char *open_mpi = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"),
-		   *mpich = getenv("MPI_LOCALNRANKS");
+	const char *open_mpi = secure_getenv("OMPI_COMM_WORLD_LOCAL_SIZE"),
+		   *mpich = secure_getenv("MPI_LOCALNRANKS");
 	const char *text = open_mpi ? open_mpi : mpich;
 	int here = text ? atoi(text) : g->size;
 	cpu_set_t set;
