@@ -190,6 +190,31 @@ static int begin_shares(tensor_request *r)
 			  "MPI_Ialltoallv");
 }
 
+/*
+ * all_gather among a few ranks: each sends its part to all others. The non-blocking collective takes twice the time of the
+ * blocking one in Open MPI 4.1, and both three times this in MPICH 4.0.
+ */
+static int send_parts(tensor_request *r)
+{
+	struct mpi *m = mpi_of(r->group);
+	int size = r->group->size, rank = r->group->rank, bytes = (int)(m->piece * item_of(r));
+	int err = MPI_SUCCESS, k = 0;
+
+	m->n_pending = 2 * (size - 1);
+	for (int i = 0; i < m->n_pending; i++)
+		m->pending[i] = MPI_REQUEST_NULL;
+	for (int i = 0; i < size && err == MPI_SUCCESS; i++)
+		if (i != rank)
+			err = MPI_Irecv(out_at(r, i * r->n + r->at), bytes, MPI_BYTE, i, TAG_PART,
+					m->comm, &m->pending[k++]);
+	for (int i = 0; i < size && err == MPI_SUCCESS; i++)
+		if (i != rank)
+			err = MPI_Isend(in_at(r, r->at), bytes, MPI_BYTE, i, TAG_PART, m->comm,
+					&m->pending[k++]);
+	memcpy(out_at(r, rank * r->n + r->at), in_at(r, r->at), (size_t)bytes);
+	return err;
+}
+
 static int begin_copy(tensor_request *r)
 {
 	struct mpi *m = mpi_of(r->group);
@@ -203,6 +228,8 @@ static int begin_copy(tensor_request *r)
 		return MPI_Ibcast(is_root(r) ? (void *)in : out, bytes, MPI_BYTE, root, m->comm,
 				  m->pending);
 	case GROUP_ALL_GATHER:
+		if (r->group->size <= RECORDS_MAX)
+			return send_parts(r);
 		return MPI_Iallgather(in, bytes, MPI_BYTE, out, 1, m->type, m->comm, m->pending);
 	case GROUP_GATHER:
 		return MPI_Igather(in, bytes, MPI_BYTE, out, 1, m->type, root, m->comm, m->pending);

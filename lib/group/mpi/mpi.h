@@ -23,7 +23,7 @@
 /* Bytes of the parts of one rank in one collective: counts of MPI are int, and its implementations allocate as much. */
 #define PIECE (INT64_C(32) << 20)
 
-enum { TAG_CHECK, TAG_HEAD, TAG_DATA };
+enum { TAG_CHECK, TAG_HEAD, TAG_DATA, TAG_PART };
 
 /* What a rank has to say: the hash of its call, or that it calls nothing any more. */
 enum { SAYS_CALL, SAYS_CLOSED, SAYS_GAVE_UP };
