@@ -111,7 +111,7 @@ static void around(tensor_group *g, int64_t n, bool recv_first)
 {
 	int rank = tensor_group_rank(g), ranks = tensor_group_size(g);
 	int to = (rank + 1) % ranks, from = (rank + ranks - 1) % ranks;
-	tensor *in = filled(rank, n, TENSOR_F32), *out = filled(-1, n, TENSOR_F32);
+	tensor *in = filled(rank, n, TENSOR_F32), *out = filled(-1, n, TENSOR_F32), *all;
 	tensor_request *send, *recv;
 
 	if (recv_first)
@@ -119,7 +119,11 @@ static void around(tensor_group *g, int64_t n, bool recv_first)
 	NEED(!tensor_group_send(g, in, to, &send));
 	if (!recv_first)
 		NEED(!tensor_group_recv(g, out, from, &recv));
-	goes_on(g); /* a collective beside them */
+	/* Collectives beside them. */
+	all = filled(-1, ranks * 5000, TENSOR_F32);
+	NEED(!tensor_group_all_gather(g, all, filled(7, 5000, TENSOR_F32), NULL));
+	NEED(same(all, filled(7, ranks * 5000, TENSOR_F32)));
+	goes_on(g);
 	NEED(!tensor_request_wait(recv, -1));
 	NEED(!tensor_request_wait(send, -1));
 	NEED(same(out, filled(from, n, TENSOR_F32)));
@@ -169,11 +173,12 @@ static void wrong_messages(tensor_group *g, void *arg)
 
 				if (rank == 0)
 					NEED(!tensor_group_send(g, t, 1, NULL));
-				else if (i % 2)
+				else if (i % 2) {
 					NEED_ERROR(
 						tensor_group_recv(g, t, 0, NULL), EINVAL,
 						"recv: the ranks differ: rank 1 calls recv of f32 [");
-				else
+					NEED(same(t, filled(-1, n + 1, TENSOR_F32)));
+				} else
 					NEED(!tensor_group_recv(g, t, 0, NULL) &&
 					     same(t, filled(i, n, TENSOR_F32)));
 			}
