@@ -394,14 +394,15 @@ static const struct group_engine engine = {
 
 __attribute__((constructor)) static void load(void)
 {
-	char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", why[TENSOR_ERROR_TEXT];
+	/* MPI_MAX_LIBRARY_VERSION_STRING of MPICH; that of Open MPI is too little for the other one's text. */
+	char version[8192] = "", why[TENSOR_ERROR_TEXT];
 	Dl_info info;
 	int n;
 
 	MPI_Get_library_version(version, &n);
 	if (!strstr(version, BUILT_FOR)) {
-		snprintf(why, sizeof(why), "the plugin is for " BUILT_FOR ", the program has %.60s",
-			 version);
+		snprintf(why, sizeof(why),
+			 "the plugin is for " BUILT_FOR ", the program has loaded %.40s", version);
 		tensor_register_group_engine(NULL, why);
 		return;
 	}

@@ -393,7 +393,10 @@ static int program(const char *name)
 {
 	tensor_group *g = tensor_group_open("mpi", TENSOR_GROUP_OPTIONS(.timeout_ns = 500000000));
 
-	NEED(g);
+	if (!g) {
+		fprintf(stderr, "%s\n", tensor_last_error()->text);
+		return 1;
+	}
 	alarm(30);
 	return !strcmp(name, "late")	? late(g) :
 	       !strcmp(name, "dies")	? dies(g) :
