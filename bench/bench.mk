@@ -64,6 +64,20 @@ bench-loaders: python
 	$(Q)PYTHONPATH=$(abspath $(B))/python $$(bench/peers python || echo $(PYTHON)) bench/loaders.py ours
 	$(Q)peer=$$(bench/peers python) && $$peer bench/loaders.py torch || true
 
+# Process groups: plain MPI and our engines in one program for each MPI, beside PyTorch with gloo.
+define bench_group_rule
+$(B)/bench/group_$(1): bench/group/group.c $(LIB_SO) $(B)/libtensor.so $(B)/libtensor_mpi_$(1).so.$(SOVERSION)
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)
+	$$(Q)$$(CC) $$(CPPFLAGS_ALL) $$(call mpi_cflags,$(1)) -std=gnu11 $$(CFLAGS) $$(WARN) -o $$@ $$< -L$$(B) -ltensor \
+		-Wl,-rpath,$$(abspath $$(B)) $$(call mpi_libs,$(1))
+endef
+$(foreach m,$(MPIS),$(eval $(call bench_group_rule,$(m))))
+
+.PHONY: bench-group
+bench-group: $(MPIS:%=$(B)/bench/group_%)
+	$(Q)$(PYTHON) bench/group/run $(B) $$(bench/peers python || echo none) $(MPIS)
+
 # Calls from Python beside NumPy and PyTorch, in one process.
 .PHONY: bench-python
 bench-python: python

@@ -39,7 +39,7 @@ test:
 	+@tests/run-all --build "all unit python$(if $(NVCC_FOUND), CUDA=sm_90a)" $(B) test-unit=unit \
 		test-sanitize=sanitize test-cuda-asan=cuda-asan test-cuda-tsan=cuda-tsan test-abi=abi \
 		check-layers=layers check-cuda=cuda-kernels check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
-		test-golden=golden test-onnx=onnx test-python=python test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
+		test-golden=golden test-onnx=onnx test-python=python test-mpi=mpi test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 
 # The fuzzers run a small part of their cases here (tests/fuzz/fuzz.mk), the reference its examples.
 UNIT_RUN = $(patsubst %.c,$(1)/tests/%,$(notdir $(UNIT_SRC))) $(patsubst tests/cpp/%.cc,$(1)/tests/%,$(CPP_SRC)) $(1)/tests/fuzz-ops $(1)/tests/fuzz-calls $(1)/tests/reference
@@ -69,6 +69,11 @@ test-gradients: $(patsubst %.c,$(B)/tests/%,$(notdir $(GRADIENT_TESTS)))
 
 test-shell: all
 	$(Q)tests/run-shell $(B) shell $(call chosen,$(wildcard tests/shell/*.sh))
+
+# Process groups with 2 and 4 ranks under each MPI.
+.PHONY: test-mpi
+test-mpi: $(B)/tests/test_group $(B)/tests/test_group_engines $(MPI_SO)
+	$(Q)tests/run-mpi $(B) mpi $(foreach m,$(MPIS),$(if $(shell command -v mpirun.$(m)),$(m)))
 
 include tests/reference/reference.mk
 include tests/batch/batch.mk

@@ -51,6 +51,7 @@ tensor_group *group_new(const struct group_engine *engine, int64_t timeout_ns)
 	g->process = group_process;
 	g->timeout_ns = timeout_ns;
 	g->stats.failed = -1;
+	g->spin_ns = -1;
 	g->refs = 1;
 	g->last = &g->first;
 	g->messages_last = &g->messages;

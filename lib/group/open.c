@@ -5,11 +5,13 @@
 #include "base/plugin.h"
 #include "sharing/link.h"
 
+#include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PLUGIN	   "libtensor_mpi.so.0"
+#define OPENMPI	   "libtensor_mpi_openmpi.so.0"
+#define MPICH	   "libtensor_mpi_mpich.so.0"
 #define TIMEOUT_NS INT64_C(600000000000)
 #define SPIN_NS	   INT64_C(50000)
 
@@ -28,13 +30,32 @@ TENSOR_EXPORT void tensor_register_group_engine(const struct group_engine *engin
 		snprintf(why_no_plugin, sizeof(why_no_plugin), "%s", why_not);
 }
 
+/*
+ * The plugin of the MPI that is loaded, since its symbols would be used by the other plugin, too; else that of the program
+ * that has started the process.
+ */
+static const char *plugin_file(void)
+{
+	int (*version)(char *, int *) =
+		(int (*)(char *, int *))dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
+	char text[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING, the larger of both */
+	int n;
+
+	if (version && version(text, &n) == 0)
+		return strstr(text, "Open MPI") ? OPENMPI : MPICH;
+	if (secure_getenv("OMPI_COMM_WORLD_SIZE"))
+		return OPENMPI;
+	return secure_getenv("PMI_SIZE") || secure_getenv("PMI_RANK") ? MPICH : OPENMPI;
+}
+
 static const struct group_engine *mpi_engine(void)
 {
 	static bool tried;
 
 	pthread_mutex_lock(&plugin_lock);
 	if (!tried && !plugin)
-		plugin_open(PLUGIN, "TENSOR_MPI_PLUGIN", why_no_plugin, sizeof(why_no_plugin));
+		plugin_open(plugin_file(), "TENSOR_MPI_PLUGIN", why_no_plugin,
+			    sizeof(why_no_plugin));
 	tried = true;
 	pthread_mutex_unlock(&plugin_lock);
 	if (!plugin)
@@ -90,7 +111,8 @@ TENSOR_EXPORT tensor_group *tensor_group_open(const char *name,
 		group_put(g);
 		return NULL;
 	}
-	g->spin_ns = spin_of(g->size);
+	if (g->spin_ns < 0)
+		g->spin_ns = spin_of(g->size);
 	return g;
 }
 

@@ -55,7 +55,7 @@ const char *group_call_text(const struct group_call *c, char *text)
 	return text;
 }
 
-bool group_calls_match(const struct group_call *a, const struct group_call *b)
+TENSOR_EXPORT bool group_calls_match(const struct group_call *a, const struct group_call *b)
 {
 	if (a->kind != b->kind || a->op != b->op || a->root != b->root || a->dtype != b->dtype ||
 	    a->ndim != b->ndim)
@@ -66,7 +66,8 @@ bool group_calls_match(const struct group_call *a, const struct group_call *b)
 	return true;
 }
 
-int group_calls_differ(int a, const struct group_call *of_a, int b, const struct group_call *of_b)
+TENSOR_EXPORT int group_calls_differ(int a, const struct group_call *of_a, int b,
+				     const struct group_call *of_b)
 {
 	char first[CALL_TEXT], second[CALL_TEXT];
 
@@ -74,7 +75,7 @@ int group_calls_differ(int a, const struct group_call *of_a, int b, const struct
 			   group_call_text(of_a, first), b, group_call_text(of_b, second));
 }
 
-int group_fail(tensor_group *g, int rank, int code, const char *fmt, ...)
+TENSOR_EXPORT int group_fail(tensor_group *g, int rank, int code, const char *fmt, ...)
 {
 	va_list args;
 

@@ -91,7 +91,7 @@ struct tensor_group {
 	void *state; /* the engine's */
 	int rank, size;
 	int64_t timeout_ns; /* negative: none */
-	int64_t spin_ns;    /* a wait spins for this time before it sleeps */
+	int64_t spin_ns;    /* a wait spins for this time before it sleeps; open() may set it */
 	unsigned process;   /* of group_process, to tell a child of fork() */
 
 	pthread_mutex_t running; /* held by the thread that calls the engine; taken inside of lock */

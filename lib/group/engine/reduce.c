@@ -40,8 +40,8 @@ static tensor *reduce(tensor *out, tensor *parts, enum tensor_dtype d, enum tens
 	}
 }
 
-int group_reduce(void *to, const void *parts, ptrdiff_t pitch, int n, int64_t elements,
-		 enum tensor_dtype d, enum tensor_group_op op)
+TENSOR_EXPORT int group_reduce(void *to, const void *parts, ptrdiff_t pitch, int n,
+			       int64_t elements, enum tensor_dtype d, enum tensor_group_op op)
 {
 	/* As bytes: memory of bool that holds no bool yet would be refused. */
 	const bool is_or = op == TENSOR_GROUP_SUM || op == TENSOR_GROUP_MAX;

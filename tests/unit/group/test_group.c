@@ -213,10 +213,12 @@ static void all_operations(tensor_group *g, void *arg)
 	static const struct shape shapes[] = {
 		{ 0, { 1 } }, { 1, { 1 } }, { 1, { 0 } }, { 2, { 3, 5 } }, { 3, { 2, 1, 700 } },
 	};
+	/* The layouts do not depend on the engine; runs with more ranks than processors are slow. */
+	const int step = ranks_are_mpi() ? 2 : 1;
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++)
-			for (int layout = 0; layout < LAYOUTS; layout++)
+			for (int layout = 0; layout < LAYOUTS; layout += step)
 				tensor_scope {
 					reductions(g, &shapes[i], dtypes[d], layout);
 					copies(g, &shapes[i], dtypes[d], layout);
@@ -293,7 +295,7 @@ static void sum_bf16(tensor_group *g, void *arg)
 					TENSOR_OPTIONS(.dtype = TENSOR_BF16));
 
 		NEED(!tensor_group_all_reduce(g, t, t, TENSOR_GROUP_SUM, NULL));
-		NEED(same(t, tensor_full(TENSOR_INTS(3), TENSOR_SCALAR(260),
+		NEED(same(t, tensor_full(TENSOR_INTS(3), TENSOR_SCALAR(255 + tensor_group_size(g)),
 					 TENSOR_OPTIONS(.dtype = TENSOR_BF16))));
 	}
 }
