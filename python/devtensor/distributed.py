@@ -334,7 +334,8 @@ class DataParallel:
         self._sync = sync
 
     def owned(self):
-        """This rank's part of the parameters, for an optimizer that keeps state for them alone; it can be empty."""
+        """This rank's part of the parameters, for an optimizer that keeps state for them alone; it can be empty. Set the
+        gradients of all parameters back: zero_grad() of the module, not of the optimizer."""
         return self._parallel.owned()
 
     def share(self):
