@@ -48,7 +48,7 @@ tensor_data_parallel *tensor_data_parallel_new(tensor_module *m, tensor_group *g
 tensor_data_parallel *
 tensor_data_parallel_new_of(tensor_list parameters, tensor_list buffers, tensor_group *group,
 			    const struct tensor_data_parallel_options *options);
-/* NULL is ignored. */
+/* NULL is ignored. The group may be closed already; gradients must not be computed between the two calls. */
 void tensor_data_parallel_free(tensor_data_parallel *dp);
 
 /*

@@ -371,8 +371,10 @@ def has_buffers(group):
     assert model.running_mean.tolist() == [0, 0, 0]
     parallel.backward(parallel(dt.ones(4, 3) * group.rank).sum())
     assert model.running_mean.tolist() == [0, 0, 0]
+    operations = group.stats()['operations']
     with parallel.no_sync():
         parallel.backward(parallel(dt.ones(4, 3) * group.rank).sum())
+    assert group.stats()['operations'] == operations
     assert abs(model.running_mean[0].item() - 0.1 * group.rank) < 1e-6
     # Attributes, and the end with the group.
     assert parallel.eval() is model and not parallel.training and parallel.num_features == 3

@@ -256,8 +256,8 @@ static void program_chooses_the_order(void **state)
 
 /* ---- shards ---- */
 
-/* Reads an epoch: how often each sample came in *seen, and random numbers of the samples that came once. */
-static int64_t count_samples(tensor_loader *l, int *seen, float *numbers)
+/* Reads an epoch: its samples in *order, how often each came in *seen, and random numbers of the samples that came once. */
+static int64_t count_samples(tensor_loader *l, int64_t *order, int *seen, float *numbers)
 {
 	int64_t n = 0;
 	int err = 1;
@@ -272,6 +272,7 @@ static int64_t count_samples(tensor_loader *l, int *seen, float *numbers)
 				int64_t index = ((const int64_t *)tensor_data(batch[1]))[i];
 
 				seen[index]++;
+				order[n] = index;
 				numbers[index] = ((const float *)tensor_data(batch[0]))[4 * i + 1];
 			}
 		}
@@ -282,6 +283,7 @@ static int64_t count_samples(tensor_loader *l, int *seen, float *numbers)
 static void read_shards(struct tensor_loader_options o, int shards, int64_t each, int missing,
 			int twice)
 {
+	int64_t order[SIZE], part[SIZE];
 	float numbers[SIZE], whole[SIZE];
 	int all[SIZE] = { 0 };
 	tensor_loader *one = loader_of(&o);
@@ -289,16 +291,19 @@ static void read_shards(struct tensor_loader_options o, int shards, int64_t each
 	o.shards = shards;
 	for (int epoch = 0; epoch < 2; epoch++) {
 		int seen[SIZE] = { 0 }, none = 0, more = 0;
+		int64_t n;
 
-		count_samples(one, all, whole);
+		assert_true(count_samples(one, order, all, whole) >= 96);
 		for (o.shard = 0; o.shard < shards; o.shard++) {
 			tensor_loader *l = loader_of(&o);
 
 			assert_done(tensor_loader_start_epoch(l, epoch));
 			assert_int_equal(tensor_loader_length(l),
 					 o.drop_last ? each / BATCH : (each + BATCH - 1) / BATCH);
-			assert_int_equal(count_samples(l, seen, numbers),
-					 o.drop_last ? each / BATCH * BATCH : each);
+			n = count_samples(l, part, seen, numbers);
+			assert_int_equal(n, o.drop_last ? each / BATCH * BATCH : each);
+			for (int64_t i = 0; i < n; i++)
+				assert_int_equal(part[i], order[(o.shard + i * shards) % SIZE]);
 			tensor_loader_free(l);
 		}
 		for (int i = 0; i < SIZE; i++) {
@@ -332,6 +337,7 @@ static void shards_are_disjoint_parts_of_one_order(void **state)
 static void more_shards_than_samples_have_one_each(void **state)
 {
 	struct tensor_loader_options o = options_of(&plain, 0);
+	int64_t order[SIZE];
 	float numbers[SIZE];
 
 	o.size = 3;
@@ -340,7 +346,7 @@ static void more_shards_than_samples_have_one_each(void **state)
 		int seen[SIZE] = { 0 };
 		tensor_loader *l = loader_of(&o);
 
-		assert_int_equal(count_samples(l, seen, numbers), 1);
+		assert_int_equal(count_samples(l, order, seen, numbers), 1);
 		tensor_loader_free(l);
 	}
 	o.shard = 0;
@@ -349,7 +355,7 @@ static void more_shards_than_samples_have_one_each(void **state)
 		int seen[SIZE] = { 0 };
 		tensor_loader *l = loader_of(&o);
 
-		assert_int_equal(count_samples(l, seen, numbers), 0);
+		assert_int_equal(count_samples(l, order, seen, numbers), 0);
 		tensor_loader_free(l);
 	}
 }
