@@ -64,6 +64,10 @@ struct tensor_sample_type {
  * 	i]. 0, or a negative error number
  * @batch_outputs: n of @collate; 0: @outputs
  * @worker_init: NULL, or called at the start of each worker. 0, or a negative error number
+ * @shard: of several processes with the same options this one reads part @shard of every epoch: the
+ * 	positions @shard, @shard + @shards, ... of the order. They need the same @seed
+ * @shards: number of parts; 0 or 1: all samples are this process's. Parts have one length: the order
+ * 	goes on at its beginning for it, or with @drop_last leaves out its rest
  * @reserved: 0
  *
  * @get, @collate and @order run in a scope of their own, without recording gradients, and their
@@ -96,7 +100,8 @@ struct tensor_loader_options {
 	int (*collate)(void *ctx, tensor *const *samples, int64_t count, tensor **outputs, int n);
 	int batch_outputs;
 	int (*worker_init)(void *ctx, int worker);
-	uint64_t reserved[4];
+	int shard, shards;
+	uint64_t reserved[3];
 };
 
 /**

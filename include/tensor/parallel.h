@@ -41,7 +41,14 @@ struct tensor_data_parallel_options {
  */
 tensor_data_parallel *tensor_data_parallel_new(tensor_module *m, tensor_group *group,
 					       const struct tensor_data_parallel_options *options);
-/* NULL is ignored. */
+/*
+ * The same for a program that has its parameters and buffers in no tensor_module: lists of the same length and order on all
+ * ranks, of which references are kept.
+ */
+tensor_data_parallel *
+tensor_data_parallel_new_of(tensor_list parameters, tensor_list buffers, tensor_group *group,
+			    const struct tensor_data_parallel_options *options);
+/* NULL is ignored. The group may be closed already; gradients must not be computed between the two calls. */
 void tensor_data_parallel_free(tensor_data_parallel *dp);
 
 /*
@@ -54,6 +61,12 @@ int tensor_data_parallel_backward(tensor_data_parallel *dp, tensor *loss);
  * keeps its gradient, or none; one that this rank did not use counts as zero here. Then buffers are rank 0's again.
  */
 int tensor_data_parallel_finish(tensor_data_parallel *dp);
+/*
+ * Before tensor_data_parallel_finish(), for programs that look for something else meanwhile: wait at most for a time
+ * (negative: no limit) for the gradients of all ranks. 0: finish() does not wait for them; it returns their error.
+ * -ETIMEDOUT: they have not come; wait again, or call finish().
+ */
+int tensor_data_parallel_wait(tensor_data_parallel *dp, int64_t timeout_ns);
 /*
  * Without sync, gradients are only accumulated on this rank: for the first backwards of a large batch that is computed
  * in parts. The next backward with sync averages what has come together. 0 or -EINVAL.

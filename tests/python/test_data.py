@@ -200,3 +200,46 @@ def test_batches_before_the_state_are_not_read_again():
     for state in {}, None, {'epoch': 0, 'position': 0}:
         with pytest.raises((TypeError, ValueError)):
             other.load_state_dict(state)
+
+
+# ---- shards ----
+
+def epochs(loader, n=2):
+    return [[int(i) for batch in loader for i in batch] for _ in range(n)]
+
+
+@pytest.mark.parametrize('n,size', [(20, 4), (22, 4), (3, 8), (7, 1)])
+def test_ranks_get_disjoint_parts_of_the_same_order(n, size):
+    whole = epochs(DataLoader(range(n), 5, shuffle=True, generator=dt.Generator().manual_seed(0)))
+    parts = [epochs(DataLoader(range(n), 5, shuffle=True, rank=r, size=size)) for r in range(size)]
+    each = -(-n // size)
+    assert whole[0] != whole[1] or n < 4
+    for epoch in range(2):
+        order = (whole[epoch] * size)[:each * size]
+        assert [part[epoch] for part in parts] == [order[r::size] for r in range(size)]
+    loaders = [DataLoader(range(n), 5, rank=r, size=size, drop_last=True) for r in range(size)]
+    kept = n // size // 5 * 5
+    assert [epochs(loader, 1)[0] for loader in loaders] == [list(range(r, n, size))[:kept] for r in range(size)]
+    assert len(loaders[0]) == kept // 5
+
+
+def test_a_sharded_loader_continues():
+    def new():
+        return DataLoader(range(30), 4, shuffle=True, rank=1, size=2, generator=seeded())
+    loader = new()
+    list(loader)
+    batches = iter(loader)
+    next(batches)
+    other = new()
+    other.load_state_dict(loader.state_dict())
+    assert [b.tolist() for b in batches] == [b.tolist() for b in other]
+
+
+@pytest.mark.parametrize('options', [
+    {'rank': 2, 'size': 2}, {'rank': -1, 'size': 2}, {'rank': 0, 'size': 0}, {'rank': 0}, {'size': 2},
+    {'rank': 0, 'size': 2, 'batch_sampler': [[0]]}, {'rank': 0, 'size': 2, 'sampler': [0], 'shuffle': True}])
+def test_wrong_shards_are_refused(options):
+    with pytest.raises(ValueError, match='rank'):
+        DataLoader(range(4), **options)
+    with pytest.raises(ValueError, match='rank'):
+        DataLoader(Stream(4), rank=0, size=1)

@@ -38,6 +38,10 @@ static int check_numbers(const struct tensor_loader_options *o)
 		return invalid("length is too large", o->length);
 	if (o->size > INT64_MAX / 64)
 		return invalid("size is too large", o->size);
+	if (o->shards < 0)
+		return invalid("shards is not negative", o->shards);
+	if (o->shard < 0 || o->shard >= (o->shards ? o->shards : 1))
+		return invalid("shard is 0 to shards - 1", o->shard);
 	return 0;
 }
 
@@ -81,7 +85,9 @@ static void set_defaults(tensor_loader *l)
 
 	o->batch_size = o->batch_size ? o->batch_size : 1;
 	o->prefetch = o->prefetch ? o->prefetch : 2;
-	o->length = o->length ? o->length : o->size;
+	o->shards = o->shards ? o->shards : 1;
+	l->total = o->length ? o->length : o->size;
+	o->length = l->total / o->shards + (l->total % o->shards && !o->drop_last);
 	o->batch_outputs = o->batch_outputs ? o->batch_outputs : o->outputs;
 	/* Batches of an epoch; the sum of a batch's positions must not overflow. */
 	if (o->batch_size > o->length && !o->drop_last)
@@ -103,7 +109,8 @@ static int map_board(tensor_loader *l)
 {
 	const struct tensor_loader_options *o = &l->options;
 	size_t board = sizeof(*l->board) + (size_t)o->workers * sizeof(l->board->at[0]);
-	size_t order = o->shuffle || o->order ? (size_t)o->length * sizeof(*l->order) : 0;
+	bool ordered = o->shuffle || o->order || o->shards > 1;
+	size_t order = ordered ? (size_t)l->total * sizeof(*l->order) : 0;
 	void *memory;
 
 	l->board_bytes = board + order;
@@ -111,7 +118,7 @@ static int map_board(tensor_loader *l)
 		      0);
 	if (memory == MAP_FAILED)
 		return tensor_fail(ENOMEM, "loader_new: no memory for the order of %lld samples",
-				   (long long)o->length);
+				   (long long)l->total);
 	l->board = memory;
 	if (order)
 		l->order = (int64_t *)((char *)memory + board);

@@ -93,8 +93,9 @@ struct tensor_loader {
 	uint64_t seed;
 	int64_t batches;	 /* of an epoch */
 	int64_t epoch, position; /* the next sample */
-	bool ordered;		 /* `order` is that of the epoch */
-	int64_t *order;		 /* in the board; NULL: 0, 1, 2 ... */
+	int64_t total;	/* samples of an epoch of all shards; options.length: of this one */
+	bool ordered;	/* `order` is that of the epoch */
+	int64_t *order; /* in the board; NULL: 0, 1, 2 ... */
 	struct loader_board *board;
 	size_t board_bytes;
 	pthread_mutex_t lock;
@@ -122,6 +123,12 @@ struct thread_modes enter_program(tensor_generator *g);
 /* Seed of the order of an epoch, and of the sample at a position of an epoch. */
 uint64_t order_seed(uint64_t seed, int64_t epoch);
 uint64_t sample_seed(uint64_t seed, int64_t epoch, int64_t position);
+/* The position in the epoch of all shards of a position of this one. */
+static inline int64_t whole_position(const tensor_loader *l, int64_t position)
+{
+	return l->options.shard + position * l->options.shards;
+}
+
 /* Writes the order of the loader's epoch. 0, or -errno with the error set. */
 int sampler_fill(tensor_loader *l);
 

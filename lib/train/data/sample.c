@@ -143,7 +143,8 @@ static int load_sample(struct loading *x, int64_t row, int64_t index)
 	int err = 0;
 
 	tensor_generator_manual_seed(x->generator,
-				     sample_seed(job->l->seed, job->epoch, job->position + row));
+				     sample_seed(job->l->seed, job->epoch,
+						 whole_position(job->l, job->position + row)));
 	tensor_scope {
 		err = offer_rows(x, row, outputs);
 		if (!err)
@@ -217,7 +218,8 @@ static int collate(struct loading *x)
 	int err = 0;
 
 	tensor_generator_manual_seed(x->generator,
-				     sample_seed(~job->l->seed, job->epoch, job->position));
+				     sample_seed(~job->l->seed, job->epoch,
+						 whole_position(job->l, job->position)));
 	tensor_scope {
 		struct callback before = callback_begin();
 

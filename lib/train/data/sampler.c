@@ -35,7 +35,7 @@ uint64_t sample_seed(uint64_t seed, int64_t epoch, int64_t position)
 /* tensor_randperm() of a generator with the epoch's seed; the indices are shorter if `length` is less than `size`. */
 static int shuffle(tensor_loader *l, tensor_generator *g)
 {
-	int64_t n = l->options.length, size = l->options.size;
+	int64_t n = l->total, size = l->options.size;
 	int err = 0;
 
 	tensor_scope {
@@ -56,7 +56,7 @@ static int shuffle(tensor_loader *l, tensor_generator *g)
 
 static int check_order(const tensor_loader *l)
 {
-	for (int64_t i = 0; i < l->options.length; i++)
+	for (int64_t i = 0; i < l->total; i++)
 		if (l->order[i] < 0 || l->order[i] >= l->options.size)
 			return tensor_fail(
 				EINVAL,
@@ -75,12 +75,25 @@ static int program_order(tensor_loader *l, tensor_generator *g)
 	int err = 0;
 
 	tensor_scope {
-		err = o->order(o->ctx, l->epoch, l->order, o->length);
+		err = o->order(o->ctx, l->epoch, l->order, l->total);
 	}
 	err = callback_end(&state, err, "loader_next: order failed for epoch %lld: %s",
 			   (long long)l->epoch, strerror(-err));
 	thread()->modes = before;
 	return err < 0 ? err : check_order(l);
+}
+
+/* Moves the part of this shard to the beginning. Only its last sample can come from the beginning, which is overwritten. */
+static void take_shard(tensor_loader *l)
+{
+	int64_t last = l->options.length - 1, sample;
+
+	if (last < 0)
+		return;
+	sample = l->order[whole_position(l, last) % l->total];
+	for (int64_t i = 0; i < last; i++)
+		l->order[i] = l->order[whole_position(l, i)];
+	l->order[last] = sample;
 }
 
 int sampler_fill(tensor_loader *l)
@@ -101,9 +114,11 @@ int sampler_fill(tensor_loader *l)
 		err = shuffle(l, g);
 		thread()->modes = before;
 	} else {
-		for (int64_t i = 0; i < l->options.length; i++)
+		for (int64_t i = 0; i < l->total; i++)
 			l->order[i] = i % l->options.size;
 	}
 	tensor_generator_release(g);
+	if (!err && l->options.shards > 1)
+		take_shard(l);
 	return err;
 }

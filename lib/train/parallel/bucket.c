@@ -4,7 +4,9 @@
 
 #include "family/copy.h"
 #include "family/factory.h"
+#include "sharing/link.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define BUCKET_BYTES INT64_C(26214400)
@@ -142,21 +144,33 @@ int bucket_add_zeros(struct parameter *p)
 	return add(p, NULL);
 }
 
-int buckets_wait(tensor_data_parallel *dp)
+/* The operation has not ended in time: only then does the request remain. */
+static bool is_late(int err)
 {
-	char text[TENSOR_ERROR_TEXT] = "";
-	int err = 0;
+	return err == -ETIMEDOUT && !strncmp(thread()->error.text, "request_wait:", 13);
+}
+
+int buckets_wait(tensor_data_parallel *dp, int64_t timeout_ns)
+{
+	int64_t until = link_deadline(timeout_ns);
+	int err;
 
 	for (int i = 0; i < dp->nbuckets; i++) {
 		tensor_request *r = dp->buckets[i].request;
-		int one = r ? tensor_request_wait(r, -1) : 0;
+		int one = r ? tensor_request_wait(r, timeout_ns < 0 ? -1 : link_left(until)) : 0;
 
+		if (is_late(one))
+			return one;
 		dp->buckets[i].request = NULL;
-		if (one < 0 && !err) {
-			err = one;
-			memcpy(text, thread()->error.text, sizeof(text));
+		if (one < 0 && !dp->err) {
+			dp->err = one;
+			snprintf(dp->text, sizeof(dp->text), "%s", thread()->error.text);
 		}
 	}
+	if (timeout_ns >= 0)
+		return 0;
 	begin(dp);
-	return err ? tensor_fail(-err, "%s", text) : 0;
+	err = dp->err;
+	dp->err = 0;
+	return err ? tensor_fail(-err, "%s", dp->text) : 0;
 }

@@ -9,15 +9,28 @@
 
 /* ---- parameters and buffers of rank 0 ---- */
 
-static int broadcast_named(tensor_data_parallel *dp, unsigned which)
+static int broadcast_list(tensor_data_parallel *dp, tensor *const *list, int64_t n)
 {
-	const struct tensor_named *named;
-	int64_t n = tensor_module_named(dp->module, which, &named);
-	int err = n < 0 ? (int)n : 0;
+	int err = 0;
 
 	for (int64_t i = 0; i < n && !err; i++)
-		err = tensor_group_broadcast(dp->group, named[i].t, 0, NULL);
+		err = tensor_group_broadcast(dp->group, list[i], 0, NULL);
 	return err;
+}
+
+/* Those that the module has now, or those of the list. */
+static int broadcast_buffers(tensor_data_parallel *dp)
+{
+	const struct tensor_named *named;
+	int64_t n;
+	int err = 0;
+
+	if (!dp->module)
+		return broadcast_list(dp, dp->buffers, dp->nbuffers);
+	n = tensor_module_named(dp->module, TENSOR_MODULE_BUFFERS, &named);
+	for (int64_t i = 0; i < n && !err; i++)
+		err = tensor_group_broadcast(dp->group, named[i].t, 0, NULL);
+	return n < 0 ? (int)n : err;
 }
 
 /* ---- hooks ---- */
@@ -150,7 +163,7 @@ static int finish(tensor_data_parallel *dp, tensor *used)
 	const uint8_t *mark = used->data;
 	int err = add_missing(dp), res;
 
-	res = buckets_wait(dp);
+	res = buckets_wait(dp, -1);
 	if (!err)
 		err = res;
 	if (!err)
@@ -161,7 +174,7 @@ static int finish(tensor_data_parallel *dp, tensor *used)
 	if (!err && !dp->ordered)
 		err = take_order(dp);
 	if (!err && !dp->options.keep_buffers)
-		err = broadcast_named(dp, TENSOR_MODULE_BUFFERS);
+		err = broadcast_buffers(dp);
 	return err;
 }
 
@@ -183,6 +196,22 @@ TENSOR_EXPORT int tensor_data_parallel_finish(tensor_data_parallel *dp)
 	err = finish(dp, used);
 	pthread_mutex_unlock(&dp->lock);
 	tensor_put(used);
+	return err;
+}
+
+TENSOR_EXPORT int tensor_data_parallel_wait(tensor_data_parallel *dp, int64_t timeout_ns)
+{
+	int err;
+
+	if (!dp)
+		return tensor_fail(EINVAL, "data_parallel_wait: dp is NULL");
+	if (!dp->sync)
+		return 0;
+	pthread_mutex_lock(&dp->lock);
+	err = add_missing(dp);
+	if (!err)
+		err = buckets_wait(dp, timeout_ns < 0 ? INT64_MAX : timeout_ns);
+	pthread_mutex_unlock(&dp->lock);
 	return err;
 }
 
@@ -272,7 +301,10 @@ TENSOR_EXPORT void tensor_data_parallel_free(tensor_data_parallel *dp)
 		if (dp->buckets[i].request)
 			tensor_request_wait(dp->buckets[i].request, -1);
 	buckets_free(dp);
+	for (int64_t i = 0; i < dp->nbuffers; i++)
+		tensor_put(dp->buffers[i]);
 	pthread_mutex_destroy(&dp->lock);
+	free(dp->buffers);
 	free(dp->parameters);
 	free(dp->order);
 	free(dp->came);
@@ -320,29 +352,60 @@ static int check_options(const struct tensor_data_parallel_options *o)
 	return 0;
 }
 
-TENSOR_EXPORT tensor_data_parallel *
-tensor_data_parallel_new(tensor_module *m, tensor_group *group,
-			 const struct tensor_data_parallel_options *options)
+static int add_buffers(tensor_data_parallel *dp, tensor_list buffers)
+{
+	dp->buffers = calloc((size_t)buffers.len + 1, sizeof(tensor *));
+	if (!dp->buffers)
+		return tensor_fail(ENOMEM, "data_parallel_new: no memory");
+	for (int64_t i = 0; i < buffers.len; i++)
+		dp->buffers[dp->nbuffers++] = tensor_get(buffers.data[i]);
+	return 0;
+}
+
+static int check_list(const char *what, tensor_list list)
+{
+	if (list.len < 0 || list.len > INT_MAX || (list.len && !list.data))
+		return tensor_fail(EINVAL, "data_parallel_new: %lld %s", (long long)list.len, what);
+	for (int64_t i = 0; i < list.len; i++)
+		if (!list.data[i])
+			return tensor_fail(EINVAL,
+					   "data_parallel_new: number %lld of the %s is NULL",
+					   (long long)i, what);
+	return 0;
+}
+
+static int prepare(tensor_data_parallel *dp, tensor_list parameters, tensor_list buffers)
+{
+	int err = add_parameters(dp, parameters);
+
+	if (!err)
+		err = add_buffers(dp, buffers);
+	if (!err)
+		err = share_out(dp);
+	if (!err)
+		err = buckets_make(dp);
+	if (!err)
+		err = broadcast_list(dp, parameters.data, parameters.len);
+	if (!err)
+		err = broadcast_buffers(dp);
+	/* No rank may go on if the module of another one has more. */
+	if (!err)
+		err = tensor_group_barrier(dp->group, NULL);
+	return err ? err : add_hooks(dp);
+}
+
+/* m: NULL, or the module whose parameters these are. */
+static tensor_data_parallel *new_parallel(tensor_module *m, tensor_list parameters,
+					  tensor_list buffers, tensor_group *group,
+					  const struct tensor_data_parallel_options *options)
 {
 	static const struct tensor_data_parallel_options none;
 	tensor_data_parallel *dp;
-	tensor_list all;
-	int err;
 
 	options = options ? options : &none;
-	if (!m || !group) {
-		tensor_fail(EINVAL, "data_parallel_new: the %s is NULL", m ? "group" : "module");
+	if (check_options(options) < 0 || check_list("parameters", parameters) < 0 ||
+	    check_list("buffers", buffers) < 0)
 		return NULL;
-	}
-	if (check_options(options) < 0)
-		return NULL;
-	all = tensor_module_parameters(m);
-	if (!all.len || all.len > INT_MAX) {
-		tensor_fail(
-			EINVAL,
-			"data_parallel_new: the module has no parameters yet: call the model once");
-		return NULL;
-	}
 	dp = calloc(1, sizeof(*dp));
 	if (!dp) {
 		tensor_fail(ENOMEM, "data_parallel_new: no memory");
@@ -353,21 +416,41 @@ tensor_data_parallel_new(tensor_module *m, tensor_group *group,
 	dp->options = *options;
 	dp->sync = true;
 	pthread_mutex_init(&dp->lock, NULL);
-	err = add_parameters(dp, all);
-	if (!err)
-		err = share_out(dp);
-	if (!err)
-		err = buckets_make(dp);
-	if (!err)
-		err = broadcast_named(dp, TENSOR_MODULE_PARAMETERS | TENSOR_MODULE_BUFFERS);
-	/* No rank may go on if the module of another one has more. */
-	if (!err)
-		err = tensor_group_barrier(group, NULL);
-	if (!err)
-		err = add_hooks(dp);
-	if (err < 0) {
+	if (prepare(dp, parameters, buffers) < 0) {
 		tensor_data_parallel_free(dp);
 		return NULL;
 	}
 	return dp;
+}
+
+TENSOR_EXPORT tensor_data_parallel *
+tensor_data_parallel_new(tensor_module *m, tensor_group *group,
+			 const struct tensor_data_parallel_options *options)
+{
+	tensor_list all;
+
+	if (!m || !group) {
+		tensor_fail(EINVAL, "data_parallel_new: the %s is NULL", m ? "group" : "module");
+		return NULL;
+	}
+	all = tensor_module_parameters(m);
+	if (!all.len) {
+		tensor_fail(
+			EINVAL,
+			"data_parallel_new: the module has no parameters yet: call the model once");
+		return NULL;
+	}
+	return new_parallel(m, all, (tensor_list){ NULL, 0 }, group, options);
+}
+
+TENSOR_EXPORT tensor_data_parallel *
+tensor_data_parallel_new_of(tensor_list parameters, tensor_list buffers, tensor_group *group,
+			    const struct tensor_data_parallel_options *options)
+{
+	if (!group || !parameters.len) {
+		tensor_fail(EINVAL, "data_parallel_new: %s",
+			    group ? "there are no parameters" : "the group is NULL");
+		return NULL;
+	}
+	return new_parallel(NULL, parameters, buffers, group, options);
 }

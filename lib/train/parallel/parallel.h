@@ -26,7 +26,9 @@ struct bucket {
 };
 
 struct tensor_data_parallel {
-	tensor_module *module;
+	tensor_module *module; /* or NULL: its buffers are */
+	tensor **buffers;      /* owned */
+	int64_t nbuffers;
 	tensor_group *group;
 	struct tensor_data_parallel_options options;
 	bool sync;
@@ -40,7 +42,9 @@ struct tensor_data_parallel {
 	pthread_mutex_t lock; /* of what hooks change: ready, pending, and */
 	int next;	      /* the bucket that is sent next */
 	int *came, ncame;     /* parameters in the order in which they became ready */
-	bool ordered;	      /* the buckets have rank 0's order of a first backward */
+	int err;	      /* of an operation that has ended, until buckets_wait() returns it */
+	char text[TENSOR_ERROR_TEXT];
+	bool ordered; /* the buckets have rank 0's order of a first backward */
 };
 
 /* Divides the parameters into buckets, in the order of dp->order. 0, or -ENOMEM with the error set. */
@@ -50,8 +54,11 @@ void buckets_free(tensor_data_parallel *dp);
 int bucket_add(struct parameter *p, tensor *grad);
 /* The same for a parameter that this rank did not use. */
 int bucket_add_zeros(struct parameter *p);
-/* Waits for all buckets that were sent; the first error. */
-int buckets_wait(tensor_data_parallel *dp);
+/*
+ * Waits for all buckets that were sent. Without a limit (negative) returns their first error, and begins anew. Otherwise
+ * -ETIMEDOUT with the error set, or 0 when all have ended, in whatever way.
+ */
+int buckets_wait(tensor_data_parallel *dp, int64_t timeout_ns);
 /* The part of the bucket with the parameter's shape: a new tensor, or NULL with the error set. */
 tensor *bucket_part(const struct parameter *p);
 

@@ -14,6 +14,7 @@ struct training {
 	struct tensor_data_parallel_options options;
 	bool sharded; /* an optimizer for this rank's parameters */
 	int parts;    /* parts of a batch that are accumulated; 0: 1 */
+	bool lists;   /* made of lists of tensors, and waits before it finishes */
 	bool side;    /* only odd ranks use a layer, and nobody uses another one */
 	double tolerance;
 	const char *save, *load;
@@ -90,6 +91,24 @@ static void train_alone(tensor_module *m, int steps, bool side, int ranks)
 	tensor_optim_free(o);
 }
 
+static int step_back(tensor_group *g, tensor_data_parallel *dp, tensor *loss, bool wait)
+{
+	if (!wait)
+		return tensor_data_parallel_backward(dp, loss);
+	NEED(!tensor_backward(loss));
+	NEED(!tensor_data_parallel_wait(dp, -1));
+	NEED(!tensor_data_parallel_wait(dp, 0));
+	return tensor_data_parallel_finish(dp);
+}
+
+static tensor_data_parallel *new_parallel(tensor_module *m, tensor_group *g,
+					  const struct training *t)
+{
+	return t->lists ? tensor_data_parallel_new_of(tensor_module_parameters(m),
+						      (tensor_list){ NULL, 0 }, g, &t->options) :
+			  tensor_data_parallel_new(m, g, &t->options);
+}
+
 static void train_rank(tensor_group *g, tensor_data_parallel *dp, tensor_module *m,
 		       const struct training *t)
 {
@@ -108,8 +127,8 @@ static void train_rank(tensor_group *g, tensor_data_parallel *dp, tensor_module 
 						       t->side && rank & 1);
 
 				NEED(!tensor_data_parallel_set_sync(dp, i == parts - 1));
-				NEED(!tensor_data_parallel_backward(
-					dp, tensor_div_scalar(loss, S(parts))));
+				NEED(!step_back(g, dp, tensor_div_scalar(loss, S(parts)),
+						t->lists));
 			}
 		NEED(!tensor_optim_step(o));
 		if (t->sharded)
@@ -145,7 +164,7 @@ static void train(tensor_group *g, void *arg)
 
 	tensor_manual_seed(7 + tensor_group_rank(g)); /* rank 0's parameters are taken */
 	m = new_module(t->side);
-	dp = tensor_data_parallel_new(m, g, &t->options);
+	dp = new_parallel(m, g, t);
 	NEED(dp);
 	tensor_manual_seed(7);
 	alone = new_module(t->side);
@@ -187,6 +206,50 @@ static void parameters_that_a_rank_does_not_use_count_as_zero(void **state)
 	run_ranks(4, train, &t);
 	t.options.bucket_bytes = 1;
 	run_ranks(3, train, &t);
+}
+
+static void lists_of_tensors_are_trained_as_a_module(void **state)
+{
+	struct training t = { .tolerance = 1e-12, .lists = true };
+
+	run_ranks(3, train, &t);
+	t.side = true;
+	run_ranks(4, train, &t);
+}
+
+/* Rank 1 comes late: the wait of rank 0 ends in time, and can be continued. */
+static void late(tensor_group *g, void *arg)
+{
+	int64_t rank = tensor_group_rank(g);
+
+	tensor_scope {
+		tensor *w = tensor_full(TENSOR_INTS(3), S(rank), F64), *loss;
+		tensor *buffer = tensor_full(TENSOR_INTS(2), S(rank), F64);
+		tensor_data_parallel *dp;
+
+		tensor_set_requires_grad(w, true);
+		dp = tensor_data_parallel_new_of((tensor_list){ &w, 1 },
+						 (tensor_list){ &buffer, 1 }, g, NULL);
+		NEED(dp);
+		NEED(difference(buffer, tensor_zeros(TENSOR_INTS(2), F64)) == 0);
+		tensor_fill_(buffer, S(5 + rank));
+		if (rank)
+			usleep(300000);
+		loss = tensor_sum(tensor_mul_scalar(w, S(1 + 2 * rank)));
+		NEED(!tensor_backward(loss));
+		if (!rank)
+			NEED_ERROR(tensor_data_parallel_wait(dp, 1000000), ETIMEDOUT, "in time");
+		NEED(!tensor_data_parallel_wait(dp, -1));
+		NEED(!tensor_data_parallel_finish(dp));
+		NEED(difference(tensor_grad(w), tensor_full(TENSOR_INTS(3), S(2), F64)) == 0);
+		NEED(difference(buffer, tensor_full(TENSOR_INTS(2), S(5), F64)) == 0);
+		tensor_data_parallel_free(dp);
+	}
+}
+
+static void a_wait_for_gradients_ends_in_time(void **state)
+{
+	run_ranks(2, late, NULL);
 }
 
 static void gradients_travel_in_another_dtype(void **state)
@@ -299,6 +362,13 @@ static void wrong_use(tensor_group *g, void *arg)
 
 	NEED(!tensor_data_parallel_new(NULL, g, NULL) && tensor_last_error()->code == EINVAL);
 	NEED(!tensor_data_parallel_new(m, NULL, NULL) && tensor_last_error()->code == EINVAL);
+	NEED(!tensor_data_parallel_new_of((tensor_list){ NULL, 0 }, (tensor_list){ NULL, 0 }, g,
+					  NULL) &&
+	     tensor_last_error()->code == EINVAL);
+	NEED(!tensor_data_parallel_new_of((tensor_list){ (tensor *[]){ NULL }, 1 },
+					  (tensor_list){ NULL, 0 }, g, NULL) &&
+	     tensor_last_error()->code == EINVAL);
+	NEED(tensor_data_parallel_wait(NULL, 0) == -EINVAL);
 	NEED(!tensor_data_parallel_new(m, g, NULL) && tensor_last_error()->code == EINVAL);
 	NEED(strstr(tensor_last_error()->text, "no parameters") != NULL);
 	tensor_scope {
@@ -379,6 +449,8 @@ int main(void)
 		cmocka_unit_test(ranks_make_the_steps_of_one_process),
 		cmocka_unit_test(parts_of_a_batch_are_accumulated),
 		cmocka_unit_test(parameters_that_a_rank_does_not_use_count_as_zero),
+		cmocka_unit_test(lists_of_tensors_are_trained_as_a_module),
+		cmocka_unit_test(a_wait_for_gradients_ends_in_time),
 		cmocka_unit_test(gradients_travel_in_another_dtype),
 		cmocka_unit_test(optimizer_is_sharded),
 		cmocka_unit_test(gradients_travel_while_backward_runs),

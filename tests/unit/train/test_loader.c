@@ -254,6 +254,112 @@ static void program_chooses_the_order(void **state)
 	tensor_loader_free(l);
 }
 
+/* ---- shards ---- */
+
+/* Reads an epoch: its samples in *order, how often each came in *seen, and random numbers of the samples that came once. */
+static int64_t count_samples(tensor_loader *l, int64_t *order, int *seen, float *numbers)
+{
+	int64_t n = 0;
+	int err = 1;
+
+	while (err == 1)
+		tensor_scope {
+			tensor *batch[2];
+
+			err = tensor_loader_next(l, batch, 2);
+			assert_done(err);
+			for (int64_t i = 0; err == 1 && i < tensor_size(batch[1], 0); i++, n++) {
+				int64_t index = ((const int64_t *)tensor_data(batch[1]))[i];
+
+				seen[index]++;
+				order[n] = index;
+				numbers[index] = ((const float *)tensor_data(batch[0]))[4 * i + 1];
+			}
+		}
+	return n;
+}
+
+/* All shards of two epochs: samples that are missing, and that come twice. */
+static void read_shards(struct tensor_loader_options o, int shards, int64_t each, int missing,
+			int twice)
+{
+	int64_t order[SIZE], part[SIZE];
+	float numbers[SIZE], whole[SIZE];
+	int all[SIZE] = { 0 };
+	tensor_loader *one = loader_of(&o);
+
+	o.shards = shards;
+	for (int epoch = 0; epoch < 2; epoch++) {
+		int seen[SIZE] = { 0 }, none = 0, more = 0;
+		int64_t n;
+
+		assert_true(count_samples(one, order, all, whole) >= 96);
+		for (o.shard = 0; o.shard < shards; o.shard++) {
+			tensor_loader *l = loader_of(&o);
+
+			assert_done(tensor_loader_start_epoch(l, epoch));
+			assert_int_equal(tensor_loader_length(l),
+					 o.drop_last ? each / BATCH : (each + BATCH - 1) / BATCH);
+			n = count_samples(l, part, seen, numbers);
+			assert_int_equal(n, o.drop_last ? each / BATCH * BATCH : each);
+			for (int64_t i = 0; i < n; i++)
+				assert_int_equal(part[i], order[(o.shard + i * shards) % SIZE]);
+			tensor_loader_free(l);
+		}
+		for (int i = 0; i < SIZE; i++) {
+			none += !seen[i];
+			more += seen[i] > 1;
+			/* Random numbers do not depend on how many shards there are. */
+			assert_true(seen[i] != 1 || numbers[i] == whole[i]);
+		}
+		assert_int_equal(none, missing);
+		assert_int_equal(more, twice);
+	}
+	tensor_loader_free(one);
+}
+
+static void shards_are_disjoint_parts_of_one_order(void **state)
+{
+	for (int workers = 0; workers < 3; workers += 2) {
+		struct tensor_loader_options o = options_of(&plain, workers);
+
+		read_shards(o, 1, 103, 0, 0);
+		read_shards(o, 2, 52, 0, 1);
+		read_shards(o, 4, 26, 0, 1);
+		read_shards(o, 10, 11, 0, 7);
+		o.shuffle = false;
+		read_shards(o, 4, 26, 0, 1);
+		o.drop_last = true;
+		read_shards(o, 4, 25, 103 - 4 * 24, 0);
+	}
+}
+
+static void more_shards_than_samples_have_one_each(void **state)
+{
+	struct tensor_loader_options o = options_of(&plain, 0);
+	int64_t order[SIZE];
+	float numbers[SIZE];
+
+	o.size = 3;
+	o.shards = 8;
+	for (o.shard = 0; o.shard < 8; o.shard++) {
+		int seen[SIZE] = { 0 };
+		tensor_loader *l = loader_of(&o);
+
+		assert_int_equal(count_samples(l, order, seen, numbers), 1);
+		tensor_loader_free(l);
+	}
+	o.shard = 0;
+	o.drop_last = true;
+	{
+		int seen[SIZE] = { 0 };
+		tensor_loader *l = loader_of(&o);
+
+		assert_int_equal(count_samples(l, order, seen, numbers), 0);
+		tensor_loader_free(l);
+	}
+}
+
 static void rows_of_tensors_are_a_data_set(void **state)
 {
 	tensor_scope {
@@ -290,6 +396,8 @@ int main(void)
 		cmocka_unit_test(rows_of_given_types_are_written_in_place),
 		cmocka_unit_test(collate_makes_batches_of_samples_of_different_shapes),
 		cmocka_unit_test(program_chooses_the_order),
+		cmocka_unit_test(shards_are_disjoint_parts_of_one_order),
+		cmocka_unit_test(more_shards_than_samples_have_one_each),
 		cmocka_unit_test(rows_of_tensors_are_a_data_set),
 	};
 

@@ -94,6 +94,10 @@ static void hostile_options_are_refused(void **state)
 	REFUSED("length", (o.size = 0, o.length = 4));
 	REFUSED("collate", o.batch_outputs = 3);
 	REFUSED("reserved", o.reserved[2] = 1);
+	REFUSED("shards", o.shards = -1);
+	REFUSED("shard is", o.shard = -1);
+	REFUSED("shard is", o.shard = 1);
+	REFUSED("shard is", (o.shards = 4, o.shard = 4));
 	REFUSED("size", (o.types = &type, o.outputs = 1, o.batch_outputs = 0));
 	o = options_of(&plain, 0);
 	l = loader_of(&o);

@@ -6,4 +6,4 @@ from devtensor.utils.data.dataset import (ChainDataset, ConcatDataset, Dataset, 
                                           Subset, TensorDataset, random_split)
 from devtensor.utils.data.loader import DataLoader, get_worker_info  # noqa: F401
 from devtensor.utils.data.sampler import (BatchSampler, RandomSampler, Sampler, SequentialSampler,  # noqa: F401
-                                          SubsetRandomSampler, WeightedRandomSampler)
+                                          ShardSampler, SubsetRandomSampler, WeightedRandomSampler)

@@ -359,7 +359,7 @@ def _epoch(loader, pool, tasks, skip):
 
 
 def _run(loader, tasks, skip):
-    base = loader.generator.initial_seed() + loader._epoch
+    base = loader.generator.initial_seed() + loader._epoch + (loader._rank << 40)     # ranks may have one generator
     pool = getattr(loader, '_pool', None)
     try:
         if pool is None:

@@ -2,11 +2,13 @@
 """Batches of a data set."""
 import itertools
 
+from devtensor import _C
 from devtensor.nn._state import entries
 from devtensor.utils.data import _workers
 from devtensor.utils.data.collate import default_collate, default_convert
 from devtensor.utils.data.dataset import IterableDataset
-from devtensor.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler, new_generator
+from devtensor.utils.data.sampler import (BatchSampler, RandomSampler, SequentialSampler, ShardSampler,
+                                          new_generator)
 
 __all__ = ['DataLoader', 'get_worker_info']
 
@@ -23,13 +25,18 @@ class DataLoader:
     with the batch after those that were returned, in the same order. The sampler is iterated again from its start for
     that: one of the program that has no state_dict() and load_state_dict() must give the same order each time. An
     IterableDataset is read again, too.
+
+    rank and size, those of a process group: each rank gets another part of every epoch, of one length on all ranks (see
+    ShardSampler). Without a generator the shuffled order is that of the seed 0; one that is given must have the same seed
+    on all ranks, as an own sampler must have the same order.
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
                  collate_fn=None,
                  pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None,
                  generator=None, *,
-                 prefetch_factor=None, persistent_workers=False, pin_memory_device='', in_order=True):
+                 prefetch_factor=None, persistent_workers=False, pin_memory_device='', in_order=True, rank=None,
+                 size=None):
         if not isinstance(num_workers, int) or num_workers < 0:
             raise ValueError(f'DataLoader: num_workers is at least 0, got {num_workers!r}')
         if timeout < 0 or (timeout and not num_workers):
@@ -42,11 +49,26 @@ class DataLoader:
         self.pin_memory, self.multiprocessing_context, self.in_order = pin_memory, multiprocessing_context, in_order
         self.drop_last, self._iterable = drop_last, isinstance(dataset, IterableDataset)
         self.generator = new_generator() if generator is None else generator
+        self._rank = rank or 0
+        if rank is not None or size is not None:
+            sampler = self._shard(bool(shuffle), sampler, batch_sampler, rank, size, generator)
+            shuffle = False
         self._choose_order(batch_size, bool(shuffle), sampler, batch_sampler)
         self.collate_fn = collate_fn or (
     default_convert if self.batch_size is None and self.batch_sampler is None else default_collate)
         self._own_collate = collate_fn is None
         self._epoch, self._position, self._begin, self._resume = 0, 0, None, None
+
+    def _shard(self, shuffle, sampler, batch_sampler, rank, size, generator):
+        """The sampler of a rank."""
+        if rank is None or size is None or self._iterable or batch_sampler is not None or (
+                shuffle and sampler is not None):
+            raise ValueError('DataLoader: rank and size go together, with a data set of a length, and without '
+                             'batch_sampler; either sampler or shuffle')
+        if sampler is None:
+            sampler = RandomSampler(self.dataset, generator=generator or _C.Generator().manual_seed(0)) if shuffle else (
+                SequentialSampler(self.dataset))
+        return ShardSampler(sampler, rank, size, self.drop_last)
 
     def _choose_order(self, batch_size, shuffle, sampler, batch_sampler):
         if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):

@@ -10,7 +10,8 @@ __all__ = [
     'RandomSampler',
     'SubsetRandomSampler',
     'WeightedRandomSampler',
-     'BatchSampler']
+    'BatchSampler',
+    'ShardSampler']
 
 
 class Sampler:
@@ -114,6 +115,35 @@ class WeightedRandomSampler(_RandomOrder):
 
     def __len__(self):
         return self.num_samples
+
+
+class ShardSampler(Sampler):
+    """Every size-th index of another sampler, from number rank on: the part of one rank. All ranks need the same order of
+    that sampler. The parts have one length: the order goes on at its beginning for it, or with drop_last leaves out its
+    rest."""
+
+    def __init__(self, sampler, rank, size, drop_last=False):
+        if not isinstance(size, int) or size < 1 or not isinstance(rank, int) or not 0 <= rank < size:
+            raise ValueError(f'rank is 0 to size - 1, got rank {rank!r} and size {size!r}')
+        self.sampler, self.rank, self.size, self.drop_last = sampler, rank, size, bool(drop_last)
+
+    def __iter__(self):
+        order = list(self.sampler)
+        return (order[i % len(order)] for i in range(self.rank, self._count(len(order)) * self.size, self.size))
+
+    def _count(self, n):
+        return n // self.size if self.drop_last else -(-n // self.size)
+
+    def state_dict(self):
+        """That of the sampler, if it has one."""
+        return self.sampler.state_dict() if hasattr(self.sampler, 'state_dict') else {}
+
+    def load_state_dict(self, state_dict):
+        if hasattr(self.sampler, 'load_state_dict'):
+            self.sampler.load_state_dict(state_dict)
+
+    def __len__(self):
+        return self._count(len(self.sampler))
 
 
 class BatchSampler(Sampler):
