@@ -159,4 +159,25 @@ template <class T, int PACK> struct alignas(sizeof(T) * PACK) pack {
 	T v[PACK];
 };
 
+/* For kernels that are templates of float and double. */
+static __device__ inline float exponential(float x)
+{
+	return expf(x);
+}
+
+static __device__ inline double exponential(double x)
+{
+	return exp(x);
+}
+
+static __device__ inline float logarithm(float x)
+{
+	return logf(x);
+}
+
+static __device__ inline double logarithm(double x)
+{
+	return log(x);
+}
+
 #endif

@@ -16,26 +16,6 @@ static __device__ inline double fused(double a, double b, double c)
 	return fma(a, b, c);
 }
 
-static __device__ inline float exponential(float x)
-{
-	return expf(x);
-}
-
-static __device__ inline double exponential(double x)
-{
-	return exp(x);
-}
-
-static __device__ inline float logarithm(float x)
-{
-	return logf(x);
-}
-
-static __device__ inline double logarithm(double x)
-{
-	return log(x);
-}
-
 template <class T> static __device__ inline T infinity()
 {
 	return (T)INFINITY;

@@ -7,26 +7,6 @@
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/launch_loss.h"
 
-static __device__ inline float exponential(float x)
-{
-	return expf(x);
-}
-
-static __device__ inline double exponential(double x)
-{
-	return exp(x);
-}
-
-static __device__ inline float logarithm(float x)
-{
-	return logf(x);
-}
-
-static __device__ inline double logarithm(double x)
-{
-	return log(x);
-}
-
 template <class T> static __device__ inline T never()
 {
 	return -(T)INFINITY;

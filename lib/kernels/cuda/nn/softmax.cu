@@ -6,26 +6,6 @@
  */
 #include "kernels/cuda/reduce/rows.cuh"
 
-static __device__ inline float exponential(float x)
-{
-	return expf(x);
-}
-
-static __device__ inline double exponential(double x)
-{
-	return exp(x);
-}
-
-static __device__ inline float logarithm(float x)
-{
-	return logf(x);
-}
-
-static __device__ inline double logarithm(double x)
-{
-	return log(x);
-}
-
 /*
  * Packs of a thread: enough for 16 elements (8 of f64 and single ones), or the fewest for short
  * rows.
