@@ -177,8 +177,8 @@ static void gradients_pass_through(void **state)
 	}
 }
 
-/* Kernels that have not the dtype of a call. */
-static void dtypes_without_a_kernel(void **state)
+/* Reductions and additions at indices of a dtype that CUDA only stores. */
+static void other_dtypes_without_a_kernel(void **state)
 {
 	static const int64_t places[] = { 2, 0, 2 };
 
@@ -220,7 +220,7 @@ int main(void)
 		cmocka_unit_test(dtypes_without_a_kernel),
 		cmocka_unit_test(in_place_forms_start_over),
 		cmocka_unit_test(gradients_pass_through),
-		cmocka_unit_test(dtypes_without_a_kernel),
+		cmocka_unit_test(other_dtypes_without_a_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
