@@ -73,7 +73,7 @@ class group
 	}
 
       public:
-	/* What the environment says, or an engine and options. */
+	/* As the environment says, or by an engine and options. */
 	group() : g_(check(tensor_group_open(nullptr, nullptr)))
 	{
 	}

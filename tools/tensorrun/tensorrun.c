@@ -60,7 +60,7 @@ static void set_number(const char *name, int value, bool replace)
 	setenv(name, text, replace);
 }
 
-/* What all ranks have in common. */
+/* The variables that all ranks have in common. */
 static void set_environment(int n)
 {
 	int share = processors() / n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What ranks agree on, and the errors if they do not. */
+/* The calls that ranks must agree on, and the errors if they do not. */
 #include "group/engine/engine.h"
 
 #include <stdarg.h>

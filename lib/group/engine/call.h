@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* What ranks must agree on, and what an error shows of each. */
+/* The part of a call that ranks must agree on, and that an error shows of each. */
 #ifndef TENSOR_GROUP_CALL_H
 #define TENSOR_GROUP_CALL_H
 

@@ -102,7 +102,7 @@ static void get_bytes(const struct piece *p, int part, int from, int64_t slot_at
 	       (size_t)p->n * p->item);
 }
 
-/* What this rank writes before it posts the step. */
+/* This rank's writes before it posts the step. */
 static void put(const struct piece *p)
 {
 	bool root = p->r->call.root == p->rank;
@@ -144,7 +144,7 @@ static int reduce(const struct piece *p, void *to, int64_t slot_at, int64_t n)
 			    (enum tensor_group_op)p->r->call.op);
 }
 
-/* What this rank reads when all have posted the step. 0, or -errno with the error set. */
+/* This rank's reads when all have posted the step. 0, or -errno with the error set. */
 static int get(const struct piece *p)
 {
 	bool root = p->r->call.root == p->rank;

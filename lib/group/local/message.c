@@ -352,7 +352,7 @@ int message_step(tensor_request *r)
 		    local_is_dead(l, rank);
 	int res = r->call.kind == GROUP_SEND ? send_step(r) : recv_step(r);
 
-	/* What the peer sent before its end has been looked for. */
+	/* Messages that the peer sent before its end have been looked for. */
 	if (res == -EPIPE || res == -ECONNRESET || (!res && gone))
 		res = local_gone(r->group, rank);
 	if (res < 0)

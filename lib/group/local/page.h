@@ -15,7 +15,7 @@
 
 enum local_state { LOCAL_ALIVE, LOCAL_CLOSED, LOCAL_GAVE_UP };
 
-/* What a rank writes and others read. */
+/* A rank writes it, and others read it. */
 struct local_rank {
 	_Alignas(128) _Atomic uint64_t posted; /* the last step */
 	_Atomic uint32_t state;		       /* enum local_state */

@@ -25,7 +25,7 @@
 
 enum { TAG_CHECK, TAG_HEAD, TAG_DATA, TAG_PART };
 
-/* What a rank has to say: the hash of its call, or that it calls nothing any more. */
+/* The record of a rank: the hash of its call, or that it calls nothing any more. */
 enum { SAYS_CALL, SAYS_CLOSED, SAYS_GAVE_UP };
 
 struct record {

@@ -9,7 +9,7 @@
 
 enum { BATCH = 12, IN = 5, HIDDEN = 16, STEPS = 6 };
 
-/* What a test varies; zero is a plain training. */
+/* Variations of a training; zero is a plain one. */
 struct training {
 	struct tensor_data_parallel_options options;
 	bool sharded; /* an optimizer for this rank's parameters */

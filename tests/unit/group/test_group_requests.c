@@ -183,7 +183,7 @@ static void beside_a_collective(tensor_group *g, void *arg)
 	tensor_release(t);
 }
 
-/* What is called while the group waits for a message begins at once. */
+/* A collective that is called while the group waits for a message begins at once. */
 static void while_a_receive_waits(tensor_group *g, void *arg)
 {
 	tensor *t = tensor_full(TENSOR_INTS(3), S(1), F32),
