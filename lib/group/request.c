@@ -172,7 +172,6 @@ static bool has_collective(tensor_group *g)
 /* Sleeps until a peer does something. 0, or what step_all() gave meanwhile. */
 static int sleep_once(tensor_group *g, tensor_request *r, int64_t until)
 {
-	/* For the engine: step_messages() sees the end of a message's peer. */
 	tensor_request *collective = r && !is_message(r) ? r : NULL;
 	int64_t left = link_left(until);
 	int res;
@@ -188,7 +187,7 @@ static int sleep_once(tensor_group *g, tensor_request *r, int64_t until)
 			return res;
 		}
 	}
-	res = g->engine->sleep(g, collective, left < SLEEP_NS ? left : SLEEP_NS);
+	res = g->engine->sleep(g, r, left < SLEEP_NS ? left : SLEEP_NS);
 	return res < 0 ? res : group_ended(g);
 }
 
