@@ -58,7 +58,7 @@ static void close_fds(int *fds, int n)
 		close(fds[i]);
 }
 
-/* The number of descriptors; -EPIPE, -EPROTO, -errno. */
+/* The number of descriptors; -EMFILE: they were more than the process may have; -EPIPE, -EPROTO, -errno. */
 static int recv_fds(int socket, void *data, size_t n, int *fds, int most)
 {
 	char control[CMSG_SPACE(sizeof(int) * (LOCAL_MAX + 1))];
@@ -88,7 +88,7 @@ static int recv_fds(int socket, void *data, size_t n, int *fds, int most)
 	if (got == (ssize_t)n && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return nfds;
 	close_fds(fds, nfds);
-	return -EPROTO;
+	return m.msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
 }
 
 /* ---- addresses ---- */
@@ -376,6 +376,9 @@ static int await_welcome(tensor_group *g, struct local *l, int fd, int64_t until
 		return tensor_fail(-err, "group_open: local: not all of %d ranks have come",
 				   g->size);
 	n = recv_fds(fd, &w, sizeof(w), fds, LOCAL_MAX + 1);
+	if (n == -EMFILE)
+		return tensor_fail(EMFILE, "group_open: local: no %d descriptors: %s", g->size + 1,
+				   strerror(EMFILE));
 	if (n < 0)
 		return tensor_fail(n == -EPIPE ? ECONNRESET : -n,
 				   "group_open: local: rank 0 has given up");

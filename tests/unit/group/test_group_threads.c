@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Several threads of a rank in calls of one group that wait, and the peers of their messages. */
+/* Several threads of a rank in calls of one group that wait, the peers of their messages, and limits. */
 #include "ranks.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 
 #define MS INT64_C(1000000)
@@ -228,6 +229,46 @@ static void long_address_is_an_error_with_the_limit(void **state)
 	}
 }
 
+static void few_descriptors_are_an_error_with_their_number(void **state)
+{
+	const char *address = ranks_address();
+	pid_t pids[4];
+
+	for (int i = 0; i < 4; i++) {
+		pids[i] = fork();
+		if (pids[i])
+			continue;
+		alarm(60);
+		if (i == 1)
+			setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)count_fds(), 1024 });
+		tensor_group_open("local",
+				  TENSOR_GROUP_OPTIONS(.rank = i, .size = 4, .address = address,
+						       .timeout_ns = 5000 * MS));
+		_exit(i == 1 && !(tensor_last_error()->code == EMFILE &&
+				  strstr(tensor_last_error()->text, "no 5 descriptors")));
+	}
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(rank_end(pids[i]), 0);
+}
+
+static void product_that_overflows(tensor_group *g, void *arg)
+{
+	const int64_t sizes[] = { INT64_C(1) << 62, 0 };
+
+	tensor_scope {
+		tensor *part = tensor_zeros((tensor_ints){ sizes, 2 }, F32);
+
+		NEED_ERROR(tensor_group_all_gather(g, tensor_zeros(TENSOR_INTS(0, 0), F32), part,
+						   NULL),
+			   EINVAL, "times the size");
+	}
+}
+
+static void sizes_of_empty_tensors_do_not_overflow(void **state)
+{
+	run_ranks_for(4, 5000 * MS, product_that_overflows, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +278,8 @@ int main(void)
 		cmocka_unit_test(process_of_another_user_is_no_rank),
 		cmocka_unit_test(address_can_be_used_again_at_once),
 		cmocka_unit_test(long_address_is_an_error_with_the_limit),
+		cmocka_unit_test(few_descriptors_are_an_error_with_their_number),
+		cmocka_unit_test(sizes_of_empty_tensors_do_not_overflow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
