@@ -55,8 +55,13 @@ static int check_shapes(const struct arguments *a, const tensor *whole, const te
 {
 	bool same = whole->ndim == part->ndim && (whole->ndim || times == 1);
 
-	for (int i = 0; same && i < whole->ndim; i++)
-		same = whole->sizes[i] == part->sizes[i] * (i ? 1 : times);
+	for (int i = 0; same && i < whole->ndim; i++) {
+		int64_t n;
+
+		/* An empty tensor can have any sizes. */
+		same = !__builtin_mul_overflow(part->sizes[i], i ? 1 : times, &n) &&
+		       whole->sizes[i] == n;
+	}
 	if (!same)
 		return tensor_fail(
 			EINVAL, "%s: out is %s, in %s: one must have the shape of the other%s",

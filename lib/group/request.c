@@ -149,10 +149,13 @@ static int step_messages(tensor_group *g)
 	return left;
 }
 
+/* r: a collective, which is in no list, a message that is in one, or NULL: all messages. 1: it has ended. */
 static int step_all(tensor_group *g, tensor_request *r)
 {
 	int left = step_messages(g);
 
+	if (r && is_message(r))
+		return r->ended;
 	return r ? step(r) : !left;
 }
 
@@ -169,16 +172,17 @@ static bool has_collective(tensor_group *g)
 /* Sleeps until a peer does something. 0, or what step_all() gave meanwhile. */
 static int sleep_once(tensor_group *g, tensor_request *r, int64_t until)
 {
+	tensor_request *collective = r && !is_message(r) ? r : NULL;
 	int64_t left = link_left(until);
 	int res;
 
 	if (!left)
-		return g->engine->late(g, r);
+		return g->engine->late(g, collective);
 	if (g->engine->arm) {
 		g->engine->arm(g);
 		res = step_all(g, r);
-		/* Without r, a collective that came ends the sleep as well. */
-		if (res || (!r && has_collective(g))) {
+		/* A collective that came ends the sleep of messages as well. */
+		if (res || (!collective && has_collective(g))) {
 			g->engine->sleep(g, NULL, 0);
 			return res;
 		}
@@ -197,7 +201,7 @@ static uint64_t operations(tensor_group *g)
 	return n;
 }
 
-/* Carries r out, and messages beside it; without r the messages until none is left or a collective comes. */
+/* Carries r out as step_all(), and messages beside it; messages until they have ended (1) or a collective comes (0). */
 static int drive(tensor_group *g, tensor_request *r)
 {
 	int64_t begin = 0, until = LINK_FOREVER;
@@ -220,7 +224,7 @@ static int drive(tensor_group *g, tensor_request *r)
 		res = sleep_once(g, r, until);
 		if (res)
 			return res;
-		if (!r && has_collective(g))
+		if ((!r || is_message(r)) && has_collective(g))
 			return 0;
 	}
 }
@@ -229,8 +233,9 @@ static int drive(tensor_group *g, tensor_request *r)
 static int carry_out(tensor_group *g, tensor_request *r)
 {
 	int res = drive(g, r);
+	bool failed = res < 0 || (r && is_message(r) && r->err < 0);
 
-	if (res < 0 && group_ended(g) < 0 && !g->left && g->engine->give_up) {
+	if (failed && group_ended(g) < 0 && !g->left && g->engine->give_up) {
 		g->left = true;
 		g->engine->give_up(g);
 	}
@@ -330,16 +335,38 @@ static int result_of(tensor_request *r)
 	return r->err < 0 ? tensor_fail(-r->err, "%s", r->text) : 0;
 }
 
-/* The caller holds running; nothing waits for its turn. */
+/* The caller holds lock. */
+static void wait_until_ended(tensor_request *r)
+{
+	while (!r->ended)
+		pthread_cond_wait(&r->group->changed, &r->group->lock);
+}
+
+/* The caller holds running; nothing waits for its turn. A message is in the list, so that later ones wait for it. */
 static int run_here(tensor_request *r)
 {
-	finish(r, carry_out(r->group, r));
-	pthread_mutex_unlock(&r->group->running);
+	tensor_group *g = r->group;
+	int err = carry_out(g, r);
+	bool ended = true;
+
+	if (!is_message(r))
+		finish(r, err);
+	else if (err < 0)
+		fail_messages(g, err);
+	else
+		ended = err;
+	pthread_mutex_unlock(&g->running);
+	if (!ended) {
+		/* A collective has come, and with it the worker, which carries out both. */
+		pthread_mutex_lock(&g->lock);
+		wait_until_ended(r);
+		pthread_mutex_unlock(&g->lock);
+	}
 	return result_of(r);
 }
 
 /* The caller holds lock. */
-static void append(tensor_request *r)
+static void put_last(tensor_request *r)
 {
 	tensor_group *g = r->group;
 	tensor_request ***last = is_message(r) ? &g->messages_last : &g->last;
@@ -347,6 +374,14 @@ static void append(tensor_request *r)
 	r->next = NULL;
 	**last = r;
 	*last = &r->next;
+}
+
+/* For the worker. The caller holds lock. */
+static void append(tensor_request *r)
+{
+	tensor_group *g = r->group;
+
+	put_last(r);
 	pthread_cond_broadcast(&g->changed);
 	wake(g);
 }
@@ -358,14 +393,15 @@ static int submit_and_wait(tensor_request *r)
 
 	pthread_mutex_lock(&g->lock);
 	if (!g->first && !g->messages && !pthread_mutex_trylock(&g->running)) {
+		if (is_message(r))
+			put_last(r);
 		pthread_mutex_unlock(&g->lock);
 		return run_here(r);
 	}
 	err = need_worker(g);
 	if (!err) {
 		append(r);
-		while (!r->ended)
-			pthread_cond_wait(&g->changed, &g->lock);
+		wait_until_ended(r);
 	}
 	pthread_mutex_unlock(&g->lock);
 	if (err < 0) {
@@ -419,8 +455,9 @@ static int wait_ended(tensor_request *r, int64_t until)
 	while (!r->ended && !err)
 		err = until == LINK_FOREVER ? pthread_cond_wait(&g->changed, &g->lock) :
 					      pthread_cond_timedwait(&g->changed, &g->lock, &t);
+	err = r->ended ? 0 : -err;
 	pthread_mutex_unlock(&g->lock);
-	return r->ended ? 0 : -err;
+	return err;
 }
 
 TENSOR_EXPORT int tensor_request_wait(tensor_request *r, int64_t timeout_ns)

@@ -48,6 +48,21 @@ signals_go_to_all_ranks() {
 	[ "$(wc -l <"$tmp/signals")" = 2 ]
 }
 
+ignored_signals_remain_ignored() {
+	(trap '' HUP INT; exec "$run" -n 2 -g 0 sh -c "echo >>$tmp/ignoring; sleep 1") &
+	local pid=$! rc=0
+	for _ in $(seq 100); do [ "$(cat "$tmp/ignoring" 2>/dev/null | wc -l)" = 2 ] && break; sleep 0.1; done
+	kill -HUP $pid
+	kill -INT $pid
+	wait $pid || rc=$?
+	[ "$rc" = 0 ]
+}
+
+# As a program does that wants no zombies.
+ended_ranks_are_seen_without_sigchld() {
+	[ "$(status timeout -s KILL 10 env --ignore-signal=CHLD "$run" -n 2 sh -c 'exit 3')" = 3 ]
+}
+
 no_rank_outlives_it() {
 	local pid
 	"$run" -n 2 sh -c "echo \$\$ >>$tmp/pids; exec sleep 60" &
@@ -71,4 +86,5 @@ wrong_arguments_are_reported() {
 }
 
 check_all ranks_get_their_numbers threads_are_shared_unless_they_are_set status_is_that_of_the_first_failure \
-	other_ranks_end_after_a_failure signals_go_to_all_ranks no_rank_outlives_it wrong_arguments_are_reported
+	other_ranks_end_after_a_failure signals_go_to_all_ranks ignored_signals_remain_ignored \
+	ended_ranks_are_seen_without_sigchld no_rank_outlives_it wrong_arguments_are_reported

@@ -183,6 +183,21 @@ static void wait_all(struct run *r, int fd)
 	}
 }
 
+/* Those that tensorrun takes. nohup(1) and shells set some to be ignored: those end neither tensorrun nor its ranks. */
+static void signals_of(sigset_t *set)
+{
+	static const int all[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction now;
+
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!sigaction(all[i], NULL, &now) && now.sa_handler != SIG_IGN)
+			sigaddset(set, all[i]);
+	/* If it was ignored, waitpid() would not report the ranks. */
+	signal(SIGCHLD, SIG_DFL);
+	sigaddset(set, SIGCHLD);
+}
+
 /* A number of an option, or -1. */
 static int number(const char *text, int least, int most)
 {
@@ -213,9 +228,7 @@ int main(int argc, char **argv)
 	}
 	if (optind == argc)
 		return usage(stderr);
-	sigemptyset(&mask);
-	for (int i = 0; i < 5; i++)
-		sigaddset(&mask, (int[]){ SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT }[i]);
+	signals_of(&mask);
 	sigprocmask(SIG_BLOCK, &mask, &before);
 	fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0) {

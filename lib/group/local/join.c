@@ -58,7 +58,7 @@ static void close_fds(int *fds, int n)
 		close(fds[i]);
 }
 
-/* The number of descriptors; -EPIPE, -EPROTO, -errno. */
+/* The number of descriptors; -EMFILE: they were more than the process may have; -EPIPE, -EPROTO, -errno. */
 static int recv_fds(int socket, void *data, size_t n, int *fds, int most)
 {
 	char control[CMSG_SPACE(sizeof(int) * (LOCAL_MAX + 1))];
@@ -88,7 +88,7 @@ static int recv_fds(int socket, void *data, size_t n, int *fds, int most)
 	if (got == (ssize_t)n && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return nfds;
 	close_fds(fds, nfds);
-	return -EPROTO;
+	return m.msg_flags & MSG_CTRUNC ? -EMFILE : -EPROTO;
 }
 
 /* ---- addresses ---- */
@@ -111,7 +111,7 @@ static socklen_t socket_address(const char *address, int rank, struct sockaddr_u
 						 sizeof(to->sun_path)));
 }
 
-static bool is_same_user(int socket)
+bool local_is_same_user(int socket)
 {
 	struct ucred who;
 	socklen_t n = sizeof(who);
@@ -211,7 +211,7 @@ static void admit(tensor_group *g, struct local *l, int fd, int *sockets)
 	struct hello hello;
 	int pidfd = -1;
 
-	if (!is_same_user(fd) || link_wait_socket(fd, POLLIN, link_now() + HELLO_NS) < 0 ||
+	if (!local_is_same_user(fd) || link_wait_socket(fd, POLLIN, link_now() + HELLO_NS) < 0 ||
 	    recv_fds(fd, &hello, sizeof(hello), &pidfd, 1) != 1 || hello.magic != LOCAL_MAGIC)
 		refuse(fd, EPROTO, "another version of the library");
 	else if (hello.size != g->size)
@@ -309,13 +309,14 @@ static int lead(tensor_group *g, struct local *l, int self, int64_t until)
 		err = listen_at(l, g->size, &listener);
 	if (!err && g->size > 1)
 		err = gather(g, l, listener, sockets, until);
+	/* Before the others go on: one that opens its next group at the address must not connect to this listener. */
+	if (listener >= 0)
+		close(listener);
 	if (!err && g->size > 1)
 		err = welcome_all(g, l, self, sockets);
 	for (int i = 1; i < g->size; i++)
 		if (sockets[i] >= 0)
 			close(sockets[i]);
-	if (listener >= 0)
-		close(listener);
 	return err;
 }
 
@@ -375,6 +376,9 @@ static int await_welcome(tensor_group *g, struct local *l, int fd, int64_t until
 		return tensor_fail(-err, "group_open: local: not all of %d ranks have come",
 				   g->size);
 	n = recv_fds(fd, &w, sizeof(w), fds, LOCAL_MAX + 1);
+	if (n == -EMFILE)
+		return tensor_fail(EMFILE, "group_open: local: no %d descriptors: %s", g->size + 1,
+				   strerror(EMFILE));
 	if (n < 0)
 		return tensor_fail(n == -EPIPE ? ECONNRESET : -n,
 				   "group_open: local: rank 0 has given up");
@@ -392,7 +396,7 @@ static int follow(tensor_group *g, struct local *l, int self, int64_t until)
 
 	if (fd < 0)
 		return fd;
-	err = is_same_user(fd) ? send_fds(fd, &hello, sizeof(hello), &self, 1) : -EPERM;
+	err = local_is_same_user(fd) ? send_fds(fd, &hello, sizeof(hello), &self, 1) : -EPERM;
 	err = err < 0 ? tensor_fail(-err, "group_open: local: rank 0: %s", strerror(-err)) :
 			await_welcome(g, l, fd, until);
 	close(fd);

@@ -21,7 +21,8 @@
 #define LOCAL_TOTAL (16u << 20)	 /* bytes of all slots, at most, */
 #define LOCAL_SLOT  (256u << 10) /* and of one: it stays in a cache of the processor */
 #define LOCAL_LEAST (32u << 10)
-#define LOCAL_NAME  96
+/* Bytes of an address: with the name of a user of ten digits it fits in sun_path. */
+#define LOCAL_NAME 80
 
 struct local {
 	struct local_page *page;
@@ -41,6 +42,9 @@ struct local {
 int local_join(tensor_group *g, struct local *l, const char *address);
 /* The address of the socket of a rank, which begins with a zero; its length. */
 int local_address(const char *address, int rank, char *to, size_t size);
+
+/* Whether the process at the other end is of this user, or of root. */
+bool local_is_same_user(int socket);
 
 int messages_open(tensor_group *g);
 int message_step(tensor_request *r);

@@ -137,7 +137,9 @@ static int accept_peer(tensor_group *g, int fd)
 {
 	int32_t rank = -1;
 
-	if (link_wait_socket(fd, POLLIN, link_now() + INT64_C(1000000000)) < 0 ||
+	/* The names of sockets can be read by all users. */
+	if (!local_is_same_user(fd) ||
+	    link_wait_socket(fd, POLLIN, link_now() + INT64_C(1000000000)) < 0 ||
 	    recv(fd, &rank, sizeof(rank), 0) != sizeof(rank) || rank < 0 || rank >= g->size ||
 	    peer_of(g, rank)->in) {
 		close(fd);
@@ -257,12 +259,17 @@ static int begin_message(tensor_request *r, const tensor *first, struct head *he
 {
 	struct group_call mine = r->call;
 
+	if (first->numel * (int64_t)itemsize(first) != PIECE || !first->contiguous)
+		return tensor_fail(EPROTO, "rank %d sent no message", r->call.root);
 	memcpy(head, first->data, sizeof(*head));
-	if (first->numel != PIECE || head->bytes < 0)
+	if (head->bytes < 0)
 		return tensor_fail(EPROTO, "rank %d sent no message", r->call.root);
 	mine.kind = head->call.kind;
 	mine.root = head->call.root;
-	if (!group_calls_match(&mine, &head->call)) {
+	if (group_calls_match(&mine, &head->call)) {
+		if (head->bytes != bytes_of(r))
+			return tensor_fail(EPROTO, "rank %d sent no message", r->call.root);
+	} else {
 		head->call.root = r->group->rank;
 		r->private[WRONG] = r;
 		group_calls_differ(r->group->rank, &r->call, r->call.root, &head->call);

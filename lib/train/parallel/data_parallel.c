@@ -175,6 +175,9 @@ static int finish(tensor_data_parallel *dp, tensor *used)
 		err = take_order(dp);
 	if (!err && !dp->options.keep_buffers)
 		err = broadcast_buffers(dp);
+	/* The next backward fills the list again. */
+	if (!dp->ordered)
+		dp->ncame = 0;
 	return err;
 }
 
@@ -374,6 +377,31 @@ static int check_list(const char *what, tensor_list list)
 	return 0;
 }
 
+/* Ranks with different trained parameters of one size would average the gradients of one with those of another. */
+static int compare_trained(tensor_data_parallel *dp, tensor_list parameters)
+{
+	const int64_t sizes[] = { 2, parameters.len };
+	tensor *t = tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, sizes, 2);
+	uint8_t *trained = t ? t->data : NULL;
+	int err = t ? 0 : -ENOMEM;
+
+	for (int64_t i = 0; i < parameters.len && !err; i++) {
+		trained[i] = tensor_requires_grad(parameters.data[i]);
+		trained[parameters.len + i] = !trained[i];
+	}
+	if (!err)
+		err = tensor_group_all_reduce(dp->group, t, t, TENSOR_GROUP_MAX, NULL);
+	for (int64_t i = 0; i < parameters.len && !err; i++)
+		if (trained[i] && trained[parameters.len + i])
+			err = tensor_fail(
+				EINVAL,
+				"data_parallel_new: parameter %lld requires a gradient on some "
+				"ranks, and none on others",
+				(long long)i);
+	tensor_put(t);
+	return err;
+}
+
 static int prepare(tensor_data_parallel *dp, tensor_list parameters, tensor_list buffers)
 {
 	int err = add_parameters(dp, parameters);
@@ -386,6 +414,8 @@ static int prepare(tensor_data_parallel *dp, tensor_list parameters, tensor_list
 		err = buckets_make(dp);
 	if (!err)
 		err = broadcast_list(dp, parameters.data, parameters.len);
+	if (!err)
+		err = compare_trained(dp, parameters);
 	if (!err)
 		err = broadcast_buffers(dp);
 	/* No rank may go on if the module of another one has more. */
