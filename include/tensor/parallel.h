@@ -57,8 +57,9 @@ void tensor_data_parallel_free(tensor_data_parallel *dp);
  */
 int tensor_data_parallel_backward(tensor_data_parallel *dp, tensor *loss);
 /*
- * After another kind of backward: wait until the gradients of all ranks have been averaged. A parameter that no rank used
- * keeps its gradient, or none; one that this rank did not use counts as zero here. Then buffers are rank 0's again.
+ * After another kind of backward: wait until the gradients of all ranks have been averaged. A parameter that
+ * has a gradient on no rank gets none; one without on this rank counts as zero here. Then buffers are rank 0's again.
+ * Also after a backward that failed on this rank: the others wait for it.
  */
 int tensor_data_parallel_finish(tensor_data_parallel *dp);
 /*

@@ -11,6 +11,7 @@
 
 #include "family/copy.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -311,9 +312,17 @@ static void wake(tensor_group *g)
 /* The caller holds lock. */
 static int need_worker(tensor_group *g)
 {
-	int err = g->has_worker ? 0 : pthread_create(&g->worker, NULL, worker, g);
+	sigset_t all, before;
+	int err;
 
-	g->has_worker |= !err;
+	if (g->has_worker)
+		return 0;
+	/* Signals are for the threads of the program. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&g->worker, NULL, worker, g);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	g->has_worker = !err;
 	return err ? tensor_fail(err, "group: no thread: %s", strerror(err)) : 0;
 }
 

@@ -49,7 +49,10 @@ static int send_fds(int socket, const void *data, size_t n, const int *fds, int 
 		c->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)nfds);
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * (size_t)nfds);
 	}
-	return sendmsg(socket, &m, MSG_NOSIGNAL) == (ssize_t)n ? 0 : errno ? -errno : -EIO;
+	if (sendmsg(socket, &m, MSG_NOSIGNAL) == (ssize_t)n)
+		return 0;
+	/* The other end is gone. */
+	return errno == EPIPE ? -ECONNRESET : errno ? -errno : -EIO;
 }
 
 static void close_fds(int *fds, int n)

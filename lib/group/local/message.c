@@ -112,7 +112,7 @@ static int connect_peer(tensor_group *g, int rank)
 	struct sockaddr_un to;
 	socklen_t n = address_of(g->state, rank, &to);
 	const int32_t self = g->rank;
-	int fd;
+	int fd, code;
 
 	if (!p->pool)
 		p->pool = tensor_pool_open((tensor_ints){ &piece, 1 },
@@ -122,15 +122,20 @@ static int connect_peer(tensor_group *g, int rank)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && !connect(fd, (struct sockaddr *)&to, n) &&
 	    send(fd, &self, sizeof(self), MSG_NOSIGNAL) == sizeof(self)) {
-		p->out_socket = fd;
 		p->out = open_channel(fd);
-		return p->out ? 1 : -thread()->error.code;
+		if (p->out) {
+			p->out_socket = fd;
+			return 1;
+		}
+		close(fd);
+		return -thread()->error.code;
 	}
+	code = errno;
 	if (fd >= 0)
 		close(fd);
-	if (errno == ECONNREFUSED || errno == EAGAIN || errno == EINTR || errno == EPIPE)
+	if (code == ECONNREFUSED || code == EAGAIN || code == EINTR || code == EPIPE)
 		return 0;
-	return tensor_fail(errno, "rank %d: %s", rank, strerror(errno));
+	return tensor_fail(code, "rank %d: %s", rank, strerror(code));
 }
 
 static int accept_peer(tensor_group *g, int fd)
@@ -145,9 +150,13 @@ static int accept_peer(tensor_group *g, int fd)
 		close(fd);
 		return 0;
 	}
-	peer_of(g, rank)->in_socket = fd;
 	peer_of(g, rank)->in = open_channel(fd);
-	return peer_of(g, rank)->in ? 0 : -thread()->error.code;
+	if (!peer_of(g, rank)->in) {
+		close(fd);
+		return -thread()->error.code;
+	}
+	peer_of(g, rank)->in_socket = fd;
+	return 0;
 }
 
 static int accept_all(tensor_group *g)
@@ -157,6 +166,8 @@ static int accept_all(tensor_group *g)
 
 	while (!err && (fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		err = accept_peer(g, fd);
+	if (!err && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+		err = tensor_fail(errno, "no socket for a rank: %s", strerror(errno));
 	return err;
 }
 

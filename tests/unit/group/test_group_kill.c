@@ -53,11 +53,15 @@ static void rank(const char *address, int i)
 			      TENSOR_GROUP_OPTIONS(.rank = i, .size = RANKS, .address = address,
 						   .timeout_ns = INT64_C(1500000000)));
 	/* The rank that was killed may not have joined, or rank 0 with it. */
-	if (!g)
-		_exit(tensor_last_error()->code == ETIMEDOUT ||
-				      tensor_last_error()->code == ECONNRESET ?
-			      0 :
-			      2);
+	if (!g) {
+		status = tensor_last_error()->code == ETIMEDOUT ||
+					 tensor_last_error()->code == ECONNRESET ?
+				 0 :
+				 2;
+		if (status)
+			fprintf(stderr, "# rank %d: %s\n", i, tensor_last_error()->text);
+		_exit(status);
+	}
 	status = work(g);
 	if (status)
 		fprintf(stderr, "# rank %d: %s\n", i, tensor_last_error()->text);
