@@ -10,11 +10,13 @@
             model.backward(loss(model(x), y))
             optimizer.step()
 
-All ranks of a group call the same operations in the same order. A program that no launcher has started is a group of one.
+All ranks of a group call the same operations in the same order. A program that no launcher has started is a group of
+one.
 
-Errors: ValueError on all ranks where ranks called different operations, or with different shapes or dtypes, after which the
-group goes on. ConnectionResetError: a rank has died, which the text names; BrokenPipeError: a rank has left the group;
-TimeoutError: one did not call the operation within the group's timeout. After these the group can only be closed.
+Errors: ValueError on all ranks where ranks called different operations, or with different shapes or dtypes, after which
+the group goes on. ConnectionResetError: a rank has died, which the text names; BrokenPipeError: a rank has left the
+group; TimeoutError: one did not call the operation within the group's timeout. After these the group can only be
+closed.
 """
 import asyncio
 import contextlib
@@ -69,8 +71,8 @@ def _call_in_thread(function, *args):
 
 
 class Request:
-    """An operation that was begun with wait=False: its tensors are not to be changed, nor its result read, before it has
-    ended. It keeps them; a request that is dropped goes on. `await request` gives the result in asyncio."""
+    """An operation that was begun with wait=False: its tensors are not to be changed, nor its result read, before it
+    has ended. It keeps them; a request that is dropped goes on. `await request` gives the result in asyncio."""
 
     __slots__ = '_request', '_result'
 
@@ -98,9 +100,9 @@ class Request:
 class Group(_ProcessGroup):
     """A process group that this process has joined; init() makes one, and has the arguments.
 
-    op is 'sum', 'mean', 'product', 'min' or 'max' of the elements of all ranks; results have the same bits on all ranks.
-    out is where a result goes, or a new tensor. With wait=False a method returns a Request. Tensors may have any strides
-    and be on any device; nothing is recorded for autograd.
+    op is 'sum', 'mean', 'product', 'min' or 'max' of the elements of all ranks; results have the same bits on all
+    ranks. out is where a result goes, or a new tensor. With wait=False a method returns a Request. Tensors may have any
+    strides and be on any device; nothing is recorded for autograd.
     """
 
     def __new__(cls, engine=None, *, rank=None, size=None, address=None, timeout=None):
@@ -221,11 +223,11 @@ def init(engine=None, *, rank=None, size=None, address=None, timeout=None):
     """Join a process group, when all ranks have called it.
 
     engine: 'local', for processes of one machine, 'mpi', or None: what the environment says. tensorrun and mpirun say
-    which rank of how many a process is; otherwise rank, size and an address, a name that the ranks share, say it. timeout:
-    seconds for the ranks to join and for each operation; None: ten minutes, math.inf: no limit.
+    which rank of how many a process is; otherwise rank, size and an address, a name that the ranks share, say it.
+    timeout: seconds for the ranks to join and for each operation; None: ten minutes, math.inf: no limit.
 
-    The first group that is open is that of the functions of this module. A group is closed by close(), or at the end of a
-    `with`: ranks that end without it have died for the others.
+    The first group that is open is that of the functions of this module. A group is closed by close(), or at the end of
+    a `with`: ranks that end without it have died for the others.
     """
     global _default
     group = Group(engine, rank=rank, size=size, address=address, timeout=timeout)
@@ -285,17 +287,18 @@ recv = _function('recv')
 class DataParallel:
     """A module that each rank trains on its own part of every batch; attributes are those of the module.
 
-    Parameters and buffers of all ranks become rank 0's. backward() averages the gradients over the ranks while it computes
-    the next ones, so that all ranks make the same step: with the mean over a batch as loss, that of one process with all
-    batches. Make it after the module has its dtype and device. Gradients travel in buckets of bucket_bytes (0: the
-    library chooses), in a dtype or their own. With keep_buffers each rank keeps its own buffers; otherwise they are rank
-    0's after each backward.
+    Parameters and buffers of all ranks become rank 0's. backward() averages the gradients over the ranks while it
+    computes the next ones, so that all ranks make the same step: with the mean over a batch as loss, that of one
+    process with all batches. Make it after the module has its dtype and device. Gradients travel in buckets of
+    bucket_bytes (0: the library chooses), in a dtype or their own. With keep_buffers each rank keeps its own buffers;
+    otherwise they are rank 0's after each backward.
     """
 
     def __init__(self, module, group=None, *, bucket_bytes=0, dtype=None, keep_buffers=False):
         self.module, self.group, self.keep_buffers = module, group or default_group(), keep_buffers
         self._sync = True
-        self._parallel = _DataParallel(list(module.parameters()), list(module.buffers()), self.group, bucket_bytes, dtype)
+        self._parallel = _DataParallel(
+            list(module.parameters()), list(module.buffers()), self.group, bucket_bytes, dtype)
 
     def __call__(self, *args, **kwargs):
         return self.module(*args, **kwargs)
@@ -311,8 +314,8 @@ class DataParallel:
         self.finish()
 
     def finish(self):
-        """After another kind of backward: wait for the averages of the gradients. A parameter that no rank used keeps its
-        gradient, or none; one that this rank did not use counts as zero here."""
+        """After another kind of backward: wait for the averages of the gradients. A parameter that no rank used keeps
+        its gradient, or none; one that this rank did not use counts as zero here."""
         self._parallel.finish()
         if self._sync and not self.keep_buffers:
             for buffer in self.module.buffers():
@@ -334,8 +337,8 @@ class DataParallel:
         self._sync = sync
 
     def owned(self):
-        """This rank's part of the parameters, for an optimizer that keeps state for them alone; it can be empty. Set the
-        gradients of all parameters back: zero_grad() of the module, not of the optimizer."""
+        """This rank's part of the parameters, for an optimizer that keeps state for them alone; it can be empty. Set
+        the gradients of all parameters back: zero_grad() of the module, not of the optimizer."""
         return self._parallel.owned()
 
     def share(self):

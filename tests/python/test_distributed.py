@@ -37,8 +37,8 @@ def run(function, size=2, *, timeout=30, dead=()):
     context, ranks = mp.get_context('fork'), []
     for rank in range(size):
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=rank_main, args=(function, rank, size, f'test-{os.getpid()}-{addresses}', theirs,
-                                                          timeout))
+        address = f'test-{os.getpid()}-{addresses}'
+        process = context.Process(target=rank_main, args=(function, rank, size, address, theirs, timeout))
         process.start()
         theirs.close()
         ranks.append((process, ours))
@@ -479,7 +479,8 @@ def tensorrun(size, *program):
 
 def test_a_program_is_started_by_tensorrun():
     done = tensorrun(3, '-c', 'from devtensor import *; from devtensor import distributed as d\n'
-                     'with d.init() as g:\n x = g.all_gather(tensor(g.rank))\n if g.rank == 0: print(x.tolist(), end="")')
+                     'with d.init() as g:\n x = g.all_gather(tensor(g.rank))\n'
+                     ' if g.rank == 0: print(x.tolist(), end="")')
     assert done.returncode == 0 and done.stdout == '[0, 1, 2]', done.stderr
 
 

@@ -27,8 +27,8 @@ class DataLoader:
     IterableDataset is read again, too.
 
     rank and size, those of a process group: each rank gets another part of every epoch, of one length on all ranks (see
-    ShardSampler). Without a generator the shuffled order is that of the seed 0; one that is given must have the same seed
-    on all ranks, as an own sampler must have the same order.
+    ShardSampler). Without a generator the shuffled order is that of the seed 0; one that is given must have the same
+    seed on all ranks, as an own sampler must have the same order.
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
@@ -65,9 +65,10 @@ class DataLoader:
                 shuffle and sampler is not None):
             raise ValueError('DataLoader: rank and size go together, with a data set of a length, and without '
                              'batch_sampler; either sampler or shuffle')
-        if sampler is None:
-            sampler = RandomSampler(self.dataset, generator=generator or _C.Generator().manual_seed(0)) if shuffle else (
-                SequentialSampler(self.dataset))
+        if sampler is None and shuffle:
+            sampler = RandomSampler(self.dataset, generator=generator or _C.Generator().manual_seed(0))
+        elif sampler is None:
+            sampler = SequentialSampler(self.dataset)
         return ShardSampler(sampler, rank, size, self.drop_last)
 
     def _choose_order(self, batch_size, shuffle, sampler, batch_sampler):

@@ -118,9 +118,9 @@ class WeightedRandomSampler(_RandomOrder):
 
 
 class ShardSampler(Sampler):
-    """Every size-th index of another sampler, from number rank on: the part of one rank. All ranks need the same order of
-    that sampler. The parts have one length: the order goes on at its beginning for it, or with drop_last leaves out its
-    rest."""
+    """Every size-th index of another sampler, from number rank on: the part of one rank. All ranks need the same order
+    of that sampler. The parts have one length: the order goes on at its beginning for it, or with drop_last leaves out
+    its rest."""
 
     def __init__(self, sampler, rank, size, drop_last=False):
         if not isinstance(size, int) or size < 1 or not isinstance(rank, int) or not 0 <= rank < size:

@@ -142,7 +142,7 @@ static bool rows_plan(struct row_plan *p, const struct conv_source *src, const i
 			   MANY_LINES :
 			   SOME_LINES;
 	p->lanes = grid[2] <= ROWS_FEW ? ROWS_FEW : ROWS_LANES;
-	p->blocks = (grid[2] + p->lanes - 1) / p->lanes;
+	p->blocks = p->lanes ? (grid[2] + p->lanes - 1) / p->lanes : 0;
 	row_chains(p, tap, depth);
 	row_columns(p);
 	return true;
