@@ -84,10 +84,12 @@ __global__ void __launch_bounds__(MMA_THREADS) attention_mma_backward_kernel(cud
 	const int warp = (int)threadIdx.x / 32;
 	float score_out[D / 8][4] = {}, product_out[D / 8][4] = {};
 
-	load_rows<MMA_ROWS, D>(own_score, BY_KEY ? key : query, own);
-	load_rows<MMA_ROWS, D>(own_product, BY_KEY ? value : grad, own);
-	if (!BY_KEY)
-		s.load(a, saved, own, MMA_ROWS);
+	if (first < last) {
+		load_rows<MMA_ROWS, D>(own_score, BY_KEY ? key : query, own);
+		load_rows<MMA_ROWS, D>(own_product, BY_KEY ? value : grad, own);
+		if (!BY_KEY)
+			s.load(a, saved, own, MMA_ROWS);
+	}
 	for (int64_t k = first; k < last; k += OTHERS) {
 		float score[BLOCKS][4] = {}, product[BLOCKS][4] = {};
 
