@@ -45,6 +45,23 @@ static inline void R_WIDTH(line_put)(T *out, int64_t step, RV sum, int64_t n)
 		out[k * step] = line[k];
 }
 
+/* The case of X(TAPS, COLUMNS) that `chain` has: its numbers are constants in it. */
+#define R_EACH(X)                             \
+	if (chain->columns == MANY_COLUMNS) { \
+		switch (chain->taps) {        \
+			X(3, MANY_COLUMNS)    \
+			X(5, MANY_COLUMNS)    \
+		}                             \
+	} else {                              \
+		switch (chain->taps) {        \
+			X(1, 1)               \
+			X(2, 1)               \
+			X(3, 1)               \
+			X(5, 1)               \
+			X(7, 1)               \
+		}                             \
+	}
+
 #define R_CHAIN(N, COLUMNS)                                                           \
 	case N:                                                                       \
 		R_WIDTH(rows_chain)(sum, row, x, part, w, N, COLUMNS, lines, stride); \
@@ -70,20 +87,7 @@ R_WIDTH(rows_block)(const struct conv_gemm *c, const struct row_plan *p, const s
 
 		for (int k = 0; k < chain->columns; k++)
 			x[k] = chain[k].x + stride * b * R_LANES;
-		if (chain->columns == MANY_COLUMNS) {
-			switch (chain->taps) {
-				R_CHAIN(3, MANY_COLUMNS)
-				R_CHAIN(5, MANY_COLUMNS)
-			}
-		} else {
-			switch (chain->taps) {
-				R_CHAIN(1, 1)
-				R_CHAIN(2, 1)
-				R_CHAIN(3, 1)
-				R_CHAIN(5, 1)
-				R_CHAIN(7, 1)
-			}
-		}
+		R_EACH(R_CHAIN)
 		w += chain->columns * chain->taps;
 		part += chain->columns * stride;
 	}
@@ -199,20 +203,7 @@ static void R_WIDTH(rows_plane_taps)(RV *sum, const struct conv_wgrad *c, const 
 	for (int k = 0, n = 0; k < p->chains;) {
 		const struct row_chain *chain = &p->chain[k];
 
-		if (chain->columns == MANY_COLUMNS) {
-			switch (chain->taps) {
-				R_TAPS(3, MANY_COLUMNS)
-				R_TAPS(5, MANY_COLUMNS)
-			}
-		} else {
-			switch (chain->taps) {
-				R_TAPS(1, 1)
-				R_TAPS(2, 1)
-				R_TAPS(3, 1)
-				R_TAPS(5, 1)
-				R_TAPS(7, 1)
-			}
-		}
+		R_EACH(R_TAPS)
 		n += chain->columns * chain->taps;
 		k += chain->columns;
 	}
@@ -248,5 +239,6 @@ static void R_WIDTH(rows_gradient)(const struct conv_wgrad *c, const struct row_
 #undef R_INDEX
 #undef R_MASK
 #undef R_WIDTH
+#undef R_EACH
 #undef R_CHAIN
 #undef R_TAPS
