@@ -223,26 +223,6 @@ static int divide(const struct tensor_op *op, tensor *t, int64_t n)
 	return fn(&it, NULL);
 }
 
-/* Of f16 and bf16, whose sum may be out of range where the mean is not: in f32, rounded once. */
-static int mean_of_halves(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims,
-			  bool keepdim, enum tensor_dtype dtype)
-{
-	const enum tensor_dtype wide = dtype_wide(dtype);
-	const tensor *inputs[] = { self };
-	tensor *quotient = NULL;
-	struct op_output o;
-	int err = sum_elsewhere(op, op->kernels, &quotient, self, dims, keepdim, wide, wide);
-
-	if (!err)
-		err = divide(op, quotient, reduce_count(self, dims));
-	if (!err)
-		err = output_begin(op, &o, *out, dtype, quotient->sizes, quotient->ndim, inputs, 1);
-	if (!err)
-		err = output_end(op, &o, out, operand_copy(o.t, quotient));
-	tensor_put(quotient);
-	return err;
-}
-
 static int mean(const struct tensor_op *op, tensor **out, tensor *self, uint32_t dims, bool keepdim,
 		enum tensor_dtype dtype)
 {
@@ -258,8 +238,6 @@ static int mean(const struct tensor_op *op, tensor **out, tensor *self, uint32_t
 		return reduce_op(op, &kernels_mean, out, self, dims, keepdim, result);
 	if (kernels_mean.fn[backend_key(self)])
 		return sum_elsewhere(op, &kernels_mean, out, self, dims, keepdim, result, result);
-	if (dtype_wide(result) != result)
-		return mean_of_halves(op, out, self, dims, keepdim, result);
 	err = sum_elsewhere(op, op->kernels, out, self, dims, keepdim, result, result);
 	if (!err)
 		err = divide(op, *out, reduce_count(self, dims));
