@@ -6,14 +6,12 @@
 #include "sharing/link.h"
 
 #include <dlfcn.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define OPENMPI	   "libtensor_mpi_openmpi.so.0"
 #define MPICH	   "libtensor_mpi_mpich.so.0"
 #define TIMEOUT_NS INT64_C(600000000000)
-#define SPIN_NS	   INT64_C(50000)
 
 /* ---- engines ---- */
 
@@ -86,14 +84,6 @@ static const struct group_engine *engine_of(const char *name)
 
 /* ---- groups ---- */
 
-/* Ranks that share processors would spin in each other's way. */
-static int64_t spin_of(int size)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < size ? 0 : SPIN_NS;
-}
-
 TENSOR_EXPORT tensor_group *tensor_group_open(const char *name,
 					      const struct tensor_group_options *options)
 {
@@ -112,7 +102,7 @@ TENSOR_EXPORT tensor_group *tensor_group_open(const char *name,
 		return NULL;
 	}
 	if (g->spin_ns < 0)
-		g->spin_ns = spin_of(g->size);
+		g->spin_ns = link_default_spin(g->size);
 	return g;
 }
 

@@ -81,12 +81,14 @@ int link_lock(pthread_mutex_t *lock, int64_t until)
 	return pthread_mutex_trylock(lock) ? -lock_until(lock, until) : 0;
 }
 
-int64_t link_default_spin(void)
+int64_t link_default_spin(int processes)
 {
 	cpu_set_t set;
 
-	/* With one processor the peer cannot run while this process spins. */
-	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1 ? 0 : SPIN_NS;
+	/* Of those that share a processor one cannot run while another one spins. */
+	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < processes ?
+		       0 :
+		       SPIN_NS;
 }
 
 struct link_spin link_spin_begin(const tensor_channel *ch, int64_t until)

@@ -23,8 +23,8 @@ int link_resolve(const tensor_channel *ch, int64_t *until);
 int link_late(tensor_channel *ch, int64_t until);
 /* Takes the lock. 0 or -ETIMEDOUT. */
 int link_lock(pthread_mutex_t *lock, int64_t until);
-/* The time for which a wait spins if the program does not say. */
-int64_t link_default_spin(void);
+/* The time for which a wait for others spins if the program does not say; with this process they are so many. */
+int64_t link_default_spin(int processes);
 
 /* The time of a wait that spins. */
 struct link_spin {

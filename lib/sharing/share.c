@@ -143,7 +143,7 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 		ch->takes_files = o->ring && o->files;
 		ch->adaptive = !o->spin_ns;
 		ch->ring_records = ring_records(o->records);
-		ch->spin_ns = o->spin_ns ? (o->spin_ns < 0 ? 0 : o->spin_ns) : link_default_spin();
+		ch->spin_ns = o->spin_ns ? (o->spin_ns < 0 ? 0 : o->spin_ns) : link_default_spin(2);
 	}
 	pthread_mutex_init(&ch->sending, NULL);
 	pthread_mutex_init(&ch->receiving, NULL);
