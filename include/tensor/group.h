@@ -40,7 +40,7 @@ typedef struct tensor_group tensor_group;
 typedef struct tensor_request tensor_request;
 
 /*
- * Of the elements of all ranks, in the order of the ranks. Sums of f16 and bf16 are formed in f32 and rounded once; of
+ * A reduction combines the elements of all ranks in the order of the ranks. Sums of f16 and bf16 are formed in f32 and rounded once; of
  * bool the sum and the maximum are "or", the product and the minimum "and". Integers have no mean, complex numbers no
  * minimum and maximum.
  */

@@ -389,7 +389,7 @@ static PyObject *group_stats(PyObject *self, PyObject *unused)
 	return res;
 }
 
-/* Of an open group: closure for rank and size. */
+/* An attribute of an open group; the closure tells rank from size. */
 static PyObject *group_get_number(PyObject *self, void *function)
 {
 	PyProcessGroup *g = process_group_use(self);

@@ -22,7 +22,7 @@ typedef struct {
 
 /* The group for a call, which ends with users--; NULL with an exception if it is none, or was closed. */
 PyProcessGroup *process_group_use(PyObject *o);
-/* Of an object that uses the group in calls that may begin after its end. */
+/* The object uses the group in calls that may begin after the group's end. */
 void parallel_end_all(PyProcessGroup *group);
 
 /* True if a wait has ended without the end of the operation: the request remains. */

@@ -59,7 +59,7 @@ static int on_gradient(tensor *leaf, void *ctx)
 
 /* ---- the order of the buckets ---- */
 
-/* Of the parameters that became ready, then of the others. */
+/* Appends the parameters that did not become ready. */
 static void complete_order(tensor_data_parallel *dp)
 {
 	bool *has = calloc((size_t)dp->n + 1, sizeof(*has));

@@ -107,7 +107,7 @@ static __device__ inline T finish_sum(const cuda_attention &a, T max, T sum, T *
 	return sum == 0 ? empty - infinity<T>() : max + logarithm(sum);
 }
 
-/* Of a query, for backward: the maximum that is subtracted from its scores, the logarithm of
+/* Backward needs of a query the maximum that is subtracted from its scores, the logarithm of
  * the sum of their exponentials then, and the product of its gradient and its output. */
 template <class T> struct saved_sums {
 	const T *products, *max, *sums;

@@ -57,7 +57,7 @@ struct longest {
 	}
 };
 
-/* Of a sorted line: all NaN are one run, as on the CPU. */
+/* All NaN of a sorted line are one run, as on the CPU. */
 template <class T> static __device__ inline bool equal_elements(T a, T b)
 {
 	return a == b || (a != a && b != b);
