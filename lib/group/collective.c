@@ -97,6 +97,12 @@ static int check_group(tensor_group *g, const struct arguments *a)
 
 /* ---- memory ---- */
 
+/* An engine can use its memory as it is. */
+static bool is_plain(const tensor *t)
+{
+	return t->device.type == TENSOR_CPU && t->contiguous;
+}
+
 /* The tensor that the engine reads: t, or a copy in *packed. NULL with the error set. */
 static tensor *readable(tensor *t, tensor **packed)
 {
@@ -104,7 +110,7 @@ static tensor *readable(tensor *t, tensor **packed)
 	bool done;
 
 	*packed = NULL;
-	if (t->device.type == TENSOR_CPU && t->contiguous)
+	if (is_plain(t))
 		return t;
 	*packed = tensor_new(TENSOR_DEVICE_CPU, t->dtype, t->sizes, t->ndim);
 	if (!*packed)
@@ -118,7 +124,7 @@ static tensor *readable(tensor *t, tensor **packed)
 static tensor *writable(tensor *t, tensor **packed)
 {
 	*packed = NULL;
-	if (t->device.type == TENSOR_CPU && t->contiguous)
+	if (is_plain(t))
 		return t;
 	*packed = tensor_new(TENSOR_DEVICE_CPU, t->dtype, t->sizes, t->ndim);
 	return *packed;

@@ -75,6 +75,25 @@ TENSOR_EXPORT int group_calls_differ(int a, const struct group_call *of_a, int b
 			   group_call_text(of_a, first), b, group_call_text(of_b, second));
 }
 
+TENSOR_EXPORT int group_fail_here(tensor_group *g)
+{
+	return group_fail(g, g->rank, thread()->error.code, "%s", thread()->error.text);
+}
+
+TENSOR_EXPORT int group_fail_late(tensor_group *g, const char *what, const char *ranks)
+{
+	return group_fail(g, -1, ETIMEDOUT, "%s within %lld ms%s%s", what,
+			  (long long)(g->timeout_ns / 1000000), *ranks ? "; not: rank " : "",
+			  ranks);
+}
+
+TENSOR_EXPORT void group_list_rank(char *list, size_t size, int rank)
+{
+	size_t n = strlen(list);
+
+	snprintf(list + n, size - n, "%s%d", n ? ", " : "", rank);
+}
+
 TENSOR_EXPORT int group_fail(tensor_group *g, int rank, int code, const char *fmt, ...)
 {
 	va_list args;

@@ -50,9 +50,10 @@ struct tensor_request {
 	/* The engine's: zero at the start. */
 	uint64_t step;
 	int64_t at; /* elements that are done */
-	void *private[4];
+	unsigned phase;
+	void *private[2];
 
-	/* Of the group. */
+	/* The group's. */
 	tensor *out_tensor,
 		*in_tensor; /* owned: the caller's, and those that are read and written for them */
 	tensor *out_packed,
@@ -112,6 +113,13 @@ struct tensor_group {
 int group_fail(tensor_group *g, int rank, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5), cold));
 
+/* The same because of the thread's error, which the other ranks cannot know. Returns it. */
+int group_fail_here(tensor_group *g);
+/* The same for operations that did not end in time: what has not happened, and a list of the ranks that are late, or "". */
+int group_fail_late(tensor_group *g, const char *what, const char *ranks);
+/* Appends a rank to a list of them: "1, 3". */
+void group_list_rank(char *list, size_t size, int rank);
+
 /*
  * to: the elements i of n parts, whose first elements are `pitch` bytes apart (any sign), reduced in the order of the
  * parts, which it does not overlap. 0, or -errno with the error set.
@@ -122,6 +130,24 @@ int group_reduce(void *to, const void *parts, ptrdiff_t pitch, int n, int64_t el
 int group_reduce_check(const char *what, enum tensor_dtype dtype, enum tensor_group_op op);
 
 extern const struct group_engine group_local;
+static inline bool request_is_message(const tensor_request *r)
+{
+	return r->call.kind == GROUP_SEND || r->call.kind == GROUP_RECV;
+}
+
+/* Whether `in` has a part for each rank. */
+static inline bool request_has_parts(const tensor_request *r)
+{
+	return r->call.kind == GROUP_REDUCE_SCATTER || r->call.kind == GROUP_SCATTER ||
+	       r->call.kind == GROUP_ALL_TO_ALL;
+}
+
+/* Bytes of n elements. */
+static inline int64_t request_bytes(const tensor_request *r)
+{
+	return r->n * (int64_t)tensor_itemsize((enum tensor_dtype)r->call.dtype);
+}
+
 /* For the plugin of MPI. */
 void tensor_register_group_engine(const struct group_engine *engine, const char *why_not);
 

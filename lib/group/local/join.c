@@ -246,14 +246,13 @@ static void forget_dead(tensor_group *g, struct local *l, int *sockets)
 
 static int missing_error(const tensor_group *g, const int *sockets)
 {
-	char text[128] = "";
-	size_t n = 0;
+	char ranks[TENSOR_ERROR_TEXT / 2] = "";
 
 	for (int i = 1; i < g->size; i++)
-		if (sockets[i] < 0 && n < sizeof(text))
-			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s %d", n ? "," : "", i);
-	return tensor_fail(ETIMEDOUT, "group_open: local: of %d ranks these have not come:%s",
-			   g->size, text);
+		if (sockets[i] < 0)
+			group_list_rank(ranks, sizeof(ranks), i);
+	return tensor_fail(ETIMEDOUT, "group_open: local: of %d ranks these have not come: %s",
+			   g->size, ranks);
 }
 
 static int missing(const tensor_group *g, const int *sockets)

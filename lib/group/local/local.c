@@ -10,6 +10,9 @@
 
 #define SMALL 4096 /* bytes of an all_reduce that each rank reduces on its own, in one step */
 
+/* The phases of a collective: in the slots are parts of tensors, or the shares that ranks have reduced. */
+enum { FIRST, PARTS, SHARES };
+
 static struct local *local_of(const tensor_request *r)
 {
 	return r->group->state;
@@ -24,15 +27,13 @@ static char *slot_of(const struct local *l, int rank, uint64_t step)
 
 static int late(tensor_group *g, tensor_request *r)
 {
-	char text[TENSOR_ERROR_TEXT / 2] = "";
-	size_t n = 0;
+	char ranks[TENSOR_ERROR_TEXT / 2] = "";
 
 	for (int i = 0; r && i < g->size; i++)
-		if (!local_has_posted(g->state, i, r->step) && n < sizeof(text))
-			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s %d", n ? "," : "", i);
-	return group_fail(g, -1, ETIMEDOUT, "%s within %lld ms%s%s",
-			  r ? "not all ranks have called it" : "no rank sent or received",
-			  (long long)(g->timeout_ns / 1000000), *text ? "; not: rank" : "", text);
+		if (!local_has_posted(g->state, i, r->step))
+			group_list_rank(ranks, sizeof(ranks), i);
+	return group_fail_late(g, r ? "not all ranks have called it" : "no rank sent or received",
+			       ranks);
 }
 
 /* ---- the parts of a step ---- */
@@ -54,17 +55,11 @@ static int64_t room(const struct local *l, size_t item, int parts)
 	return (int64_t)(l->slot / (size_t)parts / LOCAL_LINE * LOCAL_LINE / item);
 }
 
-static bool has_parts(const tensor_request *r)
-{
-	return r->call.kind == GROUP_REDUCE_SCATTER || r->call.kind == GROUP_SCATTER ||
-	       r->call.kind == GROUP_ALL_TO_ALL;
-}
-
 /* Reductions of more than a few elements share the work: a rank reduces a part, in a second step all read the parts. */
 static bool is_shared(const tensor_request *r)
 {
 	return (r->call.kind == GROUP_ALL_REDUCE || r->call.kind == GROUP_REDUCE) &&
-	       (size_t)r->n * dtype_sizes[r->call.dtype] > SMALL;
+	       request_bytes(r) > SMALL;
 }
 
 static struct piece piece_of(tensor_request *r)
@@ -80,7 +75,9 @@ static struct piece piece_of(tensor_request *r)
 		return p;
 	p.item = dtype_sizes[r->call.dtype];
 	p.share = room(l, p.item, g->size);
-	most = has_parts(r) ? p.share : is_shared(r) ? p.share * g->size : room(l, p.item, 1);
+	most = request_has_parts(r) ? p.share :
+	       is_shared(r)	    ? p.share * g->size :
+				      room(l, p.item, 1);
 	p.n = r->n - r->at < most ? r->n - r->at : most;
 	return p;
 }
@@ -227,14 +224,13 @@ static int start(tensor_request *r)
 	struct local *l = local_of(r);
 	struct piece p;
 
-	if (r->call.kind == GROUP_SEND || r->call.kind == GROUP_RECV)
+	if (request_is_message(r))
 		return 0;
 	begin_step(r);
 	l->page->ranks[r->group->rank].calls[r->step & 1] = r->call;
 	p = piece_of(r);
 	put(&p);
 	local_post(r->group, r->step);
-	r->private[0] = r; /* the first step */
 	return 0;
 }
 
@@ -253,32 +249,22 @@ static int compare_calls(const tensor_request *r)
 	return 0;
 }
 
-/* The other ranks cannot know that this one does not go on: the group ends. */
-static int fail_here(tensor_request *r, int err)
-{
-	char text[TENSOR_ERROR_TEXT];
-
-	snprintf(text, sizeof(text), "%s", thread()->error.text);
-	return group_fail(r->group, r->group->rank, -err, "%s", text);
-}
-
 /* All ranks have posted the step. 1: the operation has ended, 0: it goes on with the next step. */
 static int end_step(tensor_request *r)
 {
 	struct piece p = piece_of(r);
 	int err = 0;
 
-	if (r->private[0]) {
+	if (r->phase == FIRST) {
 		err = compare_calls(r);
 		if (err < 0)
 			return err;
-		r->private[0] = NULL;
+		r->phase = PARTS;
 	}
-	if (is_shared(r) && !r->private[1]) {
-		err = reduce_share(&p);
-		if (err < 0)
-			return fail_here(r, err);
-		r->private[1] = r; /* the second step of two */
+	if (is_shared(r) && r->phase == PARTS) {
+		if (reduce_share(&p) < 0)
+			return group_fail_here(r->group);
+		r->phase = SHARES;
 		begin_step(r);
 		local_post(r->group, r->step);
 		return 0;
@@ -287,10 +273,10 @@ static int end_step(tensor_request *r)
 		get_shares(&p);
 	else
 		err = get(&p);
-	r->private[1] = NULL;
-	r->at += p.n;
 	if (err < 0)
-		return fail_here(r, err);
+		return group_fail_here(r->group);
+	r->phase = PARTS;
+	r->at += p.n;
 	if (r->at >= r->n)
 		return 1;
 	begin_step(r);
@@ -304,7 +290,7 @@ static int step(tensor_request *r)
 {
 	int res = 0;
 
-	if (r->call.kind == GROUP_SEND || r->call.kind == GROUP_RECV)
+	if (request_is_message(r))
 		return message_step(r);
 	while (!res && local_missing(r->group, r->step) < 0)
 		res = end_step(r);

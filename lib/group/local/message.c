@@ -35,19 +35,15 @@ struct head {
 
 #define HEAD ((int64_t)((sizeof(struct head) + LOCAL_LINE - 1) / LOCAL_LINE * LOCAL_LINE))
 
-/* The state of a request: what it has in private[]. */
-enum { LOAN, LEASE, WRONG, BEGUN };
+/* Members of private[], and bits of phase. */
+enum { LOAN, LEASE };
+enum { BEGUN = 1, WRONG = 2 };
 
 static struct local_peer *peer_of(tensor_group *g, int rank)
 {
 	struct local *l = g->state;
 
 	return &l->peers[rank];
-}
-
-static int64_t bytes_of(const tensor_request *r)
-{
-	return r->n * dtype_sizes[r->call.dtype];
 }
 
 /* ---- channels ---- */
@@ -177,7 +173,7 @@ static bool is_whole(const tensor_request *r)
 {
 	const tensor *t = r->in_tensor;
 
-	return !r->in_packed && tensor_storage_buffer(t->storage) && bytes_of(r) > PIECE / 4;
+	return !r->in_packed && tensor_storage_buffer(t->storage) && request_bytes(r) > PIECE / 4;
 }
 
 /* Bytes of the message's next buffer behind its head. */
@@ -188,8 +184,8 @@ static int64_t piece_begin(const tensor_request *r)
 
 static void fill(tensor_request *r, char *to, bool whole)
 {
-	const struct head head = { r->call, bytes_of(r), whole };
-	int64_t begin = piece_begin(r), n = bytes_of(r) - r->at;
+	const struct head head = { r->call, request_bytes(r), whole };
+	int64_t begin = piece_begin(r), n = request_bytes(r) - r->at;
 
 	if (begin)
 		memcpy(to, &head, sizeof(head));
@@ -221,7 +217,7 @@ static int send_piece(tensor_request *r, bool whole)
 static int send_next(tensor_request *r)
 {
 	bool whole = is_whole(r);
-	int64_t begin = piece_begin(r), left = bytes_of(r) - r->at;
+	int64_t begin = piece_begin(r), left = request_bytes(r) - r->at;
 	int res;
 
 	if (!r->private[LOAN]) {
@@ -239,7 +235,7 @@ static int send_next(tensor_request *r)
 	res = send_piece(r, whole);
 	if (res > 0) {
 		r->at += whole ? left : left < PIECE - begin ? left : PIECE - begin;
-		r->private[BEGUN] = r;
+		r->phase |= BEGUN;
 	}
 	return res;
 }
@@ -252,7 +248,7 @@ static int send_step(tensor_request *r)
 
 	if (!p->out)
 		res = connect_peer(r->group, r->call.root);
-	while (res > 0 && (!r->private[BEGUN] || r->at < bytes_of(r)))
+	while (res > 0 && (!(r->phase & BEGUN) || r->at < request_bytes(r)))
 		res = send_next(r);
 	if (res <= 0)
 		return res;
@@ -278,15 +274,15 @@ static int begin_message(tensor_request *r, const tensor *first, struct head *he
 	mine.kind = head->call.kind;
 	mine.root = head->call.root;
 	if (group_calls_match(&mine, &head->call)) {
-		if (head->bytes != bytes_of(r))
+		if (head->bytes != request_bytes(r))
 			return tensor_fail(EPROTO, "rank %d sent no message", r->call.root);
 	} else {
 		head->call.root = r->group->rank;
-		r->private[WRONG] = r;
+		r->phase |= WRONG;
 		group_calls_differ(r->group->rank, &r->call, r->call.root, &head->call);
 		snprintf(r->text, sizeof(r->text), "%s", thread()->error.text);
 	}
-	r->private[BEGUN] = r;
+	r->phase |= BEGUN;
 	r->step = (uint64_t)head->bytes; /* the bytes of the sender's tensor */
 	return 0;
 }
@@ -296,7 +292,7 @@ static int take(tensor_request *r, tensor **t, int n)
 	int64_t begin = 0, left, count;
 	struct head head = { .whole = 0 };
 
-	if (!r->private[BEGUN]) {
+	if (!(r->phase & BEGUN)) {
 		int err = begin_message(r, t[0], &head);
 
 		if (err < 0)
@@ -308,7 +304,7 @@ static int take(tensor_request *r, tensor **t, int n)
 	if (head.whole &&
 	    (n != 2 || t[1]->numel * (int64_t)itemsize(t[1]) != left || !t[1]->contiguous))
 		return tensor_fail(EPROTO, "rank %d sent another tensor", r->call.root);
-	if (!r->private[WRONG])
+	if (!(r->phase & WRONG))
 		memcpy((char *)r->out + r->at, head.whole ? t[1]->data : (char *)t[0]->data + begin,
 		       (size_t)count);
 	r->at += count;
@@ -345,9 +341,9 @@ static int recv_step(tensor_request *r)
 			return res;
 		res = p->in ? 1 : 0;
 	}
-	while (res > 0 && (!r->private[BEGUN] || r->at < (int64_t)r->step))
+	while (res > 0 && (!(r->phase & BEGUN) || r->at < (int64_t)r->step))
 		res = recv_next(r);
-	if (res > 0 && r->private[WRONG])
+	if (res > 0 && r->phase & WRONG)
 		return tensor_fail(EINVAL, "%s", r->text);
 	return res;
 }

@@ -114,5 +114,5 @@ int local_sleep(tensor_group *g, tensor_request *r, int64_t ns)
 	atomic_store(&me->asleep, 0);
 	atomic_fetch_sub(&l->page->sleepers, 1);
 	/* message_step() looks for the peer of a message. */
-	return r && ns && r->call.kind < GROUP_SEND ? check_ranks(g, r->step) : 0;
+	return r && ns && !request_is_message(r) ? check_ranks(g, r->step) : 0;
 }

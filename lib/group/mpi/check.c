@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * What ranks call, compared before any data is sent. Up to RECORDS_MAX ranks send each other a record with the hash of
+ * The comparison of the calls of all ranks before any data is sent. Up to RECORDS_MAX ranks send each other a record with the hash of
  * the call, and elements if there are few. More ranks reduce the maximum of the hash and of its complement: all have called
  * the same if the two are complements again. A rank that closes the group, or leaves it after an error, takes part in one
  * more exchange and says so.
@@ -33,16 +33,9 @@ static uint64_t hash_of_call(const struct group_call *c)
 	return hash >> 1;
 }
 
-static bool has_parts(const tensor_request *r)
-{
-	return r->call.kind == GROUP_REDUCE_SCATTER || r->call.kind == GROUP_SCATTER ||
-	       r->call.kind == GROUP_ALL_TO_ALL;
-}
-
 static int64_t bytes_of(const tensor_request *r)
 {
-	return r->n * (has_parts(r) ? r->group->size : 1) *
-	       (int64_t)tensor_itemsize((enum tensor_dtype)r->call.dtype);
+	return request_bytes(r) * (request_has_parts(r) ? r->group->size : 1);
 }
 
 bool check_is_inline(const tensor_request *r)
@@ -188,19 +181,18 @@ int check_compare(tensor_request *r)
 	return err;
 }
 
-void check_missing(tensor_group *g, char *text, size_t size)
+void check_missing(tensor_group *g, char *list, size_t size)
 {
 	struct mpi *m = mpi_of(g);
-	size_t n = 0;
 
-	*text = 0;
+	*list = 0;
 	for (int i = 0, k = 0; m->phase == CHECK && g->size <= RECORDS_MAX && i < g->size; i++) {
 		int done = 0;
 
 		if (i == g->rank)
 			continue;
 		MPI_Test(&m->pending[k++], &done, MPI_STATUS_IGNORE);
-		if (!done && n < size)
-			n += (size_t)snprintf(text + n, size - n, "%s%d", n ? ", " : "", i);
+		if (!done)
+			group_list_rank(list, size, i);
 	}
 }

@@ -45,8 +45,7 @@ static int reduce(tensor_request *r, void *to, const char *parts, int64_t pitch,
 	int err = group_reduce(to, parts, pitch, g->size, n, (enum tensor_dtype)r->call.dtype,
 			       (enum tensor_group_op)r->call.op);
 
-	/* The other ranks cannot know that this one does not go on: the group ends. */
-	return err < 0 ? group_fail(g, g->rank, -err, "%.400s", tensor_last_error()->text) : 0;
+	return err < 0 ? group_fail_here(g) : 0;
 }
 
 /* ---- operands in records ---- */

@@ -22,11 +22,6 @@ static struct message *message_of(const tensor_request *r)
 	return r->private[0];
 }
 
-static int64_t bytes_of(const tensor_request *r)
-{
-	return r->n * (int64_t)tensor_itemsize((enum tensor_dtype)r->call.dtype);
-}
-
 static void free_message(struct message *s)
 {
 	free(s->dropped);
@@ -64,7 +59,7 @@ static void give_up(struct message *s)
 static int send_first(tensor_request *r, struct message *s)
 {
 	struct mpi *m = mpi_of(r->group);
-	const struct head head = { r->call, bytes_of(r) };
+	const struct head head = { r->call, request_bytes(r) };
 	int n = (int)sizeof(head);
 
 	s->bytes = head.bytes;

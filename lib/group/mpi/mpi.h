@@ -108,8 +108,8 @@ void check_leave(tensor_group *g);
 int check_end(tensor_request *r);
 /* The calls are there: sets the error of those that differ; returns -EINVAL. */
 int check_compare(tensor_request *r);
-/* The ranks that have not answered: ", 1, 3" or "", in text. */
-void check_missing(tensor_group *g, char *text, size_t size);
+/* The ranks that have not answered: "1, 3" or "". */
+void check_missing(tensor_group *g, char *list, size_t size);
 
 /* ---- message.c ---- */
 

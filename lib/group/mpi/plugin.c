@@ -301,17 +301,12 @@ static void mpi_close(tensor_group *g)
 
 /* ---- operations ---- */
 
-static bool is_message(const tensor_request *r)
-{
-	return r->call.kind == GROUP_SEND || r->call.kind == GROUP_RECV;
-}
-
 static int mpi_start(tensor_request *r)
 {
 	int err;
 
 	enter();
-	err = is_message(r) ? message_start(r) : collective_start(r);
+	err = request_is_message(r) ? message_start(r) : collective_start(r);
 	leave();
 	return err;
 }
@@ -321,7 +316,7 @@ static int mpi_step(tensor_request *r)
 	int res;
 
 	enter();
-	res = is_message(r) ? message_step(r) : collective_step(r);
+	res = request_is_message(r) ? message_step(r) : collective_step(r);
 	leave();
 	return res;
 }
@@ -329,7 +324,7 @@ static int mpi_step(tensor_request *r)
 /* Whether the other rank, or all of them, are in the operation. */
 static bool moves(const tensor_request *r)
 {
-	return is_message(r) ? message_moves(r) : mpi_of(r->group)->phase != CHECK;
+	return request_is_message(r) ? message_moves(r) : mpi_of(r->group)->phase != CHECK;
 }
 
 /*
@@ -359,18 +354,18 @@ static int mpi_sleep(tensor_group *g, tensor_request *r, int64_t ns)
 
 static int mpi_late(tensor_group *g, tensor_request *r)
 {
-	char text[TENSOR_ERROR_TEXT / 2] = "";
+	char ranks[TENSOR_ERROR_TEXT / 2] = "";
 	bool called = r && mpi_of(g)->phase != CHECK;
 
 	enter();
 	if (r)
-		check_missing(g, text, sizeof(text));
+		check_missing(g, ranks, sizeof(ranks));
 	leave();
-	return group_fail(g, -1, ETIMEDOUT, "%s within %lld ms%s%s",
-			  called ? "the data did not come" :
-			  r	 ? "not all ranks have called it" :
-				   "no rank sent or received",
-			  (long long)(g->timeout_ns / 1000000), *text ? "; not: rank " : "", text);
+	return group_fail_late(g,
+			       called ? "the data did not come" :
+			       r      ? "not all ranks have called it" :
+					"no rank sent or received",
+			       ranks);
 }
 
 static const struct group_engine engine = {
