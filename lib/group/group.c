@@ -111,6 +111,14 @@ TENSOR_EXPORT int tensor_group_size(const tensor_group *g)
 	return g ? g->size : tensor_fail(EINVAL, "group_size: the group is NULL");
 }
 
+TENSOR_EXPORT tensor_device tensor_group_device(const tensor_group *g)
+{
+	if (g)
+		return g->device;
+	tensor_fail(EINVAL, "group_device: the group is NULL");
+	return TENSOR_DEVICE_CPU;
+}
+
 TENSOR_EXPORT const char *tensor_group_engine(const tensor_group *g)
 {
 	return g ? g->engine->name : NULL;
