@@ -63,7 +63,8 @@ enum tensor_group_op {
 struct tensor_group_options {
 	int rank,
 		size; /* of "local" and "nccl"; size 0: what tensorrun or mpirun has set, else a group of this process alone */
-	const char *address; /* of "local" and "nccl": a name that the ranks share; NULL: TENSOR_GROUP_ADDRESS */
+	const char *
+		address; /* of "local" and "nccl": a name that the ranks share; NULL: TENSOR_GROUP_ADDRESS */
 	int64_t timeout_ns; /* for the ranks to join, and for each operation; 0: ten minutes; negative: none */
 };
 

@@ -49,6 +49,7 @@ tensor_group *group_new(const struct group_engine *engine, int64_t timeout_ns)
 	}
 	g->engine = engine;
 	g->process = group_process;
+	g->device = TENSOR_DEVICE_CPU;
 	g->timeout_ns = timeout_ns;
 	g->stats.failed = -1;
 	g->spin_ns = -1;

@@ -31,7 +31,9 @@ static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
 TENSOR_EXPORT void tensor_register_group_engine(const struct group_engine *engine,
 						const char *why_not)
 {
-	struct plugin *p = loading ? loading : engine && !strcmp(engine->name, "nccl") ? &nccl : &mpi;
+	struct plugin *p = loading				   ? loading :
+			   engine && !strcmp(engine->name, "nccl") ? &nccl :
+								     &mpi;
 
 	p->engine = engine;
 	if (!engine)
@@ -71,7 +73,6 @@ static const char *mpi_file(void)
 		return OPENMPI;
 	return secure_getenv("PMI_SIZE") || secure_getenv("PMI_RANK") ? MPICH : OPENMPI;
 }
-
 
 /* Whether mpirun of Open MPI, or of MPICH and its relatives, has started the process. */
 static bool is_under_mpirun(void)

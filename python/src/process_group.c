@@ -443,7 +443,8 @@ static PyGetSetDef group_getset[] = {
 	{ "rank", group_get_number, NULL, "The rank of this process, from 0 to size - 1." },
 	{ "size", group_get_number, NULL, "The number of ranks.", "size" },
 	{ "engine", group_get_engine, NULL, "'local', 'mpi' or 'nccl'." },
-	{ "device", group_get_device, NULL, "The device of this rank: of 'nccl' a CUDA device, else the CPU." },
+	{ "device", group_get_device, NULL,
+	  "The device of this rank: of 'nccl' a CUDA device, else the CPU." },
 	{ "closed", group_get_closed, NULL, "True after close()." },
 	{ NULL },
 };

@@ -57,7 +57,7 @@ struct tensor_request {
 
 	/* The group's. */
 	tensor_device device; /* of the caller's tensors, if one of them is not on the CPU */
-	void *stream; /* of the device: in which tensors are packed and results written */
+	void *stream;	      /* of the device: in which tensors are packed and results written */
 	tensor *out_tensor,
 		*in_tensor; /* owned: the caller's, and those that are read and written for them */
 	tensor *out_packed,
@@ -127,9 +127,9 @@ struct tensor_group {
 	void *state; /* the engine's */
 	int rank, size;
 	tensor_device device; /* of this rank; the CPU, or open() sets it */
-	int64_t timeout_ns; /* negative: none */
-	int64_t spin_ns;    /* a wait spins for this time before it sleeps; open() may set it */
-	unsigned process;   /* of group_process, to tell a child of fork() */
+	int64_t timeout_ns;   /* negative: none */
+	int64_t spin_ns;      /* a wait spins for this time before it sleeps; open() may set it */
+	unsigned process;     /* of group_process, to tell a child of fork() */
 
 	pthread_mutex_t running; /* held by the thread that calls the engine; taken inside of lock */
 	pthread_mutex_t lock;	 /* of all that follows */

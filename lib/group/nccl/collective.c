@@ -21,7 +21,7 @@ static bool is_reduction(const tensor_request *r)
 static ncclRedOp_t op_of(const tensor_request *r)
 {
 	static const ncclRedOp_t ops[] = {
-		[TENSOR_GROUP_SUM] = ncclSum,	  [TENSOR_GROUP_MEAN] = ncclAvg,
+		[TENSOR_GROUP_SUM] = ncclSum,	   [TENSOR_GROUP_MEAN] = ncclAvg,
 		[TENSOR_GROUP_PRODUCT] = ncclProd, [TENSOR_GROUP_MIN] = ncclMin,
 		[TENSOR_GROUP_MAX] = ncclMax,
 	};
@@ -169,7 +169,8 @@ static int order(struct nccl *n, const struct operation *o)
 {
 	if (!o->ready)
 		return 0;
-	return cuda_failed(n->group, cudaStreamWaitEvent(o->stream, o->ready, 0), "cudaStreamWaitEvent");
+	return cuda_failed(n->group, cudaStreamWaitEvent(o->stream, o->ready, 0),
+			   "cudaStreamWaitEvent");
 }
 
 /* Memory for the parts of all ranks, where this rank reduces them. */

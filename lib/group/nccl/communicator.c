@@ -71,8 +71,8 @@ int communicator_failed(struct nccl *n, ncclResult_t result, const char *functio
 
 	if (result == ncclSuccess || result == ncclInProgress)
 		return 0;
-	return group_fail(n->group, -1, EIO, "%s: %s: %.300s", function,
-			  nccl->error_string(result), nccl->last_error(n->comm));
+	return group_fail(n->group, -1, EIO, "%s: %s: %.300s", function, nccl->error_string(result),
+			  nccl->last_error(n->comm));
 }
 
 int communicator_state(struct nccl *n, const char *function)
@@ -196,7 +196,8 @@ static int agree(struct nccl *n, struct hello *all)
 
 static int late(struct nccl *n)
 {
-	return tensor_fail(ETIMEDOUT, "group_open: nccl: NCCL has not joined the ranks within %lld ms",
+	return tensor_fail(ETIMEDOUT,
+			   "group_open: nccl: NCCL has not joined the ranks within %lld ms",
 			   (long long)(n->group->timeout_ns / 1000000));
 }
 

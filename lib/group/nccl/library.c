@@ -14,7 +14,10 @@ static bool is_loaded;
 static char why_not[TENSOR_ERROR_TEXT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#define FUNCTION(member, name) { name, offsetof(struct nccl_library, member) }
+#define FUNCTION(member, name)                              \
+	{                                                   \
+		name, offsetof(struct nccl_library, member) \
+	}
 
 static const struct {
 	const char *name;
@@ -59,8 +62,8 @@ static void load(void)
 	if (reason)
 		snprintf(why_not, sizeof(why_not), "%.400s", reason);
 	else if (library.get_version(&version) != ncclSuccess || version < OLDEST)
-		snprintf(why_not, sizeof(why_not), "%s is version %d, older than 2.14",
-			 SHORT_PATH(name), version);
+		snprintf(why_not, sizeof(why_not), "%.200s is version %d, older than 2.14", name,
+			 version);
 	else
 		is_loaded = true;
 }

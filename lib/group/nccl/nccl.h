@@ -74,7 +74,7 @@ struct host_request {
 struct nccl {
 	tensor_group *group, *host;
 	int device;
-	cudaStream_t stream; /* of operations with a request */
+	cudaStream_t stream;	       /* of operations with a request */
 	struct host_request *requests; /* of the host that have not ended */
 
 	pthread_mutex_t lock;	/* of what follows, and of functions of NCCL */

@@ -85,8 +85,8 @@ static int record_ready(struct nccl *n, struct operation *o, cudaStream_t stream
 static int begin(tensor_request *r, bool later)
 {
 	struct nccl *n = nccl_of(r->group);
-	struct operation *o = operation_new(n, group_kind_name(r->call.kind),
-					    later ? n->stream : r->stream);
+	struct operation *o =
+		operation_new(n, group_kind_name(r->call.kind), later ? n->stream : r->stream);
 
 	if (!o)
 		return -tensor_last_error()->code;

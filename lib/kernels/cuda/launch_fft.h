@@ -10,8 +10,7 @@ extern "C" {
 #endif
 
 /* Multiplies n numbers, f64 or f32. */
-int cuda_launch_fft_scale(void *data, int64_t n, double scale, bool is_double,
-			  cudaStream_t stream);
+int cuda_launch_fft_scale(void *data, int64_t n, double scale, bool is_double, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

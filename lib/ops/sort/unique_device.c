@@ -48,7 +48,8 @@ static tensor *numbers_of(tensor *differs, tensor *order, tensor *self)
 	tensor *numbers = joined(ints(differs, 1, 0), tensor_cumsum_opt(differs, 0, TENSOR_I64));
 
 	if (order)
-		numbers = tensor_scatter(tensor_empty_like(order, TENSOR_OPTIONS(.dtype = TENSOR_I64)),
+		numbers = tensor_scatter(tensor_empty_like(order,
+							   TENSOR_OPTIONS(.dtype = TENSOR_I64)),
 					 0, order, numbers);
 	return tensor_reshape(numbers, (tensor_ints){ self->sizes, self->ndim });
 }
@@ -73,15 +74,15 @@ static void find_runs(tensor *self, bool sort, const struct unique_wanted *wante
 
 static void find_nothing(tensor *self, const struct unique_wanted *wanted, struct unique_results *u)
 {
-	u->values = tensor_empty(TENSOR_INTS(0), TENSOR_OPTIONS(.dtype = self->dtype,
-								.device = self->device));
+	u->values = tensor_empty(TENSOR_INTS(0),
+				 TENSOR_OPTIONS(.dtype = self->dtype, .device = self->device));
 	u->firsts = ints(self, 0, 0);
 	u->counts = ints(self, 0, 0);
-	u->inverse = wanted->inverse ?
-			     tensor_empty((tensor_ints){ self->sizes, self->ndim },
-					  TENSOR_OPTIONS(.dtype = TENSOR_I64,
-							 .device = self->device)) :
-			     ints(self, 0, 0);
+	u->inverse =
+		wanted->inverse ?
+			tensor_empty((tensor_ints){ self->sizes, self->ndim },
+				     TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = self->device)) :
+			ints(self, 0, 0);
 }
 
 static tensor *kept(tensor *t)

@@ -342,7 +342,8 @@ static void buffers(tensor_group *g, void *arg)
 		mean = tensor_module_get(m, "norm.running_mean");
 		NEED(difference(mean, tensor_zeros(TENSOR_INTS(IN), HERE)) == 0);
 		NEED(!tensor_data_parallel_backward(dp, tensor_sum(with_buffer(m, x))));
-		first = tensor_full(TENSOR_INTS(IN), S(keep ? 0.1 * tensor_group_rank(g) : 0), HERE);
+		first = tensor_full(TENSOR_INTS(IN), S(keep ? 0.1 * tensor_group_rank(g) : 0),
+				    HERE);
 		NEED(difference(mean, first) < 1e-12);
 	}
 	tensor_data_parallel_free(dp);
@@ -359,8 +360,7 @@ static void buffers_are_those_of_rank_0(void **state)
 
 static void wrong_use(tensor_group *g, void *arg)
 {
-	tensor_module *m = tensor_module_new(HERE),
-		      *other = tensor_module_new(HERE);
+	tensor_module *m = tensor_module_new(HERE), *other = tensor_module_new(HERE);
 	tensor_data_parallel *dp;
 
 	NEED(!tensor_data_parallel_new(NULL, g, NULL) && tensor_last_error()->code == EINVAL);

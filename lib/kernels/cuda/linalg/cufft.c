@@ -14,7 +14,10 @@ static bool is_loaded;
 static char why_not[TENSOR_ERROR_TEXT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#define FUNCTION(member, name) { name, offsetof(struct cufft, member) }
+#define FUNCTION(member, name)                       \
+	{                                            \
+		name, offsetof(struct cufft, member) \
+	}
 
 static const struct {
 	const char *name;

@@ -5,7 +5,7 @@
  */
 #include "kernels/cuda/linalg/cufft.h"
 
-#include "kernels/abi/fft.h"
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_fft.h"
 
 #include <pthread.h>
@@ -72,10 +72,10 @@ static int make_plan(const struct cuda_call *c, const struct cufft *fft, struct 
 		return err;
 	err = fft_check(c, fft->set_auto_allocation(p->handle, 0));
 	if (!err)
-		err = fft_check(c, fft->make_plan_many64(p->handle, 1, &n, &n, key->stride,
-							 key->in_dist, &n, key->stride,
-							 key->out_dist, key->type, key->batch,
-							 &p->workspace));
+		err = fft_check(c,
+				fft->make_plan_many64(p->handle, 1, &n, &n, key->stride,
+						      key->in_dist, &n, key->stride, key->out_dist,
+						      key->type, key->batch, &p->workspace));
 	if (err)
 		fft->destroy(p->handle);
 	else
@@ -105,7 +105,7 @@ static struct plan *get_plan(const struct cuda_call *c, const struct cufft *fft,
  * ones in the operands.
  */
 struct lines {
-	int type;	    /* of cuFFT */
+	int type; /* of cuFFT */
 	enum tensor_dtype from, to;
 	bool forward;
 	int64_t outer, inner, n, in, out;

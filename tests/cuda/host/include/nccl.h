@@ -43,8 +43,10 @@ typedef struct {
 } ncclConfig_t;
 
 #define NCCL_CONFIG_MAGIC 0xcafebeef
-#define NCCL_CONFIG_INITIALIZER \
-	{ sizeof(ncclConfig_t), NCCL_CONFIG_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT }
+#define NCCL_CONFIG_INITIALIZER                                                                   \
+	{                                                                                         \
+		sizeof(ncclConfig_t), NCCL_CONFIG_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT \
+	}
 
 typedef enum {
 	ncclSum = 0,

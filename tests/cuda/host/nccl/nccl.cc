@@ -21,7 +21,7 @@
 
 enum function { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, SEND_RECV };
 
-static const char *const names[] = { "ncclAllReduce", "ncclReduce", "ncclBroadcast",
+static const char *const names[] = { "ncclAllReduce",	  "ncclReduce",	   "ncclBroadcast",
 				     "ncclReduceScatter", "ncclAllGather", "ncclSend, ncclRecv" };
 
 /* A call of a function. */
@@ -40,8 +40,8 @@ struct ncclComm {
 	bool blocking, joined, aborted, finalized;
 	int asked; /* for the state, since the last call */
 	wires *wire;
-	std::function<void()> deferred;		 /* a call that is not queued yet */
-	std::shared_ptr<host_op> last;		 /* what was queued last */
+	std::function<void()> deferred;		      /* a call that is not queued yet */
+	std::shared_ptr<host_op> last;		      /* what was queued last */
 	std::vector<std::shared_ptr<host_op>> queued; /* that may not have ended */
 };
 
@@ -116,8 +116,8 @@ struct bf16 {
 };
 
 /* to: the parts of all ranks, rounded after each step as along a ring. */
-template <class N> static void reduce_as(char *to, const std::vector<std::vector<char>> &parts,
-					 uint64_t count, int op)
+template <class N>
+static void reduce_as(char *to, const std::vector<std::vector<char>> &parts, uint64_t count, int op)
 {
 	typedef typename N::type T;
 
@@ -301,7 +301,7 @@ static void queue(ncclComm *comm, const calls &all)
 				if (!comm->aborted)
 					send_all(comm, c);
 		},
-		comm->last, [=] { return comm->aborted || can_send(comm, all); });
+		comm->last, [=] { return comm->aborted || (progresses && can_send(comm, all)); });
 	comm->last = host_submit(
 		s, names[all[0].kind], device,
 		[=] {
@@ -332,13 +332,13 @@ static void *progress(void *)
 		host_call call(nullptr);
 
 		for (ncclComm *comm : comms)
-			if (progresses && !is_idle(comm))
+			if (!is_idle(comm))
 				host_try(comm->queued.front());
 	}
 	return nullptr;
 }
 
-/* For tests: a device that stands still, unless the host waits for it. */
+/* For tests: a device that stands still. */
 extern "C" void nccl_host_set_progress(int on)
 {
 	host_call call(nullptr);

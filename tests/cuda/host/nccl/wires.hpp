@@ -47,7 +47,7 @@ class wires
 	int made = -1; /* the page's file, where this process has made it */
 	int files[WIRE_RANKS];
 	bool opened = false; /* all of them */
-	uint64_t end = 0; /* of the own file */
+	uint64_t end = 0;    /* of the own file */
 };
 
 #endif
