@@ -56,6 +56,12 @@ static inline bool ranks_are_nccl(void)
 	return ranks_are_of("nccl");
 }
 
+/* Elements of a large tensor: the emulation of a device is slow. */
+static inline int64_t ranks_most(int64_t n)
+{
+	return ranks_are_nccl() && n > 3000 ? 3000 : n;
+}
+
 __attribute__((constructor)) static void ranks_print_once(void)
 {
 	const char *open_mpi = getenv("OMPI_COMM_WORLD_RANK"), *mpich = getenv("PMI_RANK");

@@ -24,7 +24,7 @@ static bool is_complex(tensor *t)
 	return tensor_dtype(t) == TENSOR_C64 || tensor_dtype(t) == TENSOR_C128;
 }
 
-static void assert_same(tensor *gpu, tensor *cpu)
+static void assert_equal_to(tensor *gpu, tensor *cpu)
 {
 	bool wide = tensor_dtype(cpu) == TENSOR_F64 || tensor_dtype(cpu) == TENSOR_C128;
 	double tol = wide ? 1e-11 : 1e-4;
@@ -47,14 +47,14 @@ static void transforms_of(tensor *z, tensor *x, int64_t dim, int64_t norm)
 	tensor *half = ok(tensor_fft_r2c(x, d, norm, true)), *ghalf = on_cuda(half);
 	int64_t n = tensor_size(x, (int)dim);
 
-	assert_same(tensor_fft_c2c(gz, d, norm, true), tensor_fft_c2c(z, d, norm, true));
-	assert_same(tensor_fft_c2c(gz, d, norm, false), tensor_fft_c2c(z, d, norm, false));
-	assert_same(tensor_fft_r2c(gx, d, norm, true), half);
-	assert_same(tensor_fft_r2c(gx, d, norm, false), tensor_fft_r2c(x, d, norm, false));
-	assert_same(tensor_fft_c2r(ghalf, d, norm, n), tensor_fft_c2r(half, d, norm, n));
+	assert_equal_to(tensor_fft_c2c(gz, d, norm, true), tensor_fft_c2c(z, d, norm, true));
+	assert_equal_to(tensor_fft_c2c(gz, d, norm, false), tensor_fft_c2c(z, d, norm, false));
+	assert_equal_to(tensor_fft_r2c(gx, d, norm, true), half);
+	assert_equal_to(tensor_fft_r2c(gx, d, norm, false), tensor_fft_r2c(x, d, norm, false));
+	assert_equal_to(tensor_fft_c2r(ghalf, d, norm, n), tensor_fft_c2r(half, d, norm, n));
 	/* cuFFT may overwrite the input of a transform to real numbers. */
-	assert_same(ghalf, half);
-	assert_same(gz, z);
+	assert_equal_to(ghalf, half);
+	assert_equal_to(gz, z);
 }
 
 /* Lines that are contiguous, few and many with strides, and memory at odd offsets. */
@@ -85,12 +85,12 @@ static void several_dimensions_equal_the_cpu(void **state)
 		tensor *z = complex_of(TENSOR_SHAPE(3, 4, 5), TENSOR_F32), *g = on_cuda(z);
 		tensor *x = pseudo_random(TENSOR_SHAPE(3, 4, 6), TENSOR_F64), *gx = on_cuda(x);
 
-		assert_same(tensor_fft_c2c(g, TENSOR_INTS(2, 0), 1, true),
-			    tensor_fft_c2c(z, TENSOR_INTS(2, 0), 1, true));
-		assert_same(tensor_fft_r2c(gx, TENSOR_INTS(0, 1, 2), 0, true),
-			    tensor_fft_r2c(x, TENSOR_INTS(0, 1, 2), 0, true));
-		assert_same(tensor_fft_c2c(tensor_transpose(g, 0, 2), TENSOR_INTS(1), 0, true),
-			    tensor_fft_c2c(tensor_transpose(z, 0, 2), TENSOR_INTS(1), 0, true));
+		assert_equal_to(tensor_fft_c2c(g, TENSOR_INTS(2, 0), 1, true),
+				tensor_fft_c2c(z, TENSOR_INTS(2, 0), 1, true));
+		assert_equal_to(tensor_fft_r2c(gx, TENSOR_INTS(0, 1, 2), 0, true),
+				tensor_fft_r2c(x, TENSOR_INTS(0, 1, 2), 0, true));
+		assert_equal_to(tensor_fft_c2c(tensor_transpose(g, 0, 2), TENSOR_INTS(1), 0, true),
+				tensor_fft_c2c(tensor_transpose(z, 0, 2), TENSOR_INTS(1), 0, true));
 	}
 }
 
@@ -101,8 +101,9 @@ static void memory_at_odd_offsets(void **state)
 	tensor_scope {
 		tensor *x = pseudo_random(TENSOR_SHAPE(41), TENSOR_F32), *g = on_cuda(x);
 
-		assert_same(tensor_fft_r2c(tensor_narrow(g, 0, 1, 40), TENSOR_INTS(0), 0, true),
-			    tensor_fft_r2c(tensor_narrow(x, 0, 1, 40), TENSOR_INTS(0), 0, true));
+		assert_equal_to(tensor_fft_r2c(tensor_narrow(g, 0, 1, 40), TENSOR_INTS(0), 0, true),
+				tensor_fft_r2c(tensor_narrow(x, 0, 1, 40), TENSOR_INTS(0), 0,
+					       true));
 	}
 }
 
@@ -115,8 +116,8 @@ static void plans_are_replaced(void **state)
 			tensor_scope {
 				tensor *z = complex_of(TENSOR_SHAPE(n), TENSOR_F32);
 
-				assert_same(tensor_fft_c2c(on_cuda(z), TENSOR_INTS(0), 0, true),
-					    tensor_fft_c2c(z, TENSOR_INTS(0), 0, true));
+				assert_equal_to(tensor_fft_c2c(on_cuda(z), TENSOR_INTS(0), 0, true),
+						tensor_fft_c2c(z, TENSOR_INTS(0), 0, true));
 			}
 }
 
@@ -126,8 +127,8 @@ static void empty_tensors(void **state)
 	tensor_scope {
 		tensor *z = complex_of(TENSOR_SHAPE(0, 3), TENSOR_F32);
 
-		assert_same(tensor_fft_c2c(on_cuda(z), TENSOR_INTS(1), 0, true),
-			    tensor_fft_c2c(z, TENSOR_INTS(1), 0, true));
+		assert_equal_to(tensor_fft_c2c(on_cuda(z), TENSOR_INTS(1), 0, true),
+				tensor_fft_c2c(z, TENSOR_INTS(1), 0, true));
 	}
 }
 
@@ -144,8 +145,8 @@ static void without_cufft(void)
 		assert_fails(tensor_fft_c2c(g, TENSOR_INTS(0), 0, true), EOPNOTSUPP,
 			     "/no/such/library");
 		tensor_cuda_set_fallback(true);
-		assert_same(tensor_fft_c2c(g, TENSOR_INTS(0), 0, true),
-			    tensor_fft_c2c(z, TENSOR_INTS(0), 0, true));
+		assert_equal_to(tensor_fft_c2c(g, TENSOR_INTS(0), 0, true),
+				tensor_fft_c2c(z, TENSOR_INTS(0), 0, true));
 		if (tensor_cuda_fallbacks(NAME) != 1)
 			exit(3);
 	}
