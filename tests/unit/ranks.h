@@ -59,7 +59,7 @@ static inline bool ranks_are_nccl(void)
 /* Elements of a large tensor: the emulation of a device is slow. */
 static inline int64_t ranks_most(int64_t n)
 {
-	return ranks_are_nccl() && n > 3000 ? 3000 : n;
+	return ranks_are_nccl() && n > 600 ? 600 : n;
 }
 
 __attribute__((constructor)) static void ranks_print_once(void)

@@ -232,7 +232,7 @@ static void all_operations(tensor_group *g, void *arg)
 				tensor_scope {
 					/* Some of them with each number of ranks. */
 					if (ranks_are_nccl() &&
-					    (12 * i + d + 3 * (size_t)tensor_group_size(g)) % 10)
+					    (12 * i + d + 5 * (size_t)tensor_group_size(g)) % 15)
 						continue;
 					reductions(g, &shapes[i], dtypes[d], layout);
 					copies(g, &shapes[i], dtypes[d], layout);
