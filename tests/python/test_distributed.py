@@ -509,7 +509,8 @@ with distributed.init('nccl') as group:
 
 def test_tensors_of_devices_go_through_nccl():
     host = os.path.join(BUILD, 'cuda-host')
-    plugins = {f'TENSOR_{name.upper()}_PLUGIN': os.path.join(host, f'libtensor_{name}.so.0') for name in ('cuda', 'nccl')}
+    plugins = {f'TENSOR_{name.upper()}_PLUGIN': os.path.join(host, f'libtensor_{name}.so.0')
+               for name in ('cuda', 'nccl')}
     if not all(map(os.path.exists, plugins.values())):
         pytest.skip('make test-cuda builds the emulation of CUDA and NCCL')
     done = tensorrun(2, '-c', NCCL_PROGRAM, **plugins)
