@@ -159,8 +159,6 @@ bool attention_has_kernel(const tensor *query, const tensor *key, const tensor *
 	const bool pairs = query->dtype == TENSOR_BF16 && takes_bf16(query);
 	struct attention_sizes s;
 
-	if (query->dtype == TENSOR_BF16 && !is_causal && !pairs)
-		return false;
 	return is_plain(query) && is_plain(key) && is_plain(value) &&
 	       kernels_attention.fn[backend_key(query)] && dtype_is_float(query->dtype) &&
 	       !dtype_is_f8(query->dtype) &&

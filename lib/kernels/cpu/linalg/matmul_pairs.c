@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Products of bf16 matrices by an instruction that adds the products of pairs. No instruction-set
- * level includes it, so it is used only if vec_has_pairs() is true. See matmul_reduced_float.h.
+ * level includes it, so it is used only if pairs_for() is true. See matmul_reduced_float.h.
  */
 #include "kernels/cpu/linalg/matmul.h"
 #include "kernels/cpu/simd/vec_reduced_float.h"
@@ -30,10 +30,10 @@ size_t CPU_NAME(matmul_pairs_pack)(const struct product *p, void *to)
 #endif
 }
 
-product_fn CPU_NAME(matmul_pairs)(void)
+product_fn CPU_NAME(matmul_pairs)(int64_t m)
 {
 #ifdef VEC_PAIRS
-	if (vec_has_pairs())
+	if (pairs_for(m))
 		return product_of_pairs;
 #endif
 	return NULL;

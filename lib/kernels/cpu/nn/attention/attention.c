@@ -54,14 +54,15 @@ static void head_at(const struct job *j, int64_t i, struct attention_matrix *m)
 	}
 }
 
-/* Whether all operands that are multiplied are bf16, and the processor multiplies pairs of them. */
+/* Whether all operands that are multiplied are bf16, and the processor multiplies pairs of them best. */
 static bool has_pairs(const struct job *j, const struct attention_inputs *in)
 {
 	const tensor *grad = j->operand[GRAD];
+	int64_t queries = j->s.queries, keys = j->s.keys;
 
 	return in->query->dtype == TENSOR_BF16 && in->key->dtype == TENSOR_BF16 &&
 	       in->value->dtype == TENSOR_BF16 && (!grad || grad->dtype == TENSOR_BF16) &&
-	       CPU_NAME(attention_has_pairs)();
+	       CPU_NAME(attention_has_pairs)(queries < keys ? queries : keys);
 }
 
 static int begin(struct job *j, const struct attention_inputs *in)
@@ -71,9 +72,6 @@ static int begin(struct job *j, const struct attention_inputs *in)
 
 	if (dtype != TENSOR_F32 && dtype != TENSOR_F64)
 		return tensor_kernel_no_dtype("attention", q->dtype, "cpu");
-	j->fn = dtype == TENSOR_F64 ? &CPU_NAME(attention_f64) :
-		has_pairs(j, in)    ? &CPU_NAME(attention_pairs) :
-				      &CPU_NAME(attention_f32);
 	j->s = (struct attention_shape){ .queries = q->sizes[q->ndim - 2],
 					 .keys = in->key->sizes[q->ndim - 2],
 					 .features = q->sizes[q->ndim - 1],
@@ -82,6 +80,9 @@ static int begin(struct job *j, const struct attention_inputs *in)
 					 .masked = in->mask,
 					 .causal = in->causal,
 					 .scale = in->scale };
+	j->fn = dtype == TENSOR_F64 ? &CPU_NAME(attention_f64) :
+		has_pairs(j, in)    ? &CPU_NAME(attention_pairs) :
+				      &CPU_NAME(attention_f32);
 	j->operand[QUERY] = q;
 	j->operand[KEY] = in->key;
 	j->operand[VALUE] = in->value;
@@ -322,7 +323,7 @@ static int cpu_attention_backward(tensor *grad_query, tensor *grad_key, tensor *
 
 static bool cpu_attention_takes_bf16(void)
 {
-	return CPU_NAME(attention_has_pairs)();
+	return CPU_NAME(attention_has_pairs)(INT64_MAX);
 }
 
 CPU_KERNELS(KERNEL(attention), KERNEL(attention_backward), KERNEL(attention_takes_bf16))

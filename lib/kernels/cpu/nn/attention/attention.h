@@ -61,6 +61,7 @@ extern const struct attention_functions CPU_NAME(attention_f32);
 extern const struct attention_functions CPU_NAME(attention_f64);
 extern const struct attention_functions
 	CPU_NAME(attention_pairs); /* of bf16, if the next function returns true */
-bool CPU_NAME(attention_has_pairs)(void);
+/* For at least so many queries and keys. */
+bool CPU_NAME(attention_has_pairs)(int64_t rows);
 
 #endif

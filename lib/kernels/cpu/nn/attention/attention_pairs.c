@@ -26,14 +26,14 @@
 
 #include "kernels/cpu/nn/attention/attention_backward.h"
 
-bool CPU_NAME(attention_has_pairs)(void)
+bool CPU_NAME(attention_has_pairs)(int64_t rows)
 {
-	return vec_has_pairs();
+	return pairs_for(rows);
 }
 #else
 const struct attention_functions CPU_NAME(attention_pairs) = { .block = NULL };
 
-bool CPU_NAME(attention_has_pairs)(void)
+bool CPU_NAME(attention_has_pairs)(int64_t rows)
 {
 	return false;
 }

@@ -121,7 +121,7 @@ int CPU_NAME(conv_as_units)(convolution_kernel compute, tensor *out, const tenso
 
 bool CPU_NAME(conv_has_pairs)(void)
 {
-	return vec_has_pairs();
+	return pairs_for(TILE_LEAST);
 }
 #else
 int CPU_NAME(conv_implicit_gemm_pairs)(const struct conv_gemm *c)
