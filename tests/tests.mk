@@ -20,6 +20,7 @@ $(B)/tests/test_without_memory $(B)/tests/test_train_without_memory $(B)/tests/t
 	$(B)/tests/test_autograd_devices_memory $(B)/tests/test_interchange_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
 
 # The same tests with other environment variables.
+$(B)/tests/test_attention_tiles: tests/unit/nn/test_attention.c
 $(B)/tests/test_conv_tiles: tests/unit/nn/test_conv_bf16.c
 $(B)/tests/test_quantized_tiles: tests/unit/quantized/test_quantized.c
 

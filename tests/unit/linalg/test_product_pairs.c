@@ -115,6 +115,6 @@ int main(void)
 		cmocka_unit_test(the_same_bits_on_one_thread),
 	};
 
-	setenv("TENSOR_CPU_TILES", "none", 1);
+	setenv("TENSOR_CPU_TILES", "pairs", 1);
 	return cmocka_run_group_tests_name("product_pairs", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #ifndef TILES
-#define TILES "none"
+#define TILES "pairs"
 #define NAME  "conv_bf16"
 #endif
 

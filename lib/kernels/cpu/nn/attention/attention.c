@@ -73,9 +73,6 @@ static int begin(struct job *j, const struct attention_inputs *in)
 
 	if (dtype != TENSOR_F32 && dtype != TENSOR_F64)
 		return tensor_kernel_no_dtype("attention", q->dtype, "cpu");
-	j->fn = dtype == TENSOR_F64 ? &CPU_NAME(attention_f64) :
-		has_pairs(j, in)    ? &CPU_NAME(attention_pairs) :
-				      &CPU_NAME(attention_f32);
 	j->s = (struct attention_shape){ .queries = q->sizes[q->ndim - 2],
 					 .keys = in->key->sizes[q->ndim - 2],
 					 .features = q->sizes[q->ndim - 1],
@@ -84,6 +81,9 @@ static int begin(struct job *j, const struct attention_inputs *in)
 					 .masked = in->mask,
 					 .causal = in->causal,
 					 .scale = in->scale };
+	j->fn = dtype == TENSOR_F64 ? &CPU_NAME(attention_f64) :
+		has_pairs(j, in)    ? &CPU_NAME(attention_pairs) :
+				      &CPU_NAME(attention_f32);
 	j->operand[QUERY] = q;
 	j->operand[KEY] = in->key;
 	j->operand[VALUE] = in->value;
