@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #ifndef TILES
-#define TILES "pairs"
+#define TILES "none"
 #define NAME  "conv_bf16"
 #endif
 
@@ -294,5 +294,6 @@ int main(void)
 	};
 
 	setenv("TENSOR_CPU_TILES", TILES, 0);
+	setenv("TENSOR_CPU_PAIRS", "all", 0);
 	return cmocka_run_group_tests_name(NAME, tests, NULL, NULL);
 }

@@ -251,8 +251,7 @@ static void choose_tiles(void)
 
 	if (want && !strcmp(want, "model"))
 		chosen_tiles = TILES_MODEL;
-	else if (!(want && (!strcmp(want, "none") || !strcmp(want, "pairs"))) && amx_permitted() &&
-		 amx_agrees())
+	else if (!(want && !strcmp(want, "none")) && amx_permitted() && amx_agrees())
 		chosen_tiles = TILES_AMX;
 }
 

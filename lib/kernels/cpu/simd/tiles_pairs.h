@@ -7,36 +7,6 @@
 #define TILE_FEATURE	 (1u << 22)
 
 #include "kernels/cpu/simd/tiles.h"
-#include "kernels/cpu/simd/vec_reduced_float.h"
-
-/*
- * Whether vectors multiply pairs of bf16 at least as fast as f32. Intel's processors with AMX (Sapphire Rapids and
- * later), also where it is hidden, begin the instruction every second cycle, a multiply-add of f32 twice in a cycle, so that
- * f32 takes half the time. TENSOR_CPU_TILES=pairs: for tests on those.
- */
-static bool fast_pairs(void)
-{
-	const char *want = secure_getenv("TENSOR_CPU_TILES");
-
-	return vec_has_pairs() && (!__builtin_cpu_is("intel") || __builtin_cpu_is("cooperlake") ||
-				   (want && !strcmp(want, "pairs")));
-}
-
-static bool chosen_pairs;
-
-static void choose_pairs(void)
-{
-	chosen_pairs = fast_pairs();
-}
-
-/* Whether a product of bf16 with m rows is one of pairs, by vectors or by tiles, and not of elements widened to f32. */
-static bool pairs_for(int64_t m)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, choose_pairs);
-	return chosen_pairs || (vec_has_pairs() && tiles_for(m));
-}
 
 /* The half of a unit as f32; subnormals are zero. */
 static inline T model_half(const T *unit, bool high)
