@@ -54,7 +54,7 @@ static int transmit(const char *address, const struct tensor_remote_options *opt
 		same = tensor_send(channel, t, 0) == 0 && tensor_item(tensor_recv(channel), &theirs) == 0 &&
 		       tensor_item(tensor_sum(t), &mine) == 0 && mine == theirs;
 	}
-	same ? printf("sent %d MiB, and the sum came back\n", mib) : tensor_perror("send");
+	same ? dprintf(1, "sent %d MiB, and the sum came back\n", mib) : tensor_perror("send");
 	tensor_channel_close(channel);
 	return same ? 0 : -1;
 }

@@ -86,7 +86,7 @@ void remote_fail(struct remote *r, int err, const char *fmt, ...)
 
 int remote_ended(const struct remote *r, const char *function)
 {
-	if (!r->dead || r->dead == -EPIPE)
+	if (r->has_left || !r->dead)
 		return tensor_fail(EPIPE, "%s: the peer is gone", function);
 	return tensor_fail(-r->dead, "%s: the connection has ended: %s", function, r->why);
 }
@@ -284,8 +284,10 @@ bool remote_step(struct remote *r)
 
 	for (int i = 0; i < STEPS && r->connection && r->transport->step(r->connection); i++)
 		any = true;
-	if (any)
+	if (any) {
 		remote_show(r);
+		pthread_cond_broadcast(&r->changed);
+	}
 	return any;
 }
 

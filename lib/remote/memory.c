@@ -17,7 +17,7 @@ void memory_register(const struct transport *transport, struct tensor_storage *s
 {
 	const struct storage_ops *ops = storage_ops_of(s);
 	struct tensor_buffer *b =
-		tensor_storage_buffer(ops->base && ops->base(s) ? ops->base(s) : s);
+		tensor_storage_buffer(ops && ops->base && ops->base(s) ? ops->base(s) : s);
 
 	if (!b || !b->map)
 		return;

@@ -99,8 +99,8 @@ static int add(struct parcel *p, tensor *t, unsigned flags)
 	to->bytes = (uint64_t)n * itemsize(t);
 	for (int i = 0; i < t->ndim; i++) {
 		to->sizes[i] = from->sizes[i];
-		/* The stride of a dimension with one element is any number. */
-		to->strides[i] = from->sizes[i] == 1 && from->strides[i] < 0 ? 0 : from->strides[i];
+		/* A negative one is of a dimension with one element, or of a tensor with none. */
+		to->strides[i] = from->strides[i] < 0 ? 0 : from->strides[i];
 	}
 	if (t->device.type == TENSOR_CPU)
 		set_label(to, t);

@@ -217,6 +217,7 @@ int remote_send(tensor_channel *ch, const struct outgoing *o)
 {
 	struct remote *r = ch->state;
 	struct parcel *p = parcel_new(o);
+	bool is_left;
 	int err;
 
 	if (!p)
@@ -230,9 +231,9 @@ int remote_send(tensor_channel *ch, const struct outgoing *o)
 	}
 	err = send_locked(ch, r, p, o);
 	/* After an error pieces may still be under way. */
-	p->is_left = p->pending;
+	is_left = p->is_left = p->pending;
 	pthread_mutex_unlock(&r->lock);
-	if (!p->is_left)
+	if (!is_left)
 		parcel_free(p);
 	return err;
 }

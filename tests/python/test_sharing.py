@@ -333,6 +333,10 @@ def test_a_version_counts_changes_by_the_receiver_unless_parameters_are_shared()
 
 # ---- between machines ----
 
+def same(a, b):
+    return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
+
+
 def listen_remote(**options):
     os.environ.setdefault('UCX_TLS', 'tcp')
     try:
@@ -362,7 +366,7 @@ def test_remote_channel_to_another_process():
         for n in (1, 100_000):
             x = dt.arange(n, dtype=dt.float32)
             channel.send(x, timeout=20)
-            assert dt.equal(channel.recv(timeout=20), x * 2)
+            assert same(channel.recv(timeout=20), x * 2)
         channel.close()
         process.join(20)
         assert process.exitcode == 0
@@ -390,7 +394,7 @@ def test_remote_progress():
     a, b = remote_pair(progress=lambda *args: seen.append(args))
     x = dt.arange(1_000_000)
     a.send(x, timeout=20)
-    assert dt.equal(b.recv(timeout=20), x)
+    assert same(b.recv(timeout=20), x)
     assert seen[-1][0] is True and seen[-1][2] == 8_000_000
     assert [s[1] for s in seen] == sorted(s[1] for s in seen)
     a.close()
@@ -432,7 +436,7 @@ def test_remote_in_asyncio():
             for n in (4, 500_000):
                 x = dt.arange(n)
                 await a.send(x)
-                assert dt.equal(await b.recv(), x)
+                assert same(await b.recv(), x)
             await a.send_many([dt.ones(2)], tag=3)
             assert (await b.recv_many())[1] == 3
     asyncio.run(main())

@@ -7,6 +7,7 @@
 
 #include "remote/ucx/ucx.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -175,15 +176,35 @@ static ucs_log_func_rc_t print_nothing(const char *file, unsigned line, const ch
 	return level > UCS_LOG_LEVEL_FATAL ? UCS_LOG_FUNC_RC_STOP : UCS_LOG_FUNC_RC_CONTINUE;
 }
 
+/* Whether the handler of a signal is a function of UCX. */
+static bool is_handled_by_ucx(int number)
+{
+	struct sigaction now;
+	Dl_info handler, ucx;
+
+	return sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_DFL &&
+	       now.sa_handler != SIG_IGN && dladdr((void *)now.sa_handler, &handler) &&
+	       dladdr((void *)ucs_debug_disable_signal, &ucx) &&
+	       handler.dli_fbase == ucx.dli_fbase;
+}
+
+/* Loading UCX sets handlers of signals that end the program, and of SIGHUP. */
+static void remove_handlers(void)
+{
+	for (int i = 1; i < NSIG; i++) {
+		if (is_handled_by_ucx(i))
+			ucs_debug_disable_signal(i);
+		/* One that UCX does not give up; it was the program's to set, and it has not. */
+		if (is_handled_by_ucx(i))
+			signal(i, SIG_DFL);
+	}
+}
+
 __attribute__((constructor)) static void load(void)
 {
-	static const int signals[] = { SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGABRT };
-
-	/* Loading UCX sets handlers of these signals. */
-	if (!secure_getenv("UCX_HANDLE_ERRORS"))
-		for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-			ucs_debug_disable_signal(signals[i]);
 	if (!secure_getenv("UCX_LOG_LEVEL"))
 		ucs_log_push_handler(print_nothing);
+	if (!secure_getenv("UCX_HANDLE_ERRORS"))
+		remove_handlers();
 	tensor_register_transport(&transport, NULL);
 }

@@ -437,8 +437,10 @@ static void (*handler_of(int number))(int)
 
 static void handlers_of_signals_stay(void **state)
 {
+	/* 32 and 33 are of the threads of libc. */
 	for (int i = 1; i < NSIG; i++)
-		assert_ptr_equal(handler_of(i), handlers[i]);
+		if (i != 32 && i != 33)
+			assert_ptr_equal(handler_of(i), handlers[i]);
 }
 
 static void addresses_are_checked(void **state)
