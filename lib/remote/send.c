@@ -100,7 +100,7 @@ static int show_progress(struct remote *r, uint64_t done, uint64_t total)
 }
 
 /*
- * Until the peer has answered and the network reads the tensors no more. It gives up at the deadline and when the program says
+ * Until the peer has answered, and the network reads the tensors no more. It gives up at the deadline and when the program says
  * so, and the peer then answers that it has dropped the message, or that it had it before.
  */
 static int carry(struct remote *r, struct parcel *p, int64_t until)
@@ -110,10 +110,11 @@ static int carry(struct remote *r, struct parcel *p, int64_t until)
 
 	for (;;) {
 		remote_step(r);
+		/* Also if the peer has left since, and if the network has not said yet that it is done with the last pieces. */
+		if (p->answer == ANSWER_DONE)
+			return 0;
 		if (r->dead || r->has_left)
 			return remote_ended(r, "send");
-		if (p->answer == ANSWER_DONE && !p->pending)
-			return 0;
 		if (p->answer == ANSWER_REFUSED && !p->pending)
 			return err     ? tensor_fail(-err, "send: the function for the progress "
 							   "ended the transfer") :
