@@ -47,6 +47,8 @@ static int transmit(const char *address, const struct tensor_remote_options *opt
 	double mine, theirs;
 	bool same;
 
+	if (!channel)
+		return tensor_perror("connect");
 	tensor_channel_set_progress(channel, show, NULL);
 	tensor_scope {
 		tensor *t = tensor_ones(TENSOR_SHAPE(mib, 1 << 18), TENSOR_OPTIONS(.dtype = TENSOR_F32));

@@ -91,7 +91,10 @@ int remote_ended(const struct remote *r, const char *function)
 	return tensor_fail(-r->dead, "%s: the connection has ended: %s", function, r->why);
 }
 
-/* Nothing is under way afterwards. */
+/*
+ * Nothing is under way afterwards. The network may take its time, in which the lock is free; what it says meanwhile does not
+ * count.
+ */
 static void disconnect(struct remote *r, int64_t wait_ns)
 {
 	struct transport_connection *c = r->connection;
@@ -99,7 +102,9 @@ static void disconnect(struct remote *r, int64_t wait_ns)
 	if (!c)
 		return;
 	r->connection = NULL;
+	pthread_mutex_unlock(&r->lock);
 	r->transport->close(c, wait_ns);
+	pthread_mutex_lock(&r->lock);
 	while (r->ops)
 		op_end(r, r->ops, -ECANCELED);
 	while (r->arrivals)
@@ -228,7 +233,7 @@ static bool on_frame(void *owner, const void *header, size_t header_bytes, size_
 	struct frame f = { 0 };
 	const char *why;
 
-	if (r->dead)
+	if (r->dead || !r->connection)
 		return false;
 	memcpy(&f, header, header_bytes < sizeof(f) ? header_bytes : sizeof(f));
 	why = frame_check(&f, header_bytes, bytes);
@@ -256,22 +261,26 @@ static void on_data(void *owner, void *token, int err)
 {
 	struct remote *r = owner;
 
+	if (!r->connection)
+		return;
 	r->heard = link_now();
 	arrival_end(r, token, err);
 }
 
 static void on_sent(void *owner, void *token, int err)
 {
-	op_end(owner, token, err);
+	struct remote *r = owner;
+
+	if (r->connection)
+		op_end(r, token, err);
 }
 
 static void on_failed(void *owner, int err, const char *why)
 {
 	struct remote *r = owner;
 
-	if (r->has_left)
-		return;
-	remote_fail(r, err, "%s", why);
+	if (!r->has_left && r->connection)
+		remote_fail(r, err, "%s", why);
 }
 
 const struct transport_events remote_events = { on_frame, on_data, on_sent, on_failed };
@@ -357,11 +366,11 @@ static void remote_serve(struct served *s)
 	now = link_now();
 	look(r, now);
 	ended = r->dead;
+	remote_show(r);
+	pthread_cond_broadcast(&r->changed);
 	/* A dead connection sends nothing more, but may still have memory of messages. */
 	if (ended)
 		disconnect(r, 0);
-	remote_show(r);
-	pthread_cond_broadcast(&r->changed);
 	s->due = ended	      ? LINK_FOREVER :
 		 !arm(r)      ? now :
 		 r->ping_ns   ? now + r->ping_ns / 2 :
