@@ -29,7 +29,16 @@ make_namespaces() {
 		ip link add veth0 netns $a type veth peer name veth0 netns $b &&
 		ip -n $a addr add $here/24 dev veth0 && ip -n $b addr add $there/24 dev veth0 &&
 		ip -n $a link set lo up && ip -n $b link set lo up &&
-		ip -n $a link set veth0 up && ip -n $b link set veth0 up
+		ip -n $a link set veth0 up && ip -n $b link set veth0 up && links_are_up
+}
+
+# UCX uses a device only if it carries packets when the program begins.
+links_are_up() {
+	local n
+	for n in $a $b; do
+		for _ in $(seq 100); do ip -n $n -br link show veth0 | grep -q ' UP ' && break; sleep 0.05; done
+	done
+	ip -n $a -br link show veth0 | grep ' UP '
 }
 
 # slow: delay and loss on both ends. A kernel without netem has a short queue, which delays packets and drops what does not fit.
@@ -73,17 +82,17 @@ a_tensor_crosses_a_slow_link() {
 	ip netns exec $a tc -s qdisc show dev veth0 | grep -E 'dropped [1-9]' >/dev/null
 }
 
-# The timeout is one second: the error comes after at most a quarter more, and the start and end of the programs.
+# The timeout is two seconds: the error comes after at most a quarter more, and the end of a program on a busy machine.
 a_cut_in_the_middle_is_an_error_in_time() {
 	need_ucx
 	local begin end rc=0 before
 	for n in $a $b; do ip netns exec $n tc qdisc replace dev veth0 root tbf rate 200mbit burst 64kb limit 256kb; done
 	before=$(sent)
-	listen 1000
-	in_a timeout 60 "$build/examples/transfer" send "$(cat "$tmp/address")" 1000 900 >"$tmp/sender" 2>&1 &
+	listen 2000
+	in_a timeout 60 "$build/examples/transfer" send "$(cat "$tmp/address")" 2000 900 >"$tmp/sender" 2>&1 &
 	local sender=$!
-	for _ in $(seq 200); do [ $(($(sent) - before)) -gt 20000000 ] && break; sleep 0.05; done
-	kill -0 $sender $receiver
+	for _ in $(seq 100); do [ $(($(sent) - before)) -gt 20000000 ] && break; sleep 0.05; done
+	kill -0 $sender && kill -0 $receiver || { cat "$tmp/sender" "$tmp/receiver"; return 1; }
 	ip -n $a link set veth0 down
 	begin=$(date +%s%N)
 	wait $sender || rc=$?
@@ -92,12 +101,12 @@ a_cut_in_the_middle_is_an_error_in_time() {
 	cat "$tmp/sender" "$tmp/receiver"
 	echo "the sender ended $(((end - begin) / 1000000)) ms after the cut, status $rc"
 	[ $rc = 1 ]
-	[ $(((end - begin) / 1000000)) -lt 2250 ]
-	grep -q "nothing came from the peer for 1000 ms" "$tmp/sender"
+	[ $(((end - begin) / 1000000)) -lt 4000 ]
+	grep -q "nothing came from the peer for 2000 ms" "$tmp/sender"
 	rc=0
 	wait $receiver || rc=$?
 	[ $rc = 1 ]
-	grep -q "nothing came from the peer for 1000 ms" "$tmp/receiver"
+	grep -q "nothing came from the peer for 2000 ms" "$tmp/receiver"
 }
 
 # mpirun begins its other half through a command in the place of ssh.

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define FRAMES	   7 /* the number of the active message */
-#define END_ROUNDS 100000
+#define FRAMES	 7		    /* the number of the active message */
+#define CLOSE_NS INT64_C(100000000) /* for the answer of the peer, which a network that is cut does not carry */
 
 struct transport_connection {
 	const struct transport_events *events;
@@ -263,7 +263,7 @@ void ucx_close(struct transport_connection *c, int64_t wait_ns)
 
 	if (wait_ns && !c->has_failed)
 		complete(c, ucp_ep_flush_nbx(c->endpoint, &flush), wait_ns);
-	complete(c, ucp_ep_close_nbx(c->endpoint, &force), INT64_C(1000000000));
+	complete(c, ucp_ep_close_nbx(c->endpoint, &force), CLOSE_NS);
 	ucp_worker_destroy(c->worker);
 	free(c);
 }
