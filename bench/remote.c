@@ -68,8 +68,8 @@ static void recv_all(int socket, char *to, int64_t n)
 
 static tensor *bytes_of(int64_t n)
 {
-	tensor *t = tensor_ones(TENSOR_SHAPE(n),
-				TENSOR_OPTIONS(.dtype = TENSOR_U8, .shareable = true));
+	tensor *t =
+		tensor_ones(TENSOR_SHAPE(n), TENSOR_OPTIONS(.dtype = TENSOR_U8, .shareable = true));
 
 	if (!t)
 		fail("ones");

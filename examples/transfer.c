@@ -17,7 +17,8 @@
 static int show(void *context, bool sending, uint64_t done, uint64_t total)
 {
 	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%s %3d %%", sending ? "sent" : "received", (int)(100 * done / total));
+		fprintf(stderr, "\r%s %3d %%", sending ? "sent" : "received",
+			(int)(100 * done / total));
 	return 0; /* or a negative errno, which ends the transfer */
 }
 
@@ -51,9 +52,11 @@ static int transmit(const char *address, const struct tensor_remote_options *opt
 		return tensor_perror("connect");
 	tensor_channel_set_progress(channel, show, NULL);
 	tensor_scope {
-		tensor *t = tensor_ones(TENSOR_SHAPE(mib, 1 << 18), TENSOR_OPTIONS(.dtype = TENSOR_F32));
+		tensor *t = tensor_ones(TENSOR_SHAPE(mib, 1 << 18),
+					TENSOR_OPTIONS(.dtype = TENSOR_F32));
 
-		same = tensor_send(channel, t, 0) == 0 && tensor_item(tensor_recv(channel), &theirs) == 0 &&
+		same = tensor_send(channel, t, 0) == 0 &&
+		       tensor_item(tensor_recv(channel), &theirs) == 0 &&
 		       tensor_item(tensor_sum(t), &mine) == 0 && mine == theirs;
 	}
 	same ? dprintf(1, "sent %d MiB, and the sum came back\n", mib) : tensor_perror("send");
@@ -63,16 +66,19 @@ static int transmit(const char *address, const struct tensor_remote_options *opt
 
 int main(int argc, char **argv)
 {
-	struct tensor_remote_options options = { .timeout_ns = argc > 3 ? atoi(argv[3]) * 1000000LL : 0 };
+	struct tensor_remote_options options = { .timeout_ns =
+							 argc > 3 ? atoi(argv[3]) * 1000000LL : 0 };
 	char address[64] = "";
 	int ends[2], status = 0, err;
 
 	if (argc > 3)
-		return (argc > 4 ? transmit(argv[2], &options, atoi(argv[4])) : receive(argv[2], &options, 1)) < 0;
+		return (argc > 4 ? transmit(argv[2], &options, atoi(argv[4])) :
+				   receive(argv[2], &options, 1)) < 0;
 	if (pipe(ends) < 0)
 		return 1;
 	if (!fork()) /* before UCX is used: it does not survive a fork */
-		_exit(read(ends[0], address, sizeof(address)) <= 0 || transmit(strtok(address, "\n"), &options, 64));
+		_exit(read(ends[0], address, sizeof(address)) <= 0 ||
+		      transmit(strtok(address, "\n"), &options, 64));
 	err = receive("ucx://127.0.0.1:0", &options, ends[1]);
 	close(ends[1]);
 	wait(&status);

@@ -37,7 +37,8 @@ struct tensor_remote_options {
  * NULL with the error set: EINVAL; ENOTSUP: the plugin or UCX is not installed; ECONNREFUSED, ETIMEDOUT, EPROTO; EBUSY in a
  * child of fork() of a process that has used UCX.
  */
-tensor_channel *tensor_channel_connect(const char *address, const struct tensor_remote_options *options,
+tensor_channel *tensor_channel_connect(const char *address,
+				       const struct tensor_remote_options *options,
 				       int64_t timeout_ns);
 
 /* Accepts channels. */

@@ -134,8 +134,8 @@ void remote_post(struct remote *r, const struct frame *f, void *data, struct par
 	/* A peer that asks all the time and reads no answers. */
 	if (r->n_ops > OPS_MAX + r->peer_records)
 		remote_fail(r, -EPROTO, "the peer does not read what it has asked for");
-	res = r->transport->send(r->connection, &op->frame, sizeof(op->frame),
-				 data ? data : from, bytes, parcel != NULL, op);
+	res = r->transport->send(r->connection, &op->frame, sizeof(op->frame), data ? data : from,
+				 bytes, parcel != NULL, op);
 	if (res < 0)
 		remote_fail(r, res == -ENOMEM ? res : -ECONNRESET, "a frame was not sent: %s",
 			    strerror(-res));
@@ -171,7 +171,8 @@ static void take_hello(struct remote *r, const struct frame *f)
 								    (int64_t)f->values[1];
 
 	if (r->is_open || !f->values[2] || f->values[2] > RING_MAX) {
-		remote_fail(r, -EPROTO, "the peer greets twice, or with numbers that are not possible");
+		remote_fail(r, -EPROTO,
+			    "the peer greets twice, or with numbers that are not possible");
 		return;
 	}
 	r->is_open = true;
@@ -371,10 +372,10 @@ static void remote_serve(struct served *s)
 	/* A dead connection sends nothing more, but may still have memory of messages. */
 	if (ended)
 		disconnect(r, 0);
-	s->due = ended	      ? LINK_FOREVER :
-		 !arm(r)      ? now :
-		 r->ping_ns   ? now + r->ping_ns / 2 :
-				now + REMOTE_LEAST_NS / 2;
+	s->due = ended	    ? LINK_FOREVER :
+		 !arm(r)    ? now :
+		 r->ping_ns ? now + r->ping_ns / 2 :
+			      now + REMOTE_LEAST_NS / 2;
 	if (r->listener)
 		((struct served *)r->listener)->due = now;
 	pthread_mutex_unlock(&r->lock);
@@ -409,11 +410,12 @@ int remote_options(const char *function, const struct tensor_remote_options *o,
 	*to = o ? *o : (struct tensor_remote_options){ 0 };
 	if ((to->timeout_ns && to->timeout_ns < REMOTE_LEAST_NS) || to->records < 0 ||
 	    to->records > (int32_t)RING_MAX || to->spin_ns < -1)
-		return tensor_fail(EINVAL,
-				   "%s: a timeout of %lld ns, %d records, a spin of %lld ns: 100 ms and "
-				   "more, 0 to %u, -1 to any are possible",
-				   function, (long long)to->timeout_ns, to->records,
-				   (long long)to->spin_ns, RING_MAX);
+		return tensor_fail(
+			EINVAL,
+			"%s: a timeout of %lld ns, %d records, a spin of %lld ns: 100 ms and "
+			"more, 0 to %u, -1 to any are possible",
+			function, (long long)to->timeout_ns, to->records, (long long)to->spin_ns,
+			RING_MAX);
 	to->timeout_ns = to->timeout_ns ? to->timeout_ns : TIMEOUT_NS;
 	to->max_bytes = to->max_bytes ? to->max_bytes : memory_quarter();
 	to->records = to->records ? to->records : RECORDS;
@@ -447,7 +449,8 @@ struct remote *remote_new(const char *function, const struct transport *transpor
 		free(r);
 		return NULL;
 	}
-	r->served = (struct served){ .fd = remote_fd, .serve = remote_serve, .leave = remote_leave };
+	r->served =
+		(struct served){ .fd = remote_fd, .serve = remote_serve, .leave = remote_leave };
 	r->transport = transport;
 	r->timeout_ns = o->timeout_ns;
 	r->spin_ns = o->spin_ns;
@@ -474,8 +477,8 @@ void remote_free(struct remote *r)
 /* Says that no more comes, and waits until the peer has received all, but not longer than it may be silent. */
 static void leave(struct remote *r)
 {
-	int64_t until = link_deadline(r->timeout_ns < REMOTE_LEAVE_NS ? r->timeout_ns :
-									REMOTE_LEAVE_NS);
+	int64_t until =
+		link_deadline(r->timeout_ns < REMOTE_LEAVE_NS ? r->timeout_ns : REMOTE_LEAVE_NS);
 
 	pthread_mutex_lock(&r->lock);
 	if (!r->dead && !r->has_left)

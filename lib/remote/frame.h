@@ -23,7 +23,7 @@ enum frame_kind {
 	FRAME_HELLO = 1, /* first. values: max_bytes, timeout_ns, records of its sender */
 	FRAME_PING,
 	FRAME_MESSAGE, /* values: tag, tensors, bytes of elements; data: the table, and the elements of a short one */
-	FRAME_GRANT,   /* the receiver has memory for the message */
+	FRAME_GRANT,	/* the receiver has memory for the message */
 	FRAME_PIECE_OF, /* values: number of the tensor, byte in it; data: elements */
 	FRAME_DONE,	/* the receiver has all of the message */
 	FRAME_REFUSED,	/* it will not have it. values: errno, max_bytes */

@@ -58,9 +58,8 @@ static void take_out(tensor_channel_listener *l, struct remote *r)
 static void asked(void *owner, void *request)
 {
 	tensor_channel_listener *l = owner;
-	struct remote *r = l->n < WAITING_MAX ?
-				   remote_new("channel_accept", l->transport, &l->options) :
-				   NULL;
+	struct remote *r =
+		l->n < WAITING_MAX ? remote_new("channel_accept", l->transport, &l->options) : NULL;
 
 	if (!r) {
 		l->transport->reject(l->at, request);
@@ -99,8 +98,7 @@ static void choose(tensor_channel_listener *l)
 
 	l->ready = NULL;
 	for (struct remote *r = l->peers; r; r = r->queued)
-		if (has_greeted(r, &over) && !over &&
-		    (!l->ready || r->opened < l->ready->opened))
+		if (has_greeted(r, &over) && !over && (!l->ready || r->opened < l->ready->opened))
 			l->ready = r;
 	show(l);
 }

@@ -14,10 +14,11 @@ static int check_tensor(tensor *t)
 	if (tensor_absent("send", t))
 		return -thread()->error.code;
 	if (t->ext || t->layout != TENSOR_STRIDED)
-		return tensor_fail(EOPNOTSUPP,
-				   "send: a strided tensor of plain numbers is needed, got a %s one %s "
-				   "of another kind",
-				   tensor_layout_name(t->layout), SHAPE_STR(t));
+		return tensor_fail(
+			EOPNOTSUPP,
+			"send: a strided tensor of plain numbers is needed, got a %s one %s "
+			"of another kind",
+			tensor_layout_name(t->layout), SHAPE_STR(t));
 	return 0;
 }
 

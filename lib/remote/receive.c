@@ -197,7 +197,8 @@ struct incoming *incoming_piece(struct remote *r, const struct frame *f, size_t 
 	if (!in || f->message != in->number || !in->has_memory || i >= in->n ||
 	    at > in->table[i].bytes || bytes > in->table[i].bytes - at ||
 	    bytes > in->total - in->asked) {
-		remote_fail(r, -EPROTO, "what the peer sends is not valid: more than it has announced");
+		remote_fail(r, -EPROTO,
+			    "what the peer sends is not valid: more than it has announced");
 		return NULL;
 	}
 	in->asked += bytes;

@@ -15,9 +15,9 @@
 
 #include <tensor/remote.h>
 
-#define REMOTE_WINDOW	4		   /* pieces that are under way */
-#define REMOTE_LOOK_NS	INT64_C(50000000)  /* the longest sleep of a thread that waits */
-#define REMOTE_LEAST_NS INT64_C(100000000) /* the shortest timeout of an end */
+#define REMOTE_WINDOW	4		    /* pieces that are under way */
+#define REMOTE_LOOK_NS	INT64_C(50000000)   /* the longest sleep of a thread that waits */
+#define REMOTE_LEAST_NS INT64_C(100000000)  /* the shortest timeout of an end */
 #define REMOTE_LEAVE_NS INT64_C(2000000000) /* for the peer to say that it has received all */
 
 /* ---- the thread (serve.c) ---- */
@@ -69,7 +69,7 @@ struct remote {
 	const struct transport *transport;
 	struct tensor_channel_listener *listener; /* that has not given it to the program yet */
 	struct remote *queued;			  /* the next in a list of the listener */
-	int event; /* readable while a receive would not wait */
+	int event;				  /* readable while a receive would not wait */
 	int64_t timeout_ns, spin_ns, opened;
 	uint64_t max_bytes;
 	uint32_t records;
@@ -82,12 +82,12 @@ struct remote {
 	struct remote_op *ops;
 	struct arrival *arrivals;
 	unsigned n_ops;
-	bool is_open;	 /* the peer has greeted */
-	bool has_left;	 /* the peer sends no more messages */
-	bool all_came;	 /* it has received all */
-	bool is_shown;	 /* event is readable */
-	bool pings;	 /* a ping is being sent */
-	int dead;	 /* error that ended the connection, -errno, and its text */
+	bool is_open;  /* the peer has greeted */
+	bool has_left; /* the peer sends no more messages */
+	bool all_came; /* it has received all */
+	bool is_shown; /* event is readable */
+	bool pings;    /* a ping is being sent */
+	int dead;      /* error that ended the connection, -errno, and its text */
 	char why[TENSOR_ERROR_TEXT / 2];
 	int64_t heard, ping_ns, ping_at;
 
@@ -99,10 +99,10 @@ struct remote {
 	/* Receiving. */
 	struct incoming *in;		/* the message that is being received */
 	struct incoming *first, **last; /* those that wait for the program */
-	uint32_t waiting, taken;	/* how many, and how many it has received since the last TAKEN */
-	uint64_t held;			/* bytes of those and of in */
-	uint64_t dropped;		/* number of a message of which pieces may still come */
-	unsigned failed, skip;		/* waits that spun in vain, and waits that are not to spin */
+	uint32_t waiting, taken; /* how many, and how many it has received since the last TAKEN */
+	uint64_t held;		 /* bytes of those and of in */
+	uint64_t dropped;	 /* number of a message of which pieces may still come */
+	unsigned failed, skip;	 /* waits that spun in vain, and waits that are not to spin */
 };
 
 /* With options that were checked; NULL with the error set. */
@@ -163,7 +163,8 @@ struct parcel {
 	uint64_t total;
 	tensor *tensors[FRAME_TENSORS]; /* owned */
 	const char *from[FRAME_TENSORS];
-	struct frame_tensor *table; /* with the elements of a short message behind it; NULL: it is the frame's */
+	struct frame_tensor *
+		table; /* with the elements of a short message behind it; NULL: it is the frame's */
 
 	/* With the lock of the connection. */
 	uint64_t number, done; /* bytes that were sent */

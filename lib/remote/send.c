@@ -17,11 +17,11 @@ static bool is_all_sent(const struct parcel *p)
 void remote_answered(struct remote *r, const struct frame *f)
 {
 	struct parcel *p = r->out;
-	bool is_valid = p && f->message == p->number &&
-			(f->kind == FRAME_GRANT ? p->answer == ANSWER_NONE :
-			 f->kind == FRAME_DONE	? p->answer == ANSWER_GRANT && is_all_sent(p) :
-						  p->answer != ANSWER_DONE &&
-							  p->answer != ANSWER_REFUSED);
+	bool is_valid =
+		p && f->message == p->number &&
+		(f->kind == FRAME_GRANT ? p->answer == ANSWER_NONE :
+		 f->kind == FRAME_DONE	? p->answer == ANSWER_GRANT && is_all_sent(p) :
+					  p->answer != ANSWER_DONE && p->answer != ANSWER_REFUSED);
 
 	if (!is_valid) {
 		remote_fail(r, -EPROTO, "what the peer sends is not valid: an answer to nothing");
@@ -76,9 +76,10 @@ static int refused(const struct remote *r, const struct parcel *p)
 
 	switch (p->code) {
 	case EMSGSIZE:
-		return tensor_fail(EMSGSIZE,
-				   "send: the message has %llu bytes, and the peer takes at most %llu",
-				   bytes, (unsigned long long)r->peer_max);
+		return tensor_fail(
+			EMSGSIZE,
+			"send: the message has %llu bytes, and the peer takes at most %llu", bytes,
+			(unsigned long long)r->peer_max);
 	case ENOMEM:
 		return tensor_fail(ENOMEM, "send: the peer has no memory for %llu bytes", bytes);
 	default:
@@ -117,7 +118,7 @@ static int carry(struct remote *r, struct parcel *p, int64_t until)
 			return remote_ended(r, "send");
 		if (p->answer == ANSWER_REFUSED && !p->pending)
 			return err     ? tensor_fail(-err, "send: the function for the progress "
-							   "ended the transfer") :
+							       "ended the transfer") :
 			       is_late ? send_error(-ETIMEDOUT) :
 					 refused(r, p);
 		if (!err && !is_late) {

@@ -197,7 +197,8 @@ int serve_add(const char *function, struct served *s)
 		add(s);
 	pthread_mutex_unlock(&service.lock);
 	if (err < 0)
-		return tensor_fail(-err, "%s: no thread for connections: %s", function, strerror(-err));
+		return tensor_fail(-err, "%s: no thread for connections: %s", function,
+				   strerror(-err));
 	wake();
 	return 0;
 }

@@ -37,8 +37,9 @@ struct transport {
 	void (*unregister_memory)(void *registration);
 
 	/* 0, or -errno with the error set. */
-	int (*connect)(const struct sockaddr *to, socklen_t bytes, const struct transport_events *events,
-		       void *owner, struct transport_connection **c);
+	int (*connect)(const struct sockaddr *to, socklen_t bytes,
+		       const struct transport_events *events, void *owner,
+		       struct transport_connection **c);
 	/*
 	 * Sends a frame; a long one is read by the peer's network when the peer has said where its data goes. 0: it was sent;
 	 * 1: sent() will be called, and data stays valid until then; -errno.

@@ -86,11 +86,10 @@ INIT(INIT_CHANNEL) static void channel_init(void)
 
 int channel_orphan(const tensor_channel *ch)
 {
-	return ch->orphan ?
-		       tensor_fail(EBUSY, "the channel is the parent's: %s; close it here",
-				   ch->remote ? "it leads to another machine" :
-						"another thread used it at fork()") :
-		       0;
+	return ch->orphan ? tensor_fail(EBUSY, "the channel is the parent's: %s; close it here",
+					ch->remote ? "it leads to another machine" :
+						     "another thread used it at fork()") :
+			    0;
 }
 
 /* ---- channels ---- */

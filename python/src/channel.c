@@ -132,9 +132,9 @@ static PyObject *channel_close(PyObject *self, PyObject *unused)
 	o->socket = NULL;
 	/* A remote peer may take a while to say that it has received all. */
 	Py_BEGIN_ALLOW_THREADS tensor_channel_close(channel);
-	Py_END_ALLOW_THREADS
-	res = PyObject_HasAttrString(socket, "close") ? PyObject_CallMethod(socket, "close", NULL) :
-							Py_NewRef(Py_None);
+	Py_END_ALLOW_THREADS res = PyObject_HasAttrString(socket, "close") ?
+					   PyObject_CallMethod(socket, "close", NULL) :
+					   Py_NewRef(Py_None);
 	Py_DECREF(socket);
 	return res;
 }

@@ -10,7 +10,7 @@
 
 #include <tensor/remote.h>
 
-#define MS INT64_C(1000000)
+#define MS	INT64_C(1000000)
 #define LONG_NS (20000 * MS) /* a test that waits so long has failed */
 
 struct far_role {

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define FRAMES	 7		    /* the number of the active message */
-#define CLOSE_NS INT64_C(100000000) /* for the answer of the peer, which a network that is cut does not carry */
+#define FRAMES 7 /* the number of the active message */
+#define CLOSE_NS \
+	INT64_C(100000000) /* for the answer of the peer, which a network that is cut does not carry */
 
 struct transport_connection {
 	const struct transport_events *events;
@@ -257,9 +258,8 @@ static void complete(struct transport_connection *c, ucs_status_ptr_t request, i
 
 void ucx_close(struct transport_connection *c, int64_t wait_ns)
 {
-	static const ucp_request_param_t flush,
-		force = { .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-			  .flags = UCP_EP_CLOSE_FLAG_FORCE };
+	static const ucp_request_param_t flush, force = { .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+							  .flags = UCP_EP_CLOSE_FLAG_FORCE };
 
 	if (wait_ns && !c->has_failed)
 		complete(c, ucp_ep_flush_nbx(c->endpoint, &flush), wait_ns);

@@ -44,7 +44,8 @@ static ucs_status_t find_port(struct transport_listener *l)
 }
 
 int ucx_listen(const struct sockaddr *at, socklen_t bytes,
-	       void (*asked)(void *owner, void *request), void *owner, struct transport_listener **to)
+	       void (*asked)(void *owner, void *request), void *owner,
+	       struct transport_listener **to)
 {
 	struct transport_listener *l = calloc(1, sizeof(*l));
 	ucp_listener_params_t params = { .field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR |

@@ -184,8 +184,7 @@ static bool is_handled_by_ucx(int number)
 
 	return sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_DFL &&
 	       now.sa_handler != SIG_IGN && dladdr((void *)now.sa_handler, &handler) &&
-	       dladdr((void *)ucs_debug_disable_signal, &ucx) &&
-	       handler.dli_fbase == ucx.dli_fbase;
+	       dladdr((void *)ucs_debug_disable_signal, &ucx) && handler.dli_fbase == ucx.dli_fbase;
 }
 
 /* Loading UCX sets handlers of signals that end the program, and of SIGHUP. */

@@ -33,7 +33,8 @@ bool ucx_connection_arm(struct transport_connection *c);
 void ucx_close(struct transport_connection *c, int64_t wait_ns);
 
 int ucx_listen(const struct sockaddr *at, socklen_t bytes,
-	       void (*asked)(void *owner, void *request), void *owner, struct transport_listener **l);
+	       void (*asked)(void *owner, void *request), void *owner,
+	       struct transport_listener **l);
 int ucx_listener_accept(struct transport_listener *l, void *request,
 			const struct transport_events *events, void *owner,
 			struct transport_connection **c);

@@ -33,7 +33,8 @@ static tensor *numbers(enum tensor_dtype dtype, tensor_ints sizes, bool shareabl
 	unsigned char *p = tensor_mutable_data(t);
 
 	for (size_t i = 0; i < n; i++)
-		p[i] = dtype == TENSOR_BOOL ? i % 3 == 0 : (unsigned char)(i * 11 % 63 + (i >> 9) % 50);
+		p[i] = dtype == TENSOR_BOOL ? i % 3 == 0 :
+					      (unsigned char)(i * 11 % 63 + (i >> 9) % 50);
 	return t;
 }
 
@@ -60,7 +61,8 @@ static void every_dtype_and_size_arrives(void **state)
 	for (int dtype = 1; dtype < TENSOR_DTYPE_COUNT; dtype++)
 		for (int shareable = 0; shareable < 2; shareable++)
 			tensor_scope {
-				assert_arrives(numbers(dtype, TENSOR_SCALAR_SHAPE, shareable), true);
+				assert_arrives(numbers(dtype, TENSOR_SCALAR_SHAPE, shareable),
+					       true);
 				assert_arrives(numbers(dtype, TENSOR_INTS(3, 0, 5), shareable),
 					       true);
 				assert_arrives(numbers(dtype, TENSOR_INTS(7, 9), shareable), true);
@@ -107,7 +109,8 @@ static void many_tensors_arrive_in_a_message(void **state)
 		for (int n = 0; n <= TENSOR_MESSAGE_MAX; n += 16) {
 			for (int i = 0; i < n; i++)
 				sent[i] = far_bytes(n == 32 ? i * 5000 : i);
-			assert_done(tensor_send_many(pair.a, sent, n, 1234567890123 + n, 0, LONG_NS));
+			assert_done(
+				tensor_send_many(pair.a, sent, n, 1234567890123 + n, 0, LONG_NS));
 			assert_int_equal(tensor_recv_many(pair.b, got, TENSOR_MESSAGE_MAX, &tag,
 							  LONG_NS),
 					 n);
@@ -306,7 +309,8 @@ static void receiver_limits_the_bytes(void **state)
 	struct far_pair p = far_pair_open(NULL, TENSOR_REMOTE_OPTIONS(.max_bytes = 1 << 20));
 
 	tensor_scope {
-		assert_fails(tensor_send_timeout(p.a, far_bytes((1 << 20) + 1), 0, LONG_NS), EMSGSIZE,
+		assert_fails(tensor_send_timeout(p.a, far_bytes((1 << 20) + 1), 0, LONG_NS),
+			     EMSGSIZE,
 			     "the message has 1048577 bytes, and the peer takes at most 1048576");
 		assert_done(tensor_send_timeout(p.a, far_bytes(1 << 20), 0, LONG_NS));
 		/* No room until the first one was received. */
@@ -454,10 +458,18 @@ static void handlers_of_signals_stay(void **state)
 
 static void addresses_are_checked(void **state)
 {
-	static const char *const bad[] = { "",		     "127.0.0.1:1",	 "tcp://h:1",
-					   "ucx://h",	     "ucx://:1",	 "ucx://h:",
-					   "ucx://h:70000",  "ucx://h:1x",	 "ucx://h:0",
-					   "ucx://[::1:80",  "ucx://[]:80",	 "ucx://h:-1",
+	static const char *const bad[] = { "",
+					   "127.0.0.1:1",
+					   "tcp://h:1",
+					   "ucx://h",
+					   "ucx://:1",
+					   "ucx://h:",
+					   "ucx://h:70000",
+					   "ucx://h:1x",
+					   "ucx://h:0",
+					   "ucx://[::1:80",
+					   "ucx://[]:80",
+					   "ucx://h:-1",
 					   "ucx://h:000001" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -469,7 +481,8 @@ static void addresses_are_checked(void **state)
 	assert_fails(tensor_channel_listen("ucx://127.0.0.1:0",
 					   TENSOR_REMOTE_OPTIONS(.timeout_ns = 1)),
 		     EINVAL, "100 ms");
-	assert_fails(tensor_channel_listen("ucx://127.0.0.1:0", TENSOR_REMOTE_OPTIONS(.records = -1)),
+	assert_fails(tensor_channel_listen("ucx://127.0.0.1:0",
+					   TENSOR_REMOTE_OPTIONS(.records = -1)),
 		     EINVAL, "-1 records");
 	assert_fails(tensor_channel_accept(NULL, 0), EINVAL, "NULL");
 	tensor_channel_listener_close(NULL);

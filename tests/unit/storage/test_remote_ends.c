@@ -82,7 +82,8 @@ static void stopped_peer_is_gone_after_the_timeout(void **state)
 	static const char *const roles[] = { "drain", "flood" };
 
 	for (int i = 0; i < 2; i++) {
-		struct far_peer p = far_start(roles[i], TENSOR_REMOTE_OPTIONS(.timeout_ns = SHORT_NS));
+		struct far_peer p =
+			far_start(roles[i], TENSOR_REMOTE_OPTIONS(.timeout_ns = SHORT_NS));
 		tensor *large = far_bytes(2 << 20);
 		double begin, ms;
 
@@ -124,15 +125,14 @@ static void peer_that_computes_is_alive(void **state)
 
 static void peer_that_does_not_greet_is_no_channel(void **state)
 {
-	tensor_channel_listener *l =
-		far_listen(TENSOR_REMOTE_OPTIONS(.timeout_ns = 100 * MS));
+	tensor_channel_listener *l = far_listen(TENSOR_REMOTE_OPTIONS(.timeout_ns = 100 * MS));
 	const char *port = strrchr(tensor_channel_listener_address(l), ':') + 1;
 	char command[128];
 	double begin;
 
 	/* TCP without a word of UCX. */
-	snprintf(command, sizeof(command), "exec 3<>/dev/tcp/127.0.0.1/%s; head -c 100000 /dev/urandom >&3; sleep 0.2",
-		 port);
+	snprintf(command, sizeof(command),
+		 "exec 3<>/dev/tcp/127.0.0.1/%s; head -c 100000 /dev/urandom >&3; sleep 0.2", port);
 	begin = seconds_of(CLOCK_MONOTONIC);
 	IN_CHILD(execl("/bin/bash", "bash", "-c", command, (char *)NULL));
 	assert_fails(tensor_channel_accept(l, 200 * MS), ETIMEDOUT, "in time");
@@ -166,8 +166,8 @@ static void channels_close_in_every_order(void **state)
 {
 	for (int order = 0; order < 6; order++) {
 		tensor_channel_listener *l = far_listen(NULL);
-		tensor_channel *a = tensor_channel_connect(tensor_channel_listener_address(l), NULL,
-							   LONG_NS);
+		tensor_channel *a =
+			tensor_channel_connect(tensor_channel_listener_address(l), NULL, LONG_NS);
 		tensor_channel *b = order == 5 ? NULL : tensor_channel_accept(l, LONG_NS);
 		tensor *got = NULL;
 
@@ -236,8 +236,8 @@ static int in_child(const struct far_pair *p, tensor_channel_listener *l)
 	    tensor_last_error()->code != EBUSY)
 		return 1;
 	if (tensor_channel_connect(tensor_channel_listener_address(l), NULL, 0) ||
-	    tensor_last_error()->code != EBUSY || tensor_channel_listen("ucx://127.0.0.1:0", NULL) ||
-	    tensor_last_error()->code != EBUSY)
+	    tensor_last_error()->code != EBUSY ||
+	    tensor_channel_listen("ucx://127.0.0.1:0", NULL) || tensor_last_error()->code != EBUSY)
 		return 2;
 	tensor_channel_close(p->a);
 	tensor_channel_close(p->b);
@@ -268,8 +268,10 @@ static void child_has_no_channel_and_the_parent_goes_on(void **state)
 
 int main(int argc, char **argv)
 {
-	static const struct far_role roles[] = { { "flood", flood }, { "drain", drain },
-						 { "busy", busy },   { "exits", exits },
+	static const struct far_role roles[] = { { "flood", flood },
+						 { "drain", drain },
+						 { "busy", busy },
+						 { "exits", exits },
 						 { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(death_at_any_moment_ends_the_channel),

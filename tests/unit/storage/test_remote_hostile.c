@@ -70,7 +70,8 @@ static void send_frame(struct hostile *h, struct frame f, const void *data, size
 	send_raw(h, &f, sizeof(f), data, bytes);
 }
 
-static struct frame frame(enum frame_kind kind, uint64_t message, uint64_t a, uint64_t b, uint64_t c)
+static struct frame frame(enum frame_kind kind, uint64_t message, uint64_t a, uint64_t b,
+			  uint64_t c)
 {
 	struct frame f = frame_of(kind, message);
 
@@ -187,7 +188,8 @@ static void frames_are_checked(void **state)
 	assert_frame_ends(frame(FRAME_GRANT, 1, 0, 0, 0), NULL, 0, "answer to nothing");
 	assert_frame_ends(frame(FRAME_DONE, 1, 0, 0, 0), NULL, 0, "answer to nothing");
 	assert_frame_ends(frame(FRAME_TAKEN, 0, 1, 0, 0), NULL, 0, "received more messages");
-	assert_frame_ends(frame(FRAME_PIECE_OF, 5, 0, 0, 0), data, 64, "more than it has announced");
+	assert_frame_ends(frame(FRAME_PIECE_OF, 5, 0, 0, 0), data, 64,
+			  "more than it has announced");
 	assert_frame_ends(frame(FRAME_PIECE_OF, 0, 0, 0, 0), NULL, 0, "more or less data");
 	assert_frame_ends(frame(FRAME_MESSAGE, 1, 0, 65, 0), NULL, 0, "too many tensors");
 	assert_frame_ends(frame(FRAME_MESSAGE, 1, 0, UINT64_MAX, 0), NULL, 0, "too many tensors");
@@ -447,8 +449,9 @@ static void random_frames_end_no_process(void **state)
 		begin(&h, TENSOR_REMOTE_OPTIONS(.max_bytes = 1 << 20));
 		for (int j = 0; j < 40; j++) {
 			uint64_t bytes = (uint64_t)random() % 4 * 4000 * 4;
-			struct frame f = frame((enum frame_kind)(random() % FRAME_KINDS), 1 + (uint64_t)j / 4,
-					       (uint64_t)random() % 3, (uint64_t)random() % 3, bytes);
+			struct frame f = frame((enum frame_kind)(random() % FRAME_KINDS),
+					       1 + (uint64_t)j / 4, (uint64_t)random() % 3,
+					       (uint64_t)random() % 3, bytes);
 			char *at = (char *)tables + random() % (long)sizeof(tables);
 
 			for (size_t k = 0; k < ARRAY_SIZE(tables); k++)
@@ -456,7 +459,7 @@ static void random_frames_end_no_process(void **state)
 			if (random() % 4 == 0)
 				*at = (char)random();
 			send_frame(&h, f, tables,
-				   f.kind == FRAME_MESSAGE ? f.values[1] * sizeof(*tables) :
+				   f.kind == FRAME_MESSAGE  ? f.values[1] * sizeof(*tables) :
 				   f.kind == FRAME_PIECE_OF ? (size_t)random() % sizeof(tables) :
 							      0);
 			h.transport->step(h.c);
