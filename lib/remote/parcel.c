@@ -162,3 +162,11 @@ void parcel_free(struct parcel *p)
 	free(p->table);
 	free(p);
 }
+
+void parcel_sent(struct parcel *p, size_t bytes, int err)
+{
+	p->pending--;
+	p->done += err < 0 ? 0 : bytes;
+	if (p->is_left && !p->pending)
+		parcel_free(p);
+}

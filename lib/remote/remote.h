@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Channels between machines: open.c connects, listen.c accepts, connection.c is the connection and its frames, receive.c the
- * messages that come, send.c and parcel.c those that go, serve.c the thread that serves all connections of the process,
- * memory.c buffers that are registered with the network.
+ * Channels between machines: open.c connects, listen.c accepts, connection.c is the connection and state.c what it has under
+ * way, receive.c the messages that come, send.c and parcel.c those that go, serve.c the thread that serves all connections of
+ * the process, memory.c buffers that are registered with the network.
  */
 #ifndef TENSOR_REMOTE_IMPL_H
 #define TENSOR_REMOTE_IMPL_H
@@ -57,11 +57,16 @@ struct remote_op {
 	size_t bytes;
 };
 
+struct remote;
+struct arrival;
+typedef void (*arrival_fn)(struct remote *r, const struct arrival *a, int err);
+
 /* Data that is being received. */
 struct arrival {
 	struct arrival *next, **link;
 	struct incoming *in;
 	size_t bytes;
+	arrival_fn end; /* called when it is there, or will not come */
 };
 
 struct remote {
@@ -117,8 +122,10 @@ void remote_free(struct remote *r);
 tensor_channel *remote_channel(const char *function, struct remote *r);
 
 extern const struct transport_events remote_events;
+/* Greets; the connection has begun. With the lock. */
+void remote_greet(struct remote *r);
 
-/* ---- the caller holds the lock of the connection ---- */
+/* ---- state.c; the caller holds the lock of the connection ---- */
 
 /* Ends the connection because of err, -errno. */
 void remote_fail(struct remote *r, int err, const char *fmt, ...)
@@ -130,14 +137,25 @@ void remote_post(struct remote *r, const struct frame *f, void *data, struct par
 		 const void *from, size_t bytes);
 /* The same without data. */
 void remote_say(struct remote *r, enum frame_kind kind, uint64_t message, uint64_t a, uint64_t b);
-/* Greets; the connection has begun. */
-void remote_greet(struct remote *r);
 /* Goes on without waiting. Whether anything happened. */
 bool remote_step(struct remote *r);
 /* Sleeps until something may have happened, the time is over, or for REMOTE_LOOK_NS. */
 void remote_wait(struct remote *r, int64_t until);
 /* Makes the eventfd readable, or not. */
 void remote_show(struct remote *r);
+/* Asks the network for its descriptor. False if there is more to do. */
+bool remote_arm(struct remote *r);
+/*
+ * Nothing is under way afterwards. The network may take its time, in which the lock is free; what it says meanwhile does not
+ * count.
+ */
+void remote_disconnect(struct remote *r, int64_t wait_ns);
+
+/* NULL without memory. */
+struct arrival *arrival_new(struct remote *r, struct incoming *in, size_t bytes, arrival_fn end);
+void arrival_end(struct remote *r, struct arrival *a, int err);
+/* The frame was sent, or not. */
+void op_end(struct remote *r, struct remote_op *op, int err);
 
 /* ---- receive.c; with the lock, too ---- */
 
@@ -176,7 +194,7 @@ struct parcel {
 	int code; /* of ANSWER_REFUSED */
 };
 
-/* Checks and packs. NULL with the error set. */
+/* Checks and packs (parcel.c). NULL with the error set. */
 struct parcel *parcel_new(const struct outgoing *o);
 /* With its elements; of a short one. */
 size_t parcel_short(struct parcel *p);

@@ -33,14 +33,6 @@ void remote_answered(struct remote *r, const struct frame *f)
 	p->code = (int)f->values[0];
 }
 
-void parcel_sent(struct parcel *p, size_t bytes, int err)
-{
-	p->pending--;
-	p->done += err < 0 ? 0 : bytes;
-	if (p->is_left && !p->pending)
-		parcel_free(p);
-}
-
 /* ---- a long message ---- */
 
 static void skip_empty(struct parcel *p)

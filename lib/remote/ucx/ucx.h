@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* The plugin of UCX: plugin.c the context of the process, connection.c and listener.c what it is for. */
+/* The plugin of UCX: context.c the context of the process, connection.c and listener.c what it is for, plugin.c the table. */
 #ifndef TENSOR_REMOTE_UCX_H
 #define TENSOR_REMOTE_UCX_H
 
@@ -20,6 +20,9 @@ int ucx_fail(const char *what, ucs_status_t status);
 /* Threads that UCX begins inside of the calls between both block all signals. */
 void ucx_signals_begin(sigset_t *before);
 void ucx_signals_end(const sigset_t *before);
+
+void *ucx_register(void *address, size_t bytes);
+void ucx_unregister(void *registration);
 
 int ucx_connect(const struct sockaddr *to, socklen_t bytes, const struct transport_events *events,
 		void *owner, struct transport_connection **c);
