@@ -339,6 +339,10 @@ def same(a, b):
 
 def listen_remote(**options):
     os.environ.setdefault('UCX_TLS', 'tcp')
+    # The package in a build folder has a libtensor of its own, and the plugin is beside the other one.
+    plugin = os.path.join(os.path.dirname(dt.__file__), '../../libtensor_ucx.so.0')
+    if os.path.exists(plugin):
+        os.environ.setdefault('TENSOR_UCX_PLUGIN', plugin)
     try:
         return sharing.listen('ucx://127.0.0.1:0', **options)
     except NotImplementedError as e:
@@ -443,6 +447,7 @@ def test_remote_in_asyncio():
 
 
 def test_remote_errors():
+    listen_remote().close()
     with pytest.raises(ValueError, match='ucx://HOST:PORT'):
         sharing.connect('tcp://x:1')
     with pytest.raises(ValueError, match='silence'):
