@@ -456,6 +456,29 @@ static void handlers_of_signals_stay(void **state)
 	assert_int_equal(far_end(&p), 0);
 }
 
+/* UCX warns of a variable that it does not know, on the standard output. */
+static void nothing_is_printed(void **state)
+{
+	int out = dup(1), err = dup(2), file = memfd_create("printed", 0);
+	struct far_peer p;
+	char text[256] = "";
+
+	setenv("UCX_NO_SUCH_VARIABLE", "1", 1);
+	fflush(NULL);
+	dup2(file, 1);
+	dup2(file, 2);
+	p = far_start("echo", NULL);
+	far_end(&p);
+	dup2(out, 1);
+	dup2(err, 2);
+	unsetenv("UCX_NO_SUCH_VARIABLE");
+	assert_true(pread(file, text, sizeof(text) - 1, 0) >= 0);
+	assert_string_equal(text, "");
+	close(out);
+	close(err);
+	close(file);
+}
+
 static void addresses_are_checked(void **state)
 {
 	static const char *const bad[] = { "",
@@ -575,6 +598,7 @@ int main(int argc, char **argv)
 		IN_PAIR(loan_returns_when_the_peer_has_a_copy),
 		IN_PAIR(groups_refuse_the_channel),
 		cmocka_unit_test(handlers_of_signals_stay),
+		cmocka_unit_test(nothing_is_printed),
 		cmocka_unit_test(addresses_are_checked),
 		cmocka_unit_test(nobody_listens),
 		cmocka_unit_test(plugin_that_is_missing_is_named),
