@@ -60,9 +60,10 @@ const char *tensor_channel_listener_address(const tensor_channel_listener *liste
 int tensor_channel_listener_fd(const tensor_channel_listener *listener);
 
 /*
- * Called by a thread that sends or receives a message on a channel between machines, while the message is on its way: after each
- * piece, and every 50 ms. done and total: bytes of elements. A negative errno as result ends the transfer: the call fails
- * with it, that of the peer with ECANCELED, and the channel goes on.
+ * Called by a thread that sends or receives a long message on a channel between machines, while the message is on its way: as
+ * pieces go or come, and every 50 ms; for a sender at the end, too. done and total: bytes of elements. A negative errno as
+ * result ends the transfer: the call fails with it, the send of the peer, if it is the sender, with ECANCELED, and the
+ * channel goes on.
  */
 typedef int (*tensor_channel_progress)(void *context, bool sending, uint64_t done, uint64_t total);
 

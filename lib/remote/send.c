@@ -104,8 +104,10 @@ static int carry(struct remote *r, struct parcel *p, int64_t until)
 	for (;;) {
 		remote_step(r);
 		/* Also if the peer has left since, and if the network has not said yet that it is done with the last pieces. */
-		if (p->answer == ANSWER_DONE)
+		if (p->answer == ANSWER_DONE) {
+			show_progress(r, p->total, p->total);
 			return 0;
+		}
 		if (r->dead || r->has_left)
 			return remote_ended(r, "send");
 		if (p->answer == ANSWER_REFUSED && !p->pending)
