@@ -203,19 +203,18 @@ static int listen_tcp(uint16_t *port)
 static int connect_tcp(uint16_t port)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = port };
-	int s = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+	int s = socket(AF_INET, SOCK_STREAM, 0);
 
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (s < 0 || connect(s, (struct sockaddr *)&at, sizeof(at)) < 0)
 		fail("connect");
-	setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return s;
 }
 
 int main(int argc, char **argv)
 {
 	int64_t whole = (argc > 1 ? atoll(argv[1]) : 1024) * MIB, end = 0;
-	int listening, socket, pipe_ends[2];
+	int listening, socket, pipe_ends[2], one = 1;
 	tensor_channel_listener *l;
 	char address[64] = "";
 	tensor_channel *ch;
@@ -242,6 +241,8 @@ int main(int argc, char **argv)
 	socket = accept(listening, NULL, NULL);
 	if (!ch || socket < 0)
 		fail("accept");
+	/* Without it each order waits for the acknowledgement of the one before. */
+	setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	printf("| size | channel, GB/s | TCP socket, GB/s | ratio |\n|---|---|---|---|\n");
 	for (int64_t mib = 1; mib <= 256; mib *= 4)
 		throughput(ch, socket, mib * MIB, whole);
