@@ -21,18 +21,17 @@ static const char *split(const char *text, char host[HOST_MAX])
 {
 	bool brackets = *text == '[';
 	const char *end = brackets ? strchr(text, ']') : strchr(text, ':');
-	const char *port = end + brackets;
 	size_t n;
 
 	text += brackets;
-	if (!end || *port != ':' || end == text)
+	if (!end || end[brackets] != ':' || end == text)
 		return NULL;
 	n = (size_t)(end - text);
 	if (n >= HOST_MAX)
 		return NULL;
 	memcpy(host, text, n);
 	host[n] = 0;
-	return port + 1;
+	return end + brackets + 1;
 }
 
 static bool is_port(const char *text)

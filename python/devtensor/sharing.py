@@ -31,7 +31,8 @@ import weakref
 import devtensor as dt
 from devtensor._C import Channel, _channel_wait, _connect_remote, _Group, _Pool, _RemoteListener
 
-__all__ = ['Channel', 'AsyncChannel', 'Group', 'Pool', 'pair', 'connect', 'listen', 'wait', 'Listener', 'RemoteListener']
+__all__ = ['Channel', 'AsyncChannel', 'Group', 'Pool', 'pair', 'connect', 'listen', 'wait', 'Listener',
+           'RemoteListener']
 
 _FULL = {'wait': 0, 'drop': 1, 'refuse': 2}     # enum tensor_pool_full
 _TO = {'all': 0, 'next': 1}                     # enum tensor_channel_group_kind
@@ -198,12 +199,12 @@ class Listener:
 
 
 class RemoteListener(_RemoteListener):
-    """Accepts channels of other machines at an address, 'ucx://0.0.0.0:4711'; with port 0 one that is free, see address.
+    """Accepts channels of other machines at an address, 'ucx://0.0.0.0:4711'; address has the port if that is 0.
 
-    silence: a peer from which nothing comes for so many seconds is gone (ConnectionResetError). max_bytes: of a message, and of
-    all that wait to be received; 0: a quarter of the memory. records: messages that wait to be received; 0: 64.
-    progress of a channel: called as progress(sending, done, total) with bytes while a long message is sent, or received in
-    recv(); an exception ends the transfer, at the peer with OSError (ECANCELED).
+    silence: seconds after which a peer that sends nothing is gone (ConnectionResetError). max_bytes: of a message,
+    and of all that wait to be received; 0: a quarter of the memory. records: messages that wait to be received; 0: 64.
+    progress of a channel: called as progress(sending, done, total) with bytes while a long message is sent, or received
+    in recv(); an exception ends the transfer, and the send of a peer fails with RuntimeError.
     """
 
     def __new__(cls, address, *, silence=10.0, max_bytes=0, records=0, spin=None):
