@@ -93,7 +93,7 @@ static void stopped_peer_is_gone_after_the_timeout(void **state)
 		assert_int_equal(use(p.ch, i, large), ECONNRESET);
 		ms = far_ms_since(begin);
 		assert_contains(tensor_last_error()->text, "nothing came from the peer for 400 ms");
-		assert_in_range((int)ms, 200, 400 + 100 + 200); /* and what a busy machine takes */
+		assert_in_range((int)ms, 200, 400 + 100 + 1500); /* and what a busy machine takes */
 		assert_fails(tensor_recv(p.ch), ECONNRESET, "400 ms");
 		assert_fails(tensor_send(p.ch, large, 0), ECONNRESET, "400 ms");
 		tensor_release(large);
@@ -107,17 +107,17 @@ static int busy(tensor_channel *ch)
 {
 	double begin = seconds_of(CLOCK_MONOTONIC);
 
-	while (far_ms_since(begin) < 900)
+	while (far_ms_since(begin) < 1300)
 		;
 	return drain(ch);
 }
 
 static void peer_that_computes_is_alive(void **state)
 {
-	struct far_peer p = far_start("busy", TENSOR_REMOTE_OPTIONS(.timeout_ns = SHORT_NS));
+	struct far_peer p = far_start("busy", TENSOR_REMOTE_OPTIONS(.timeout_ns = 2 * SHORT_NS));
 
 	tensor_scope {
-		assert_fails(tensor_recv_timeout(p.ch, 600 * MS), ETIMEDOUT, "no message");
+		assert_fails(tensor_recv_timeout(p.ch, 1000 * MS), ETIMEDOUT, "no message");
 		assert_done(tensor_send_timeout(p.ch, far_bytes(1 << 20), 0, LONG_NS));
 	}
 	assert_int_equal(far_end(&p), 0);
