@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * A tensor to another machine, with the progress, and its sum back:
+ * A tensor to another machine, and its sum back; without arguments both are this one. MILLISECONDS until a silent peer is gone.
  *	transfer receive ucx://0.0.0.0:4711 MILLISECONDS	transfer send ucx://host:4711 MILLISECONDS MIB
- *
- * A peer that is silent for so long is gone. Without arguments both ends are processes of this machine.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,17 +12,16 @@
 #include <tensor/tensor.h>
 #include <unistd.h>
 
-static int show(void *context, bool sending, uint64_t done, uint64_t total)
+/* Or a negative errno as result, which ends the transfer. */
+static int show(void *s, bool sending, uint64_t done, uint64_t total)
 {
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%s %3d %%", sending ? "sent" : "received",
-			(int)(100 * done / total));
-	return 0; /* or a negative errno, which ends the transfer */
+	return dprintf(2, "\r%s %d %%", sending ? "sent" : (char *)s, (int)(100 * done / total)) <
+	       0;
 }
 
-static int receive(const char *address, const struct tensor_remote_options *options, int announce)
+static int receive(const char *address, const struct tensor_remote_options *o, int announce)
 {
-	tensor_channel_listener *listener = tensor_channel_listen(address, options);
+	tensor_channel_listener *listener = tensor_channel_listen(address, o);
 	tensor_channel *channel;
 	int err;
 
@@ -33,7 +30,7 @@ static int receive(const char *address, const struct tensor_remote_options *opti
 	dprintf(announce, "%s\n", tensor_channel_listener_address(listener));
 	channel = tensor_channel_accept(listener, -1);
 	tensor_channel_listener_close(listener);
-	tensor_channel_set_progress(channel, show, NULL);
+	tensor_channel_set_progress(channel, show, "received");
 	tensor_scope
 		err = tensor_send(channel, tensor_sum(tensor_recv(channel)), 0);
 	if (err < 0)
@@ -42,44 +39,42 @@ static int receive(const char *address, const struct tensor_remote_options *opti
 	return err;
 }
 
-static int transmit(const char *address, const struct tensor_remote_options *options, int mib)
+static int transmit(const char *address, const struct tensor_remote_options *o, int64_t mib)
 {
-	tensor_channel *channel = tensor_channel_connect(address, options, -1);
-	double mine, theirs;
-	bool same;
+	tensor_channel *channel = tensor_channel_connect(address, o, -1);
+	double mine, back;
+	int err = -1;
 
 	if (!channel)
 		return tensor_perror("connect");
 	tensor_channel_set_progress(channel, show, NULL);
 	tensor_scope {
-		tensor *t = tensor_ones(TENSOR_SHAPE(mib, 1 << 18),
-					TENSOR_OPTIONS(.dtype = TENSOR_F32));
+		tensor *t = tensor_ones(TENSOR_SHAPE(mib << 18), (tensor_options){ 0 });
 
-		same = tensor_send(channel, t, 0) == 0 &&
-		       tensor_item(tensor_recv(channel), &theirs) == 0 &&
-		       tensor_item(tensor_sum(t), &mine) == 0 && mine == theirs;
+		if (tensor_send(channel, t, 0) == 0 && !tensor_item(tensor_recv(channel), &back))
+			err = tensor_item(tensor_sum(t), &mine) || mine != back;
 	}
-	same ? dprintf(1, "sent %d MiB, and the sum came back\n", mib) : tensor_perror("send");
+	err ? tensor_perror("send") : dprintf(1, "sent %d MiB, and the sum came back\n", (int)mib);
 	tensor_channel_close(channel);
-	return same ? 0 : -1;
+	return err;
 }
 
 int main(int argc, char **argv)
 {
-	struct tensor_remote_options options = { .timeout_ns =
-							 argc > 3 ? atoi(argv[3]) * 1000000LL : 0 };
-	char address[64] = "";
-	int ends[2], status = 0, err;
+	struct tensor_remote_options o = { .timeout_ns = argc > 3 ? atoi(argv[3]) * 1000000LL : 0 };
+	char at[64] = "";
+	int ends[2], err, status = 1;
 
 	if (argc > 3)
-		return (argc > 4 ? transmit(argv[2], &options, atoi(argv[4])) :
-				   receive(argv[2], &options, 1)) < 0;
+		return !!(argc > 4 ? transmit(argv[2], &o, atoi(argv[4])) :
+				     receive(argv[2], &o, 1));
 	if (pipe(ends) < 0)
 		return 1;
-	if (!fork()) /* before UCX is used: it does not survive a fork */
-		_exit(read(ends[0], address, sizeof(address)) <= 0 ||
-		      transmit(strtok(address, "\n"), &options, 64));
-	err = receive("ucx://127.0.0.1:0", &options, ends[1]);
+	if (!fork()) { /* before UCX is used: it does not survive a fork */
+		close(ends[1]);
+		_exit(read(ends[0], at, 63) <= 0 || transmit(strtok(at, "\n"), &o, 64));
+	}
+	err = receive("ucx://127.0.0.1:0", &o, ends[1]);
 	close(ends[1]);
 	wait(&status);
 	return err == -ENOTSUP ? 0 : err || status; /* UCX is not installed */
