@@ -15,8 +15,7 @@
 /* Or a negative errno as result, which ends the transfer. */
 static int show(void *s, bool sending, uint64_t done, uint64_t total)
 {
-	return dprintf(2, "\r%s %d %%", sending ? "sent" : (char *)s, (int)(100 * done / total)) <
-	       0;
+	return dprintf(2, "\r%s %.0f%%", sending ? "sent" : (char *)s, 100. * done / total) < 0;
 }
 
 static int receive(const char *address, const struct tensor_remote_options *o, int announce)
