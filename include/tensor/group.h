@@ -2,7 +2,8 @@
 /*
  * Process groups: processes, each with a rank from 0 to size - 1, that call the same collective operations in the same
  * order. An engine carries the data: "local" between processes of one machine through shared memory, "mpi" through the
- * MPI library that the program was started with (plugin libtensor_mpi). docs/distributed.md has the rules.
+ * MPI library that the program was started with (plugin libtensor_mpi), "nccl" between CUDA devices (plugin
+ * libtensor_nccl). docs/distributed.md has the rules.
  *
  * 	tensor_group *g = tensor_group_open(NULL, NULL);	     started by tensorrun or mpirun
  * 	tensor_group_all_reduce(g, grad, grad, TENSOR_GROUP_MEAN, NULL);
@@ -11,9 +12,15 @@
  * Tensors may have any strides and be on any device: what an engine cannot read in place is packed first. Results are
  * written under tensor_no_grad. `out` and `in` may be one tensor, where both have the same shape.
  *
+ * In a group of "nccl" each rank has one device, and operations on tensors of it are work of streams, as operators are: they
+ * come after what the thread has queued in its current stream, and a call returns when all ranks have called it and
+ * it is queued. Tensors of the host, barriers and messages go through the host. All ranks must have the tensors of a
+ * collective on devices, or none.
+ *
  * Every collective takes `request`. NULL: the call returns when the operation has ended on this rank. Otherwise it
  * returns at once, *request is set, and the tensors must not be changed, nor `out` read, before the request has ended.
  * A group carries its collectives out one after the other, in the order of the calls; sends and receives beside them.
+ * Of tensors on a device of "nccl" it is carried out in a stream of the group, beside other work.
  *
  * Errors, besides those of each function: 0 or -errno, with the thread's error record.
  * 	EINVAL		a rank, operation, shape or dtype that is not possible; ranks that called different operations,
@@ -55,8 +62,9 @@ enum tensor_group_op {
 /* Zero is: what the environment says. */
 struct tensor_group_options {
 	int rank,
-		size; /* of "local"; size 0: TENSOR_RANK and TENSOR_SIZE, else a group of this process alone */
-	const char *address; /* of "local": a name that the ranks share; NULL: TENSOR_GROUP_ADDRESS */
+		size; /* of "local" and "nccl"; size 0: what tensorrun or mpirun has set, else a group of this process alone */
+	const char *
+		address; /* of "local" and "nccl": a name that the ranks share; NULL: TENSOR_GROUP_ADDRESS */
 	int64_t timeout_ns; /* for the ranks to join, and for each operation; 0: ten minutes; negative: none */
 };
 
@@ -65,9 +73,11 @@ struct tensor_group_options {
 #define TENSOR_GROUP_LOCAL_MAX 128 /* ranks of "local" */
 
 /*
- * Join a group; returns when all ranks have. engine: "local", "mpi", or NULL: TENSOR_GROUP, else "mpi" in a process
- * that mpirun has started, else "local". NULL with the error set: EINVAL, ETIMEDOUT with the ranks that are missing,
- * EADDRINUSE: the address is another group's, EEXIST: the rank is taken, ENOTSUP: no such engine or plugin.
+ * Join a group; returns when all ranks have. engine: "local", "mpi", "nccl", or NULL: TENSOR_GROUP, else "mpi" in a
+ * process that mpirun has started, else "local". NULL with the error set: EINVAL, ETIMEDOUT with the ranks that are
+ * missing, EADDRINUSE: the address is another group's, EEXIST: the rank is taken, ENOTSUP: no such engine, plugin or
+ * library, ENODEV: a rank has no device, EBUSY: two ranks have the same one. Errors of one rank in joining "nccl" are
+ * those of all.
  */
 tensor_group *tensor_group_open(const char *engine, const struct tensor_group_options *options);
 /* Leave and free the group; NULL is ignored. Operations that have not ended fail with EPIPE; no other thread may be in
@@ -76,7 +86,9 @@ void tensor_group_close(tensor_group *group);
 /* -EINVAL for NULL. */
 int tensor_group_rank(const tensor_group *group);
 int tensor_group_size(const tensor_group *group);
-/* "local" or "mpi"; NULL for NULL. */
+/* The device of this rank in a group of "nccl"; the CPU in others, and for NULL with the error set. */
+tensor_device tensor_group_device(const tensor_group *group);
+/* "local", "mpi" or "nccl"; NULL for NULL. */
 const char *tensor_group_engine(const tensor_group *group);
 
 struct tensor_group_stats {
@@ -135,9 +147,12 @@ int tensor_group_recv(tensor_group *group, tensor *out, int from, tensor_request
 /*
  * Wait for the end of an operation, at most for a time (negative: no limit). Returns its result and frees the request,
  * or -ETIMEDOUT, with the error text "request_wait: ...", and the request remains. -EINVAL for NULL.
+ *
+ * Of tensors on a device of "nccl": waits until the operation is queued. What this thread queues in its current stream
+ * from then on waits for it.
  */
 int tensor_request_wait(tensor_request *request, int64_t timeout_ns);
-/* 1 if the operation has ended: tensor_request_wait() returns at once; 0 if not; -EINVAL for NULL. */
+/* 1 if the operation has ended, also on a device: tensor_request_wait() returns at once; 0 if not; -EINVAL for NULL. */
 int tensor_request_done(tensor_request *request);
 
 #ifdef __cplusplus

@@ -115,6 +115,11 @@ class group
 		return tensor_group_engine(g_);
 	}
 
+	tensor_device device() const
+	{
+		return tensor_group_device(g_);
+	}
+
 	struct tensor_group_stats stats() const
 	{
 		struct tensor_group_stats s;

@@ -7,6 +7,13 @@
 
 #include <string.h>
 
+TENSOR_EXPORT int tensor_kernel_missing(const char *name, const char *why)
+{
+	tensor_fail(EOPNOTSUPP, "%s: %s", name, why);
+	thread()->no_kernel = true;
+	return -EOPNOTSUPP;
+}
+
 TENSOR_EXPORT int tensor_kernel_no_dtype(const char *name, enum tensor_dtype dtype,
 					 const char *backend)
 {

@@ -9,4 +9,7 @@
 int tensor_kernel_no_dtype(const char *name, enum tensor_dtype dtype, const char *backend)
 	__attribute__((cold));
 
+/* Sets the error that a device cannot run its kernel of that name, so that the CPU may; returns -EOPNOTSUPP. */
+int tensor_kernel_missing(const char *name, const char *why) __attribute__((cold));
+
 #endif

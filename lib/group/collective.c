@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* The public operations: checks, and tensors in contiguous memory of the host. */
+/* The public operations: checks, and tensors in contiguous memory where the engine can use it. */
 #include "group/group.h"
 
 #include "core/trace.h"
 #include "iter/iter.h"
+#include "storage/devices.h"
 
 #include "family/copy.h"
 
@@ -97,22 +98,30 @@ static int check_group(tensor_group *g, const struct arguments *a)
 
 /* ---- memory ---- */
 
-/* An engine can use its memory as it is. */
-static bool is_plain(const tensor *t)
+/* Where the engine reads and writes the tensors. */
+static tensor_device place_of(const tensor_group *g, const struct arguments *a)
 {
-	return t->device.type == TENSOR_CPU && t->contiguous;
+	const struct group_device *device = g->engine->device;
+
+	return device && a->part ? device->place(g, a->kind, a->part) : TENSOR_DEVICE_CPU;
+}
+
+/* An engine can use its memory as it is. */
+static bool is_plain(const tensor *t, tensor_device place)
+{
+	return t->device.type == place.type && t->device.index == place.index && t->contiguous;
 }
 
 /* The tensor that the engine reads: t, or a copy in *packed. NULL with the error set. */
-static tensor *readable(tensor *t, tensor **packed)
+static tensor *readable(tensor *t, tensor_device place, tensor **packed)
 {
 	struct thread_modes before;
 	bool done;
 
 	*packed = NULL;
-	if (is_plain(t))
+	if (is_plain(t, place))
 		return t;
-	*packed = tensor_new(TENSOR_DEVICE_CPU, t->dtype, t->sizes, t->ndim);
+	*packed = tensor_new(place, t->dtype, t->sizes, t->ndim);
 	if (!*packed)
 		return NULL;
 	before = thread_enter_plain();
@@ -121,22 +130,22 @@ static tensor *readable(tensor *t, tensor **packed)
 	return done ? *packed : NULL;
 }
 
-static tensor *writable(tensor *t, tensor **packed)
+static tensor *writable(tensor *t, tensor_device place, tensor **packed)
 {
 	*packed = NULL;
-	if (is_plain(t))
+	if (is_plain(t, place))
 		return t;
-	*packed = tensor_new(TENSOR_DEVICE_CPU, t->dtype, t->sizes, t->ndim);
+	*packed = tensor_new(place, t->dtype, t->sizes, t->ndim);
 	return *packed;
 }
 
-static int prepare(tensor_request *r, const struct arguments *a)
+static int prepare(tensor_request *r, const struct arguments *a, tensor_device place)
 {
 	tensor *in = NULL, *out = NULL;
 
 	if (a->in) {
 		r->in_tensor = tensor_get(a->in);
-		in = readable(a->in, &r->in_packed);
+		in = readable(a->in, place, &r->in_packed);
 		if (!in)
 			return -1;
 	}
@@ -146,7 +155,7 @@ static int prepare(tensor_request *r, const struct arguments *a)
 		if (a->out == a->in && r->in_packed) {
 			out = r->out_packed = tensor_get(r->in_packed);
 		} else {
-			out = writable(a->out, &r->out_packed);
+			out = writable(a->out, place, &r->out_packed);
 			if (!out)
 				return -1;
 		}
@@ -156,9 +165,11 @@ static int prepare(tensor_request *r, const struct arguments *a)
 	return 0;
 }
 
-static struct group_call call_of(const struct arguments *a)
+static struct group_call call_of(const struct arguments *a, tensor_device place)
 {
-	struct group_call c = { .kind = a->kind, .op = a->op, .root = a->root };
+	struct group_call c = {
+		.kind = a->kind, .op = a->op, .root = a->root, .device = place.type
+	};
 
 	if (a->part) {
 		c.dtype = a->part->dtype;
@@ -168,6 +179,45 @@ static struct group_call call_of(const struct arguments *a)
 	return c;
 }
 
+/* The thread that carries the operation out writes the results in the stream of this one. */
+static void take_stream(tensor_request *r, const struct arguments *a)
+{
+	const tensor *t = a->out && a->out->device.type != TENSOR_CPU ? a->out : a->in;
+	const struct tensor_streams *streams = t ? device_streams(t->device) : NULL;
+
+	if (!streams)
+		return;
+	r->device = t->device;
+	r->stream = streams->current(t->device);
+}
+
+/* A group that works on a device uses no other one of this type: its ranks have them. */
+static int check_device(const tensor_group *g, const struct arguments *a)
+{
+	const tensor *all[] = { a->out, a->in };
+
+	for (int i = 0; i < 2; i++)
+		if (all[i] && all[i]->device.type == g->device.type &&
+		    all[i]->device.index != g->device.index)
+			return tensor_fail(EINVAL,
+					   "%s: a tensor is on device %d, that of this rank is %d",
+					   name_of(a), all[i]->device.index, g->device.index);
+	return 0;
+}
+
+static int begin(tensor_request *r, const struct arguments *a, bool later)
+{
+	const tensor_device place = place_of(r->group, a);
+
+	if (check_device(r->group, a) < 0)
+		return -1;
+	r->call = call_of(a, place);
+	take_stream(r, a);
+	if (prepare(r, a, place) < 0)
+		return -1;
+	return place.type == TENSOR_CPU ? 0 : r->group->engine->device->begin(r, later);
+}
+
 /* n: elements of a part. The arguments were checked. */
 static int submit(tensor_group *g, const struct arguments *a, int64_t n, tensor_request **to)
 {
@@ -175,9 +225,8 @@ static int submit(tensor_group *g, const struct arguments *a, int64_t n, tensor_
 
 	memset(&r, 0, offsetof(tensor_request, text));
 	r.group = g;
-	r.call = call_of(a);
 	r.n = n;
-	if (prepare(&r, a) < 0) {
+	if (begin(&r, a, to != NULL) < 0) {
 		tensor_put(r.out_packed);
 		tensor_put(r.in_packed);
 		tensor_put(r.out_tensor);

@@ -28,9 +28,12 @@ static int unpack(tensor_request *r)
 	if (!r->out_tensor)
 		return 0;
 	if (r->out_packed) {
+		void *stream = group_enter_stream(r->device, r->stream);
+
 		before = thread_enter_plain();
 		done = call_copy_(r->out_tensor, r->out_packed);
 		thread()->modes = before;
+		group_enter_stream(r->device, stream);
 	} else
 		tensor_bump_version(r->out_tensor);
 	return done ? 0 : -thread()->error.code;
@@ -41,12 +44,25 @@ static uint64_t bytes_of(const tensor *t)
 	return t ? (uint64_t)t->numel * itemsize(t) : 0;
 }
 
+/* Also after an error, which remains: the device may use the tensors. */
+static int finish_on_device(tensor_request *r, int err)
+{
+	const struct tensor_error first = thread()->error;
+	int res = r->group->engine->device->finish(r);
+
+	if (err < 0)
+		return tensor_fail(first.code, "%s", first.text);
+	return res < 0 ? res : err;
+}
+
 void request_finish(tensor_request *r, int err)
 {
 	tensor_group *g = r->group;
 
 	if (err >= 0)
 		err = unpack(r);
+	if (r->operation)
+		err = finish_on_device(r, err);
 	if (err < 0) {
 		const char *text = thread()->error.text;
 		const char *name = group_kind_names[r->call.kind];
@@ -217,15 +233,28 @@ static int drive(tensor_group *g, tensor_request *r)
 	}
 }
 
+/* The caller holds running. */
+static void leave(tensor_group *g)
+{
+	if (!g->left && g->engine->give_up)
+		g->engine->give_up(g);
+	g->left = true;
+}
+
+TENSOR_EXPORT void group_leave(tensor_group *g)
+{
+	pthread_mutex_lock(&g->running);
+	leave(g);
+	pthread_mutex_unlock(&g->running);
+}
+
 int requests_carry_out(tensor_group *g, tensor_request *r)
 {
 	int res = drive(g, r);
 	bool failed = res < 0 || (r && request_is_message(r) && r->err < 0);
 
-	if (failed && group_ended(g) < 0 && !g->left && g->engine->give_up) {
-		g->left = true;
-		g->engine->give_up(g);
-	}
+	if (failed && group_ended(g) < 0)
+		leave(g);
 	return res;
 }
 

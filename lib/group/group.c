@@ -49,6 +49,7 @@ tensor_group *group_new(const struct group_engine *engine, int64_t timeout_ns)
 	}
 	g->engine = engine;
 	g->process = group_process;
+	g->device = TENSOR_DEVICE_CPU;
 	g->timeout_ns = timeout_ns;
 	g->stats.failed = -1;
 	g->spin_ns = -1;
@@ -109,6 +110,14 @@ TENSOR_EXPORT int tensor_group_rank(const tensor_group *g)
 TENSOR_EXPORT int tensor_group_size(const tensor_group *g)
 {
 	return g ? g->size : tensor_fail(EINVAL, "group_size: the group is NULL");
+}
+
+TENSOR_EXPORT tensor_device tensor_group_device(const tensor_group *g)
+{
+	if (g)
+		return g->device;
+	tensor_fail(EINVAL, "group_device: the group is NULL");
+	return TENSOR_DEVICE_CPU;
 }
 
 TENSOR_EXPORT const char *tensor_group_engine(const tensor_group *g)

@@ -11,28 +11,56 @@
 
 #define OPENMPI	   "libtensor_mpi_openmpi.so.0"
 #define MPICH	   "libtensor_mpi_mpich.so.0"
+#define NCCL	   "libtensor_nccl.so.0"
 #define TIMEOUT_NS INT64_C(600000000000)
 
 /* ---- engines ---- */
 
-static const struct group_engine *plugin;
-static char why_no_plugin[TENSOR_ERROR_TEXT];
+/* An engine of a plugin, which is loaded when a first group needs it. */
+struct plugin {
+	const struct group_engine *engine;
+	bool tried;
+	char why_not[TENSOR_ERROR_TEXT];
+};
+
+static struct plugin mpi, nccl;
+static struct plugin *loading; /* whose constructor runs */
 static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Called by the constructor of the plugin, inside of plugin_open(). */
+/* Called by the constructor of a plugin, inside of plugin_open(), or when the program that has linked it is loaded. */
 TENSOR_EXPORT void tensor_register_group_engine(const struct group_engine *engine,
 						const char *why_not)
 {
-	plugin = engine;
+	struct plugin *p = loading				   ? loading :
+			   engine && !strcmp(engine->name, "nccl") ? &nccl :
+								     &mpi;
+
+	p->engine = engine;
 	if (!engine)
-		snprintf(why_no_plugin, sizeof(why_no_plugin), "%s", why_not);
+		snprintf(p->why_not, sizeof(p->why_not), "%s", why_not);
+}
+
+/* NULL with the error set. */
+static const struct group_engine *group_plugin_open(struct plugin *p, const char *name,
+						    const char *file, const char *variable)
+{
+	pthread_mutex_lock(&plugin_lock);
+	loading = p;
+	if (!p->tried && !p->engine)
+		plugin_open(file, variable, p->why_not, sizeof(p->why_not));
+	p->tried = true;
+	loading = NULL;
+	pthread_mutex_unlock(&plugin_lock);
+	if (!p->engine)
+		tensor_fail(ENOTSUP, "group_open: %s: %s", name, p->why_not);
+	return p->engine;
 }
 
 /*
  * The plugin of the MPI that is loaded, since its symbols would be used by the other plugin, too; else that of the program
  * that has started the process.
  */
-static const char *plugin_file(void)
+static const char *mpi_file(void)
 {
 	int (*version)(char *, int *) =
 		(int (*)(char *, int *))dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
@@ -46,21 +74,6 @@ static const char *plugin_file(void)
 	return secure_getenv("PMI_SIZE") || secure_getenv("PMI_RANK") ? MPICH : OPENMPI;
 }
 
-static const struct group_engine *mpi_engine(void)
-{
-	static bool tried;
-
-	pthread_mutex_lock(&plugin_lock);
-	if (!tried && !plugin)
-		plugin_open(plugin_file(), "TENSOR_MPI_PLUGIN", why_no_plugin,
-			    sizeof(why_no_plugin));
-	tried = true;
-	pthread_mutex_unlock(&plugin_lock);
-	if (!plugin)
-		tensor_fail(ENOTSUP, "group_open: mpi: %s", why_no_plugin);
-	return plugin;
-}
-
 /* Whether mpirun of Open MPI, or of MPICH and its relatives, has started the process. */
 static bool is_under_mpirun(void)
 {
@@ -68,17 +81,26 @@ static bool is_under_mpirun(void)
 	       secure_getenv("PMIX_RANK");
 }
 
+/* The engine of the host for the ranks that the launcher has started. */
+static const char *launched_engine(void)
+{
+	return !secure_getenv("TENSOR_SIZE") && is_under_mpirun() ? "mpi" : "local";
+}
+
 static const struct group_engine *engine_of(const char *name)
 {
 	if (!name)
 		name = secure_getenv("TENSOR_GROUP");
 	if (!name || !*name)
-		name = !secure_getenv("TENSOR_SIZE") && is_under_mpirun() ? "mpi" : "local";
+		name = launched_engine();
 	if (!strcmp(name, "local"))
 		return &group_local;
 	if (!strcmp(name, "mpi"))
-		return mpi_engine();
-	tensor_fail(ENOTSUP, "group_open: there is no engine %s: local and mpi are", QUOTED(name));
+		return group_plugin_open(&mpi, name, mpi_file(), "TENSOR_MPI_PLUGIN");
+	if (!strcmp(name, "nccl"))
+		return group_plugin_open(&nccl, name, NCCL, "TENSOR_NCCL_PLUGIN");
+	tensor_fail(ENOTSUP, "group_open: there is no engine %s: local, mpi and nccl are",
+		    QUOTED(name));
 	return NULL;
 }
 
@@ -104,6 +126,11 @@ TENSOR_EXPORT tensor_group *tensor_group_open(const char *name,
 	if (g->spin_ns < 0)
 		g->spin_ns = link_default_spin(g->size);
 	return g;
+}
+
+TENSOR_EXPORT tensor_group *group_open_host(const struct tensor_group_options *options)
+{
+	return tensor_group_open(options->size ? "local" : launched_engine(), options);
 }
 
 TENSOR_EXPORT void tensor_group_close(tensor_group *g)

@@ -8,6 +8,7 @@
 
 #include "core/trace.h"
 #include "sharing/link.h"
+#include "storage/devices.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -92,6 +93,22 @@ void requests_stop(tensor_group *g)
 static int result_of(tensor_request *r)
 {
 	return r->err < 0 ? tensor_fail(-r->err, "%s", r->text) : 0;
+}
+
+static void release_operation(tensor_request *r)
+{
+	if (r->operation)
+		r->group->engine->device->release(r);
+}
+
+/* What the thread queues on the device from now on comes after the operation. 0, or -errno with the error set. */
+static int order_after(tensor_request *r)
+{
+	const struct tensor_streams *s = device_streams(r->group->device);
+
+	if (!r->operation || !s)
+		return 0;
+	return r->group->engine->device->order(r, s->current(r->group->device));
 }
 
 /* The caller holds lock. */
@@ -196,11 +213,15 @@ int request_submit(tensor_request *r, tensor_request **to)
 {
 	int err;
 
-	if (!to)
-		return submit_and_wait(r);
-	err = submit(r, to);
-	if (err < 0)
+	if (to) {
+		err = submit(r, to);
+		if (err >= 0)
+			return err;
 		request_drop_tensors(r);
+	} else {
+		err = submit_and_wait(r);
+	}
+	release_operation(r);
 	return err;
 }
 
@@ -231,6 +252,9 @@ TENSOR_EXPORT int tensor_request_wait(tensor_request *r, int64_t timeout_ns)
 	if (wait_ended(r, link_deadline(timeout_ns)) < 0)
 		return tensor_fail(ETIMEDOUT, "request_wait: the operation has not ended in time");
 	err = result_of(r);
+	if (!err)
+		err = order_after(r);
+	release_operation(r);
 	group_put(r->group);
 	free(r);
 	return err;
@@ -247,5 +271,7 @@ TENSOR_EXPORT int tensor_request_done(tensor_request *r)
 	pthread_mutex_lock(&r->group->lock);
 	ended = r->ended;
 	pthread_mutex_unlock(&r->group->lock);
+	if (ended && !r->err && r->operation)
+		ended = r->group->engine->device->reached(r);
 	return ended;
 }

@@ -304,9 +304,21 @@ static bool uses_missing(const struct tensor_op *op, enum tensor_key key)
 	return false;
 }
 
+/* Operators whose functions need no kernel of their own on a device, or refuse what they do need one for. */
+static bool is_composed(const struct tensor_op *op)
+{
+	static const char *const names[] = { "_unique2", "unique_all", "unique_consecutive",
+					     "unique_dim" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(op->schema.name, names[i]))
+			return true;
+	return false;
+}
+
 static bool is_missing(const struct tensor_op *op)
 {
-	return tensor_op_has_kernel(op, TENSOR_KEY_CPU) &&
+	return tensor_op_has_kernel(op, TENSOR_KEY_CPU) && !is_composed(op) &&
 	       (!tensor_op_has_kernel(op, TENSOR_KEY_CUDA) || uses_missing(op, TENSOR_KEY_CUDA));
 }
 

@@ -222,8 +222,9 @@ _default = None
 def init(engine=None, *, rank=None, size=None, address=None, timeout=None):
     """Join a process group, when all ranks have called it.
 
-    engine: 'local', for processes of one machine, 'mpi', or None: what the environment says. tensorrun and mpirun say
-    which rank of how many a process is; otherwise rank, size and an address, a name that the ranks share, say it.
+    engine: 'local', for processes of one machine, 'mpi', 'nccl', for a CUDA device each (group.device), or None: what
+    the environment says. tensorrun and mpirun say which rank of how many a process is; otherwise rank, size and an
+    address, a name that the ranks share, say it.
     timeout: seconds for the ranks to join and for each operation; None: ten minutes, math.inf: no limit.
 
     The first group that is open is that of the functions of this module. A group is closed by close(), or at the end of

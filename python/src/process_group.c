@@ -411,6 +411,16 @@ static PyObject *group_get_engine(PyObject *self, void *unused)
 	return PyUnicode_FromString(tensor_group_engine(g->group));
 }
 
+static PyObject *group_get_device(PyObject *self, void *unused)
+{
+	PyProcessGroup *g = process_group_use(self);
+
+	if (!g)
+		return NULL;
+	g->users--;
+	return wrap_device(tensor_group_device(g->group));
+}
+
 static PyObject *group_get_closed(PyObject *self, void *unused)
 {
 	return PyBool_FromLong(!((PyProcessGroup *)self)->group);
@@ -432,7 +442,9 @@ static PyMethodDef group_methods[] = {
 static PyGetSetDef group_getset[] = {
 	{ "rank", group_get_number, NULL, "The rank of this process, from 0 to size - 1." },
 	{ "size", group_get_number, NULL, "The number of ranks.", "size" },
-	{ "engine", group_get_engine, NULL, "'local' or 'mpi'." },
+	{ "engine", group_get_engine, NULL, "'local', 'mpi' or 'nccl'." },
+	{ "device", group_get_device, NULL,
+	  "The device of this rank: of 'nccl' a CUDA device, else the CPU." },
 	{ "closed", group_get_closed, NULL, "True after close()." },
 	{ NULL },
 };

@@ -468,11 +468,11 @@ def test_ranks_load_parts_of_an_epoch():
 
 # ---- programs ----
 
-def tensorrun(size, *program):
+def tensorrun(size, *program, **variables):
     launcher = os.path.join(BUILD, 'bin', 'tensorrun')
     if not os.path.exists(launcher):
         pytest.skip('tensorrun is not built')
-    env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(dt.__file__)))
+    env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(dt.__file__)), **variables)
     return subprocess.run([launcher, '-n', str(size), sys.executable, '-B', *program], env=env, text=True, timeout=60,
                           capture_output=True)
 
@@ -482,6 +482,39 @@ def test_a_program_is_started_by_tensorrun():
                      'with d.init() as g:\n x = g.all_gather(tensor(g.rank))\n'
                      ' if g.rank == 0: print(x.tolist(), end="")')
     assert done.returncode == 0 and done.stdout == '[0, 1, 2]', done.stderr
+
+
+NCCL_PROGRAM = """
+from devtensor import *
+from devtensor import distributed, nn, optim
+
+with distributed.init('nccl') as group:
+    x = full([3], group.rank + 1.0, device=group.device)
+    summed = group.all_reduce(x.clone())
+    request = group.all_gather(x, wait=False)
+    model = nn.Linear(3, 2).to(group.device)
+    parallel = distributed.DataParallel(model, group)
+    parallel.backward(parallel(x).sum())
+    gradient = model.weight.grad[0].tolist()
+    try:
+        group.broadcast(x if group.rank else x.cpu())
+    except ValueError as e:
+        differs = 'f32 [3] on cuda' in str(e)
+    if group.rank == 0:
+        print(group.engine, group.device.type, summed.tolist(), request.wait().tolist(), gradient, differs)
+    else:
+        request.wait()
+"""
+
+
+def test_tensors_of_devices_go_through_nccl():
+    host = os.path.join(BUILD, 'cuda-host')
+    plugins = {f'TENSOR_{name.upper()}_PLUGIN': os.path.join(host, f'libtensor_{name}.so.0')
+               for name in ('cuda', 'nccl')}
+    if not all(map(os.path.exists, plugins.values())):
+        pytest.skip('make test-cuda builds the emulation of CUDA and NCCL')
+    done = tensorrun(2, '-c', NCCL_PROGRAM, **plugins)
+    assert done.stdout == 'nccl cuda [3.0, 3.0, 3.0] [1.0, 1.0, 1.0, 2.0, 2.0, 2.0] [1.5, 1.5, 1.5] True\n', done.stderr
 
 
 def test_the_example_trains_on_two_ranks():

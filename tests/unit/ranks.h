@@ -2,7 +2,8 @@
 /*
  * Ranks of process groups for tests: children of the test program that open a group and run a function. With
  * TEST_GROUP=mpi in the environment the program itself is a rank, started by mpirun, and each function runs once, whatever
- * numbers of ranks the test asks for. Rank 0 alone prints results; a rank that fails ends all.
+ * numbers of ranks the test asks for. Rank 0 alone prints results; a rank that fails ends all. With TEST_GROUP=nccl the
+ * groups are of "nccl", and ranks_device is the device of the rank; there are at most RANKS_NCCL of them.
  */
 #ifndef TESTS_RANKS_H
 #define TESTS_RANKS_H
@@ -12,7 +13,11 @@
 #include <tensor/group.h>
 #include <time.h>
 
-#define RANKS_MAX 16
+#define RANKS_MAX  16
+#define RANKS_NCCL 4
+
+/* Of the rank's group. */
+static tensor_device ranks_device;
 
 /* Within a rank: asserts would jump to the program that forked. */
 #define NEED(condition)                                                                         \
@@ -34,11 +39,27 @@
 
 typedef void (*rank_fn)(tensor_group *g, void *arg);
 
-static inline bool ranks_are_mpi(void)
+static inline bool ranks_are_of(const char *engine)
 {
 	const char *value = getenv("TEST_GROUP");
 
-	return value && !strcmp(value, "mpi");
+	return value && !strcmp(value, engine);
+}
+
+static inline bool ranks_are_mpi(void)
+{
+	return ranks_are_of("mpi");
+}
+
+static inline bool ranks_are_nccl(void)
+{
+	return ranks_are_of("nccl");
+}
+
+/* Elements of a large tensor: the emulation of a device is slow. */
+static inline int64_t ranks_most(int64_t n)
+{
+	return ranks_are_nccl() && n > 600 ? 600 : n;
 }
 
 __attribute__((constructor)) static void ranks_print_once(void)
@@ -77,7 +98,7 @@ static inline const char *ranks_address(void)
 	return text;
 }
 
-/* A rank of a local group; what it does without the group is its own. */
+/* A rank of a group; what it does without the group is its own. */
 static inline pid_t rank_start(const char *address, int rank, int size, int64_t timeout_ns,
 			       rank_fn fn, void *arg)
 {
@@ -88,10 +109,11 @@ static inline pid_t rank_start(const char *address, int rank, int size, int64_t 
 	if (pid)
 		return pid;
 	alarm(120);
-	g = tensor_group_open("local",
+	g = tensor_group_open(ranks_are_nccl() ? "nccl" : "local",
 			      TENSOR_GROUP_OPTIONS(.rank = rank, .size = size, .address = address,
 						   .timeout_ns = timeout_ns));
 	NEED(g);
+	ranks_device = tensor_group_device(g);
 	fn(g, arg);
 	tensor_group_close(g);
 	_exit(0);
@@ -115,6 +137,9 @@ static inline void run_ranks_for(int size, int64_t timeout_ns, rank_fn fn, void 
 		ranks_run_here(timeout_ns, fn, arg);
 		return;
 	}
+	/* Each rank of an emulated device has threads and memory of its own. */
+	if (ranks_are_nccl() && size > RANKS_NCCL)
+		size = RANKS_NCCL;
 	for (int i = 0; i < size; i++)
 		pids[i] = rank_start(address, i, size, timeout_ns, fn, arg);
 	for (int i = 0; i < size; i++)

@@ -36,6 +36,11 @@ static bool has_root(int kind)
 	       kind == GROUP_SCATTER;
 }
 
+TENSOR_EXPORT const char *group_kind_name(int kind)
+{
+	return group_kind_names[kind];
+}
+
 const char *group_call_text(const struct group_call *c, char *text)
 {
 	size_t n;
@@ -50,15 +55,16 @@ const char *group_call_text(const struct group_call *c, char *text)
 	if (has_root(c->kind))
 		n += (size_t)snprintf(text + n, CALL_TEXT - n, " with root %d", c->root);
 	if (c->kind != GROUP_BARRIER && c->ndim >= 0 && c->ndim <= TENSOR_MAX_DIMS)
-		snprintf(text + n, CALL_TEXT - n, " of %s %s", tensor_dtype_name(c->dtype),
-			 format_sizes(c->sizes, c->ndim, (char[SHAPE_TEXT]){ 0 }, SHAPE_TEXT));
+		snprintf(text + n, CALL_TEXT - n, " of %s %s%s", tensor_dtype_name(c->dtype),
+			 format_sizes(c->sizes, c->ndim, (char[SHAPE_TEXT]){ 0 }, SHAPE_TEXT),
+			 c->device == TENSOR_CUDA ? " on cuda" : "");
 	return text;
 }
 
 TENSOR_EXPORT bool group_calls_match(const struct group_call *a, const struct group_call *b)
 {
 	if (a->kind != b->kind || a->op != b->op || a->root != b->root || a->dtype != b->dtype ||
-	    a->ndim != b->ndim)
+	    a->ndim != b->ndim || a->device != b->device)
 		return false;
 	for (int i = 0; i < a->ndim && i < TENSOR_MAX_DIMS; i++)
 		if (a->sizes[i] != b->sizes[i])

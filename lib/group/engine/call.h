@@ -10,6 +10,7 @@
 struct group_call {
 	int32_t kind, op, root;
 	int32_t dtype, ndim;
+	int32_t device; /* enum tensor_device_type: where the engine finds the tensors */
 	int64_t sizes[TENSOR_MAX_DIMS];
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * Between process groups and the engines that carry their data. An engine gets operations on contiguous memory of the
- * host, whose arguments were checked as far as one rank can. All its functions but open and close are called by one
- * thread at a time.
+ * host, or of the device that it asks for (struct group_device), whose arguments were checked as far as one rank can. All its
+ * functions but open, close and those that say otherwise are called by one thread at a time.
  */
 #ifndef TENSOR_GROUP_ENGINE_H
 #define TENSOR_GROUP_ENGINE_H
@@ -28,6 +28,7 @@ enum group_kind {
 };
 
 extern const char *const group_kind_names[];
+const char *group_kind_name(int kind);
 
 #define CALL_TEXT 256
 /* "all_reduce (sum) of f32 [2, 3]" into text; returns it. */
@@ -40,8 +41,8 @@ struct tensor_request {
 	tensor_group *group;
 	struct group_call call; /* root: also the peer of a send or receive */
 	/*
-	 * Contiguous memory of the host: n elements of call.dtype in `in`, or, where a rank has a part for each rank, n in
-	 * each part. NULL where this rank has none. `out` may be `in`.
+	 * Contiguous memory of the host, or of a device: n elements of call.dtype in `in`, or, where a rank has a part for each
+	 * rank, n in each part. NULL where this rank has none. `out` may be `in`.
 	 */
 	const void *in;
 	void *out;
@@ -52,16 +53,44 @@ struct tensor_request {
 	int64_t at; /* elements that are done */
 	unsigned phase;
 	void *private[2];
+	void *operation; /* of struct group_device; NULL: it works on memory of the host */
 
 	/* The group's. */
+	tensor_device device; /* of the caller's tensors, if one of them is not on the CPU */
+	void *stream;	      /* of the device: in which tensors are packed and results written */
 	tensor *out_tensor,
 		*in_tensor; /* owned: the caller's, and those that are read and written for them */
 	tensor *out_packed,
-		*in_packed; /* owned, or NULL: the caller's are contiguous memory of the host */
+		*in_packed; /* owned, or NULL: the engine reads and writes the caller's */
 	bool started, ended;
 	int err;
 	struct tensor_request *next;
 	char text[TENSOR_ERROR_TEXT]; /* of err; the last member, which a new request does not initialise */
+};
+
+/*
+ * Of an engine that works on memory of a device, in whose streams it queues operations. A request with such memory has an
+ * operation of the engine, and ends on the host when it is queued.
+ */
+struct group_device {
+	/* Where the tensors of an operation must be, of which t is one: on the CPU, or on a device. */
+	tensor_device (*place)(const tensor_group *g, enum group_kind kind, const tensor *t);
+	/*
+	 * In the thread of the call, when r->stream is that of the caller: makes r->operation, which comes after what was queued
+	 * there. later: the call does not wait, and r->stream may become another one. 0, or -errno with the error set.
+	 */
+	int (*begin)(tensor_request *r, bool later);
+	/*
+	 * The operation and the copies of its results are queued, or it has failed. The engine takes the tensors of r that
+	 * the device may still use. 0, or -errno with the error set.
+	 */
+	int (*finish)(tensor_request *r);
+	/* Work that the stream queues later waits for the operation. Any thread, also after close(). */
+	int (*order)(tensor_request *r, void *stream);
+	/* Whether the device has carried it out. Any thread, also after close(). */
+	bool (*reached)(tensor_request *r);
+	/* Frees r->operation. Any thread, also after close(). */
+	void (*release)(tensor_request *r);
 };
 
 struct group_engine {
@@ -85,15 +114,22 @@ struct group_engine {
 	void (*give_up)(tensor_group *g);
 	/* g->stats has changed. May be NULL. */
 	void (*counted)(tensor_group *g);
+	/*
+	 * A rank that has died, or left after an error, ends the group: -errno with the error set, else 0. closed: one that
+	 * has closed the group does so, too. Any thread; may be NULL.
+	 */
+	int (*lost)(tensor_group *g, bool closed);
+	const struct group_device *device; /* or NULL */
 };
 
 struct tensor_group {
 	const struct group_engine *engine;
 	void *state; /* the engine's */
 	int rank, size;
-	int64_t timeout_ns; /* negative: none */
-	int64_t spin_ns;    /* a wait spins for this time before it sleeps; open() may set it */
-	unsigned process;   /* of group_process, to tell a child of fork() */
+	tensor_device device; /* of this rank; the CPU, or open() sets it */
+	int64_t timeout_ns;   /* negative: none */
+	int64_t spin_ns;      /* a wait spins for this time before it sleeps; open() may set it */
+	unsigned process;     /* of group_process, to tell a child of fork() */
 
 	pthread_mutex_t running; /* held by the thread that calls the engine; taken inside of lock */
 	pthread_mutex_t lock;	 /* of all that follows */
@@ -117,6 +153,8 @@ int group_fail(tensor_group *g, int rank, int code, const char *fmt, ...)
 int group_fail_here(tensor_group *g);
 /* The same for operations that did not end in time: what has not happened, and a list of the ranks that are late, or "". */
 int group_fail_late(tensor_group *g, const char *what, const char *ranks);
+/* The group has ended because of an error: tells the other ranks. No lock of the group may be held. */
+void group_leave(tensor_group *g);
 /* Appends a rank to a list of them: "1, 3". */
 void group_list_rank(char *list, size_t size, int rank);
 
@@ -126,6 +164,10 @@ void group_list_rank(char *list, size_t size, int rank);
  */
 int group_reduce(void *to, const void *parts, ptrdiff_t pitch, int n, int64_t elements,
 		 enum tensor_dtype dtype, enum tensor_group_op op);
+/* Memory on the device of r, of its stream, for n elements of each rank; owned. NULL with the error set. */
+tensor *group_parts_new(const tensor_request *r);
+/* In the stream of r: its result, of the parts of all ranks. 0, or -errno with the error set. */
+int group_reduce_parts(const tensor_request *r, tensor *parts);
 /* Whether the dtype has the operation; -EINVAL or -EOPNOTSUPP with the error set. */
 int group_reduce_check(const char *what, enum tensor_dtype dtype, enum tensor_group_op op);
 
@@ -148,7 +190,12 @@ static inline int64_t request_bytes(const tensor_request *r)
 	return r->n * (int64_t)tensor_itemsize((enum tensor_dtype)r->call.dtype);
 }
 
-/* For the plugin of MPI. */
+/* The thread's current stream of the device becomes `stream`; returns the former one. Does nothing for the CPU. */
+void *group_enter_stream(tensor_device device, void *stream);
+
+/* For plugins. */
 void tensor_register_group_engine(const struct group_engine *engine, const char *why_not);
+/* A group of the engine that mpirun or tensorrun has chosen, for an engine that needs one of the host. */
+tensor_group *group_open_host(const struct tensor_group_options *options);
 
 #endif

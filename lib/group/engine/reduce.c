@@ -3,6 +3,7 @@
 #include "group/engine/engine.h"
 
 #include "core/scope.h"
+#include "storage/devices.h"
 
 #include "family/reduce.h"
 
@@ -65,5 +66,46 @@ TENSOR_EXPORT int group_reduce(void *to, const void *parts, ptrdiff_t pitch, int
 		done = out && in && reduce(out, in, options.dtype, op);
 	}
 	thread()->modes = before;
+	return done ? 0 : -thread()->error.code;
+}
+
+/* ---- on a device ---- */
+
+void *group_enter_stream(tensor_device device, void *stream)
+{
+	const struct tensor_streams *s = device_streams(device);
+	void *before = s ? s->current(device) : NULL;
+
+	if (s && before != stream)
+		s->set(device, stream);
+	return before;
+}
+
+TENSOR_EXPORT tensor *group_parts_new(const tensor_request *r)
+{
+	const int64_t sizes[] = { r->group->size, r->n };
+	const tensor_device device = r->group->device;
+	void *before = group_enter_stream(device, r->stream);
+	tensor *parts = tensor_new(device, (enum tensor_dtype)r->call.dtype, sizes, 2);
+
+	group_enter_stream(device, before);
+	return parts;
+}
+
+TENSOR_EXPORT int group_reduce_parts(const tensor_request *r, tensor *parts)
+{
+	const enum tensor_dtype d = (enum tensor_dtype)r->call.dtype;
+	const int64_t stride = 1;
+	tensor *to = r->out_packed ? r->out_packed : r->out_tensor;
+	void *stream = group_enter_stream(r->group->device, r->stream);
+	struct thread_modes before = thread_enter_plain();
+	tensor *flat = tensor_new_view(to, &r->n, &stride, 1, 0);
+	bool done = false;
+
+	tensor_scope
+		done = flat && reduce(flat, parts, d, (enum tensor_group_op)r->call.op);
+	tensor_put(flat);
+	thread()->modes = before;
+	group_enter_stream(r->group->device, stream);
 	return done ? 0 : -thread()->error.code;
 }

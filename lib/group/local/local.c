@@ -327,6 +327,21 @@ static void wake(tensor_group *g)
 	local_ring(g->state, g->rank);
 }
 
+static int lost(tensor_group *g, bool closed)
+{
+	const struct local *l = g->state;
+
+	for (int i = 0; i < g->size; i++) {
+		uint32_t state = atomic_load(&l->page->ranks[i].state);
+		bool gone = state == LOCAL_GAVE_UP || (state == LOCAL_CLOSED && closed) ||
+			    (state == LOCAL_ALIVE && local_is_dead(l, i));
+
+		if (gone && i != g->rank)
+			return local_gone(g, i);
+	}
+	return 0;
+}
+
 static void free_local(struct local *l, int size)
 {
 	for (int i = 0; l->pidfds && i < size; i++)
@@ -411,4 +426,5 @@ const struct group_engine group_local = {
 	.late = late,
 	.give_up = give_up,
 	.counted = counted,
+	.lost = lost,
 };

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #define LOCAL_MEMFD "tensor-group"
-#define LOCAL_MAGIC 0x74677232u /* changes with this layout */
+#define LOCAL_MAGIC 0x74677233u /* changes with this layout */
 
 enum local_state { LOCAL_ALIVE, LOCAL_CLOSED, LOCAL_GAVE_UP };
 

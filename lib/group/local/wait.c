@@ -69,10 +69,23 @@ bool local_is_dead(const struct local *l, int rank)
 	return p.fd >= 0 && poll(&p, 1, 0) == 1;
 }
 
+/* A rank that has left after an error may have done so because of one that has died. */
+static int culprit(const tensor_group *g, int rank)
+{
+	const struct local *l = g->state;
+
+	for (int i = 0; i < g->size; i++)
+		if (atomic_load(&l->page->ranks[rank].state) == LOCAL_GAVE_UP &&
+		    atomic_load(&l->page->ranks[i].state) == LOCAL_ALIVE && local_is_dead(l, i))
+			return i;
+	return rank;
+}
+
 int local_gone(tensor_group *g, int rank)
 {
 	struct local *l = g->state;
 
+	rank = culprit(g, rank);
 	switch (atomic_load(&l->page->ranks[rank].state)) {
 	case LOCAL_CLOSED:
 		return group_fail(g, rank, EPIPE, "rank %d has closed the group", rank);

@@ -27,7 +27,7 @@ static uint64_t hash_of_call(const struct group_call *c)
 	uint64_t hash = mixed(mixed(1, (uint64_t)c->kind << 32 | (uint32_t)c->op),
 			      (uint64_t)c->root << 32 | (uint32_t)c->dtype);
 
-	hash = mixed(hash, (uint64_t)c->ndim);
+	hash = mixed(hash, (uint64_t)c->device << 32 | (uint32_t)c->ndim);
 	for (int i = 0; i < c->ndim; i++)
 		hash = mixed(hash, (uint64_t)c->sizes[i]);
 	return hash >> 1;

@@ -8,6 +8,7 @@
 #include "kernels/abi/bincount.h"
 #include "kernels/abi/ctc.h"
 #include "kernels/abi/distance.h"
+#include "kernels/abi/fft.h"
 #include "kernels/abi/list.h"
 #include "kernels/abi/lstm.h"
 #include "kernels/abi/pair_loss.h"
@@ -17,6 +18,9 @@
 
 __typeof__(*type_of_convolution) cuda_convolution, cuda_convolution_input, cuda_convolution_weight;
 __typeof__(*type_of_convolution_takes_bf16) cuda_convolution_takes_bf16;
+__typeof__(*type_of_fft_c2c) cuda_fft_c2c;
+__typeof__(*type_of_fft_r2c) cuda_fft_r2c;
+__typeof__(*type_of_fft_c2r) cuda_fft_c2r;
 __typeof__(*type_of_im2col) cuda_im2col, cuda_col2im;
 __typeof__(*type_of_avg_pool) cuda_avg_pool, cuda_avg_pool_backward, cuda_adaptive_avg_pool,
 	cuda_adaptive_avg_pool_backward;

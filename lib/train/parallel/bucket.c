@@ -5,6 +5,7 @@
 #include "family/copy.h"
 #include "family/factory.h"
 #include "sharing/link.h"
+#include "storage/devices.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,24 +27,36 @@ static int64_t limit_of(const tensor_data_parallel *dp, int bucket)
 					  FIRST_BYTES;
 }
 
-/* Gives the parameters their places; a bucket has one dtype. The sizes, in elements, and dtypes of the buckets. */
-static int divide(tensor_data_parallel *dp, int64_t *sizes, enum tensor_dtype *dtypes)
+/* What a bucket is made of. */
+struct plan {
+	int64_t numel;
+	enum tensor_dtype dtype;
+	tensor_device device;
+};
+
+static bool has_room(const tensor_data_parallel *dp, const struct plan *b, int i,
+		     const struct parameter *p)
+{
+	const tensor_device device = p->leaf->device;
+	int64_t bytes = (b->numel + p->leaf->numel) * dtype_sizes[b->dtype];
+
+	return b->dtype == dtype_of(dp, p) && b->device.type == device.type &&
+	       b->device.index == device.index && (!b->numel || bytes <= limit_of(dp, i));
+}
+
+/* Gives the parameters their places; a bucket has one dtype and device. Returns the number of buckets. */
+static int divide(tensor_data_parallel *dp, struct plan *plans)
 {
 	int n = 0;
 
 	for (int i = 0; i < dp->n; i++) {
 		struct parameter *p = &dp->parameters[dp->order[i]];
-		enum tensor_dtype d = dtype_of(dp, p);
-		int64_t bytes = p->leaf->numel * dtype_sizes[d];
 
-		if (!n || dtypes[n - 1] != d ||
-		    (sizes[n - 1] && sizes[n - 1] * dtype_sizes[d] + bytes > limit_of(dp, n - 1))) {
-			sizes[n] = 0;
-			dtypes[n++] = d;
-		}
+		if (!n || !has_room(dp, &plans[n - 1], n - 1, p))
+			plans[n++] = (struct plan){ 0, dtype_of(dp, p), p->leaf->device };
 		p->bucket = n - 1;
-		p->offset = sizes[n - 1];
-		sizes[n - 1] += p->leaf->numel;
+		p->offset = plans[n - 1].numel;
+		plans[n - 1].numel += p->leaf->numel;
 	}
 	return n;
 }
@@ -59,8 +72,10 @@ void buckets_free(tensor_data_parallel *dp)
 
 static void begin(tensor_data_parallel *dp)
 {
-	for (int i = 0; i < dp->nbuckets; i++)
+	for (int i = 0; i < dp->nbuckets; i++) {
 		dp->buckets[i].pending = 0;
+		dp->buckets[i].filled = false;
+	}
 	for (int i = 0; i < dp->n; i++) {
 		dp->parameters[i].ready = false;
 		dp->buckets[dp->parameters[i].bucket].pending++;
@@ -70,24 +85,23 @@ static void begin(tensor_data_parallel *dp)
 
 int buckets_make(tensor_data_parallel *dp)
 {
-	int64_t *sizes = calloc((size_t)dp->n + 1, sizeof(*sizes));
-	enum tensor_dtype *dtypes = calloc((size_t)dp->n + 1, sizeof(*dtypes));
+	struct plan *plans = calloc((size_t)dp->n + 1, sizeof(*plans));
 	int n, err = 0;
 
 	buckets_free(dp);
 	dp->buckets = calloc((size_t)dp->n + 1, sizeof(*dp->buckets));
-	if (!sizes || !dtypes || !dp->buckets)
+	if (!plans || !dp->buckets)
 		err = tensor_fail(ENOMEM, "data_parallel: no memory");
-	n = err ? 0 : divide(dp, sizes, dtypes);
+	n = err ? 0 : divide(dp, plans);
 	for (int i = 0; i < n && !err; i++) {
-		dp->buckets[i].flat = tensor_new(TENSOR_DEVICE_CPU, dtypes[i], &sizes[i], 1);
+		dp->buckets[i].flat =
+			tensor_new(plans[i].device, plans[i].dtype, &plans[i].numel, 1);
 		if (!dp->buckets[i].flat)
 			err = -ENOMEM;
 		else
 			dp->nbuckets++;
 	}
-	free(sizes);
-	free(dtypes);
+	free(plans);
 	if (!err)
 		begin(dp);
 	return err;
@@ -116,19 +130,42 @@ static int send_complete(tensor_data_parallel *dp)
 	return err;
 }
 
+/* Gradients may come in several streams: that of the last one, in which the bucket is sent, waits for the others. */
+static bool order_after_last(struct bucket *b)
+{
+	const tensor_device device = b->flat->device;
+	const struct tensor_streams *s = device_streams(device);
+	void *last = b->stream, *event;
+	bool ok = true;
+
+	if (!s)
+		return true;
+	b->stream = s->current(device);
+	if (last == b->stream || !b->filled)
+		return true;
+	event = s->record(device, last);
+	ok = event && !s->wait(device, b->stream, event);
+	if (event)
+		s->release(device, event);
+	return ok;
+}
+
 /* grad NULL: zeros. */
 static int add(struct parameter *p, tensor *grad)
 {
 	struct thread_modes before = thread_enter_plain();
+	struct bucket *b = &p->dp->buckets[p->bucket];
 	tensor *part = bucket_part(p);
-	bool done = part && (grad ? call_copy_(part, grad) : call_zero_(part));
+	bool done = part && order_after_last(b) &&
+		    (grad ? call_copy_(part, grad) : call_zero_(part));
 
 	thread()->modes = before;
 	tensor_put(part);
 	if (!done)
 		return -thread()->error.code;
 	p->ready = true;
-	p->dp->buckets[p->bucket].pending--;
+	b->filled = true;
+	b->pending--;
 	return send_complete(p->dp);
 }
 

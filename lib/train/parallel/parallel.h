@@ -20,8 +20,10 @@ struct parameter {
 };
 
 struct bucket {
-	tensor *flat; /* owned */
+	tensor *flat; /* owned, on the device of the parameters */
+	void *stream; /* of the device: the one in which the last gradient was copied */
 	int pending;  /* parameters that are not ready */
+	bool filled;  /* some are */
 	tensor_request *request;
 };
 

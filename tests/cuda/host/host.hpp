@@ -4,7 +4,7 @@
  * CUDA_HOST_TSAN say which one the plugin has. One lock covers all state: every function of the API
  * takes it (class host_call), and queued work runs in the calling thread, with the lock held.
  *
- * Order of the files, lowest first: memory.cc, queue.cc, block.cc, runtime.cc, blas.cc.
+ * Order of the files, lowest first: memory.cc, queue.cc, block.cc, runtime.cc, blas.cc; nccl/, a library of its own.
  */
 #ifndef CUDA_HOST_HPP
 #define CUDA_HOST_HPP
@@ -111,6 +111,7 @@ struct host_op {
 	unsigned devices;			     /* whose memory it accesses */
 	std::vector<std::shared_ptr<host_op>> after; /* what it waits for; empty once it has run */
 	std::function<void()> work;
+	std::function<bool()> ready; /* or none: what other processes must have done before */
 	bool done;
 };
 
@@ -137,9 +138,13 @@ void host_stream_delete(CUstream_st *stream);
 /* Queues work; it also waits for `event` unless that is NULL. */
 std::shared_ptr<host_op> host_submit(CUstream_st *stream, const char *name, unsigned devices,
 				     std::function<void()> work,
-				     const std::shared_ptr<host_op> &event = nullptr);
-/* Runs the operation and what it waits for. The host's thread is ordered after it. */
-void host_require(const std::shared_ptr<host_op> &op);
+				     const std::shared_ptr<host_op> &event = nullptr,
+				     std::function<bool()> ready = nullptr);
+/* Runs the operation and what it waits for. The host's thread is ordered after it. Without the lock while it waits for
+ * another process. */
+void host_require(std::shared_ptr<host_op> op);
+/* The same as far as it needs no other process. True if the operation has run. */
+bool host_try(const std::shared_ptr<host_op> &op);
 void host_require_device(int device);
 /* May run some operations; called at the begin of each call of the API. */
 void host_progress(void);
@@ -168,6 +173,8 @@ class host_call
 	/* The error that cuda_host_fail() has set for this call, or 0. */
 	int injected;
 };
+/* Drops the lock for a moment. */
+void host_wait(void);
 int host_current_device(void);
 cudaError_t host_result(cudaError_t error);
 

@@ -11,6 +11,16 @@ HOST_CC  := $(patsubst tests/cuda/host/%.cc,$(HOST_DIR)/runtime/%.o,$(wildcard t
 HOST_OBJ := $(patsubst lib/kernels/cuda/%.c,$(HOST_DIR)/plugin/%.o,$(wildcard lib/kernels/cuda/*.c lib/kernels/cuda/*/*.c))
 HOST_CU  := $(patsubst lib/kernels/cuda/%.cu,$(HOST_DIR)/plugin/%.cu.o,$(wildcard lib/kernels/cuda/*/*.cu))
 
+# The plugin of process groups over NCCL with a stand-in for libnccl, which its loader finds beside it.
+HOST_NCCL_CC  := $(patsubst tests/cuda/host/nccl/%.cc,$(HOST_DIR)/nccl/%.o,$(wildcard tests/cuda/host/nccl/*.cc))
+HOST_NCCL_OBJ := $(patsubst lib/group/nccl/%.c,$(HOST_DIR)/group/%.o,$(wildcard lib/group/nccl/*.c))
+HOST_NCCL     := $(HOST_DIR)/libnccl.so.2
+HOST_NCCL_SO  := $(HOST_DIR)/libtensor_nccl.so.$(SOVERSION)
+
+# A stand-in for libcufft.
+HOST_FFT_CC := $(patsubst tests/cuda/host/fft/%.cc,$(HOST_DIR)/fft/%.o,$(wildcard tests/cuda/host/fft/*.cc))
+HOST_FFT    := $(HOST_DIR)/libcufft.so.12
+
 HOST_INC     := -Itests/cuda/host/include $(if $(findstring address,$(SANITIZE)),-DCUDA_HOST_ASAN) \
                 $(if $(findstring thread,$(SANITIZE)),-DCUDA_HOST_TSAN) -DTENSOR_CUDA_EMULATED -D'CUDA_NARROW_MAX=cuda_host_narrow()' \
                 -D'CUDA_POSITIONS_MAX=(64ll * cuda_host_narrow())'
@@ -50,12 +60,40 @@ $(HOST_KERNELS): $(HOST_CU) $(HOST_RT)
 	$(call say,LD,$@)
 	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(SANITIZE) -o $@ $(HOST_CU) -L$(HOST_DIR) -lcuda_host
 
-$(HOST_SO): $(HOST_OBJ) $(HOST_KERNELS) $(LIB_SO) $(B)/libtensor.so
+$(HOST_SO): $(HOST_OBJ) $(HOST_KERNELS) $(HOST_FFT) $(LIB_SO) $(B)/libtensor.so
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' $(SANITIZE) -o $@ $(HOST_OBJ) \
 		-L$(B) -ltensor -L$(HOST_DIR) -lcuda_kernels -lcuda_host -lm -pthread
 
--include $(HOST_CC:.o=.d) $(HOST_OBJ:.o=.d) $(HOST_CU:.o=.d)
+$(HOST_FFT_CC): $(HOST_DIR)/fft/%.o: tests/cuda/host/fft/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(HOST_INC) -Itests/cuda/host -Ilib $(HOST_CCFLAGS) -c -o $@ $<
+
+$(HOST_FFT): $(HOST_FFT_CC) $(HOST_RT)
+	$(call say,LD,$@)
+	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(SANITIZE) -o $@ $(HOST_FFT_CC) -L$(HOST_DIR) -lcuda_host
+
+$(HOST_NCCL_CC): $(HOST_DIR)/nccl/%.o: tests/cuda/host/nccl/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(HOST_INC) -Itests/cuda/host -Ilib $(HOST_CCFLAGS) -c -o $@ $<
+
+$(HOST_NCCL): $(HOST_NCCL_CC) $(HOST_RT)
+	$(call say,LD,$@)
+	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(SANITIZE) -o $@ $(HOST_NCCL_CC) -L$(HOST_DIR) -lcuda_host -pthread
+
+$(HOST_NCCL_OBJ): $(HOST_DIR)/group/%.o: lib/group/nccl/%.c | $(GEN)/stamp
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_LIB) $(HOST_INC) $(LIB_CFLAGS) -c -o $@ $<
+
+$(HOST_NCCL_SO): $(HOST_NCCL_OBJ) $(HOST_NCCL) $(LIB_SO) $(B)/libtensor.so
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/group/nccl/plugin.map -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' \
+		$(SANITIZE) -o $@ $(HOST_NCCL_OBJ) -L$(B) -ltensor -L$(HOST_DIR) -lcuda_host -ldl -pthread
+
+-include $(HOST_CC:.o=.d) $(HOST_OBJ:.o=.d) $(HOST_CU:.o=.d) $(HOST_FFT_CC:.o=.d) $(HOST_NCCL_CC:.o=.d) $(HOST_NCCL_OBJ:.o=.d)
 
 # The emulation's own tests, which need no library.
 HOST_SELF := $(patsubst tests/cuda/host/self/%.cu,%,$(wildcard tests/cuda/host/self/test_*.cu))
@@ -69,11 +107,14 @@ $(HOST_SELF:%=$(B)/tests/%): $(B)/tests/%: tests/cuda/host/self/%.cu tests/cuda/
 # The tests of CUDA with each order of streams and both widths of indices, and those of the emulation. The limits
 # of narrow indices are such that sums of two offsets that are just below them are above.
 HOST_TESTS = $(patsubst tests/unit/cuda/%.c,$(1)/tests/%,$(wildcard tests/unit/cuda/test_*.c))
+# With TEST_GROUP=nccl.
+HOST_GROUPS = $(addprefix $(1)/tests/,test_group test_group_engines test_data_parallel)
 HOST_OWN   = $(HOST_SELF:%=$(1)/tests/%)
 HOST_MODES := eager lazy-20 random lazy-4300 random-8000
 # $(call host_build,BUILD) are the files to build there, $(call host_run,BUILD,NAME,MODES) runs the tests.
-host_build = $(call HOST_TESTS,$(1)) $(call HOST_OWN,$(1)) $(HOST_SO:$(B)/%=$(1)/%)
-host_run   = tests/cuda/host/run $(B) $(2) $(HOST_SO:$(B)/%=$(1)/%) $(3) -- $(call HOST_TESTS,$(1)) -- $(call HOST_OWN,$(1)) -- $(call host_vectors,$(1),$(2))
+host_build = $(call HOST_TESTS,$(1)) $(call HOST_GROUPS,$(1)) $(call HOST_OWN,$(1)) $(HOST_SO:$(B)/%=$(1)/%) $(HOST_NCCL_SO:$(B)/%=$(1)/%)
+host_run   = tests/cuda/host/run $(B) $(2) $(HOST_SO:$(B)/%=$(1)/%) $(3) -- $(call HOST_TESTS,$(1)) -- $(call HOST_GROUPS,$(1)) -- $(call HOST_OWN,$(1)) \
+	-- $(call host_vectors,$(1),$(2))
 # The recorded results of PyTorch (tests/conformance/golden.py), a part of what `make conformance DEVICE=cuda` runs; not
 # under ThreadSanitizer. The interpreter has no sanitizer.
 host_vectors = $(if $(findstring tsan,$(1)),,env $(if $(findstring asan,$(1)),LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) \

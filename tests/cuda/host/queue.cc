@@ -126,6 +126,7 @@ static void execute(op_ref op)
 	op->work();
 	if (op->devices)
 		host_close();
+	op->ready = nullptr;
 	op->work = nullptr; /* here, because the work has read its arguments in this context */
 	host_release(op.get());
 	host_context_switch(host);
@@ -139,19 +140,31 @@ static bool ready(const op_ref &op)
 	for (const op_ref &former : op->after)
 		if (!former->done)
 			return false;
-	return true;
+	return !op->ready || op->ready();
 }
 
-/* Runs one operation that could run now. */
-static void execute_any(void)
+/* Runs one operation that could run now; false if there is none. */
+static bool execute_any(void)
 {
 	std::vector<op_ref> choice;
 
 	for (const op_ref &op : q.pending)
 		if (ready(op))
 			choice.push_back(op);
-	if (!choice.empty())
-		execute(choice[host_random((unsigned)choice.size())]);
+	if (choice.empty())
+		return false;
+	execute(choice[host_random((unsigned)choice.size())]);
+	return true;
+}
+
+/* Runs all that can run, in the order of the calls. */
+static void execute_all(void)
+{
+	for (size_t i = 0; i < q.pending.size();)
+		if (ready(q.pending[i]))
+			execute(q.pending[i]);
+		else
+			i++;
 }
 
 void host_progress(void)
@@ -161,14 +174,15 @@ void host_progress(void)
 			execute_any();
 }
 
-void host_require(const op_ref &op)
+bool host_try(const op_ref &op)
 {
 	std::vector<op_ref> stack;
 
-	if (!op)
-		return;
+	if (q.mode == CUDA_HOST_EAGER)
+		execute_all();
 	while (q.mode == CUDA_HOST_RANDOM && !op->done)
-		execute_any();
+		if (!execute_any())
+			return false;
 	if (!op->done)
 		stack.push_back(op);
 	while (!stack.empty()) {
@@ -182,22 +196,36 @@ void host_require(const op_ref &op)
 			continue;
 		}
 		stack.pop_back();
+		if (!top->done && !ready(top))
+			return false;
 		if (!top->done)
 			execute(top);
 	}
+	return true;
+}
+
+void host_require(op_ref op)
+{
+	if (!op)
+		return;
+	while (!host_try(op))
+		host_wait();
 	host_acquire(op.get());
 }
 
 void host_require_device(int device)
 {
+	/* Other threads may add streams while an operation waits for another process. */
+	const std::vector<CUstream_st *> all = q.streams;
+
 	/* The latest stream first: an order that differs from that of the calls. */
-	for (auto s = q.streams.rbegin(); s != q.streams.rend(); ++s)
+	for (auto s = all.rbegin(); s != all.rend(); ++s)
 		if ((*s)->device == device)
 			host_require((*s)->last);
 }
 
 op_ref host_submit(CUstream_st *stream, const char *name, unsigned devices,
-		   std::function<void()> work, const op_ref &event)
+		   std::function<void()> work, const op_ref &event, std::function<bool()> ready)
 {
 	op_ref op = std::make_shared<host_op>();
 
@@ -205,6 +233,7 @@ op_ref host_submit(CUstream_st *stream, const char *name, unsigned devices,
 	op->stream = stream;
 	op->devices = devices;
 	op->work = std::move(work);
+	op->ready = std::move(ready);
 	if (stream->last)
 		op->after.push_back(stream->last);
 	if (event)
@@ -221,7 +250,6 @@ op_ref host_submit(CUstream_st *stream, const char *name, unsigned devices,
 	stream->last = op;
 	q.pending.push_back(op);
 	if (q.mode == CUDA_HOST_EAGER)
-		while (!q.pending.empty())
-			execute(q.pending.front());
+		execute_all();
 	return op;
 }

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <set>
 #include <string>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int current;
@@ -76,6 +77,13 @@ host_call::~host_call()
 	host_call call(__func__); \
 	if (call.injected)        \
 	return host_result((cudaError_t)call.injected)
+
+void host_wait(void)
+{
+	drop_lock();
+	usleep(50);
+	take_lock();
+}
 
 int host_current_device(void)
 {
@@ -188,6 +196,13 @@ cudaError_t cudaPeekAtLastError(void)
 
 /* ---- devices ---- */
 
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+	API();
+	*version = 13000;
+	return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
 	API();
@@ -208,6 +223,18 @@ cudaError_t cudaSetDevice(int device)
 	if (device < 0 || device >= host_device_count())
 		return host_result(cudaErrorInvalidDevice);
 	current = device;
+	return cudaSuccess;
+}
+
+/* Each process has devices of its own. */
+cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
+{
+	API();
+	if (device < 0 || device >= host_device_count())
+		return host_result(cudaErrorInvalidDevice);
+	if (!id || size < 20)
+		return host_result(cudaErrorInvalidValue);
+	snprintf(id, (size_t)size, "%08x:%02x:00.0", (unsigned)getpid(), (unsigned)device);
 	return cudaSuccess;
 }
 
@@ -248,7 +275,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 static bool query(const std::shared_ptr<host_op> &op, unsigned long *queries)
 {
 	if (op && !op->done && cuda_host_streams() == CUDA_HOST_LAZY && (*queries)++)
-		host_require(op);
+		host_try(op);
 	if (op && !op->done)
 		return false;
 	*queries = 0;

@@ -7,7 +7,13 @@
 #include <tensor/optim.h>
 #include <tensor/parallel.h>
 
-enum { BATCH = 12, IN = 5, HIDDEN = 16, STEPS = 6 };
+/* Parameters, batches and buckets are on the device of the rank. */
+#define HERE TENSOR_OPTIONS(.dtype = TENSOR_F64, .device = ranks_device)
+
+enum { BATCH = 12, IN = 5, HIDDEN = 16 };
+
+/* The emulation of a device is slow. */
+#define STEPS (ranks_are_nccl() ? 2 : 6)
 
 /* Variations of a training; zero is a plain one. */
 struct training {
@@ -32,10 +38,10 @@ static tensor *net(tensor_module *m, tensor *x, bool side)
 
 static tensor_module *new_module(bool side)
 {
-	tensor_module *m = tensor_module_new(OF(TENSOR_F64));
+	tensor_module *m = tensor_module_new(HERE);
 
 	tensor_scope {
-		tensor *x = tensor_zeros(TENSOR_INTS(1, IN), F64);
+		tensor *x = tensor_zeros(TENSOR_INTS(1, IN), HERE);
 
 		net(m, x, side);
 		if (side)
@@ -47,7 +53,7 @@ static tensor_module *new_module(bool side)
 /* Rows begin to end of batch `step`: input and target. */
 static tensor *rows(int step, int begin, int end, tensor **target)
 {
-	tensor *all = tensor_arange(S(BATCH * (IN + 1)), F64), *x;
+	tensor *all = tensor_arange(S(BATCH * (IN + 1)), HERE), *x;
 
 	all = tensor_sin(tensor_add_scalar(tensor_mul_scalar(all, S(0.7)), S(step)));
 	all = tensor_narrow(tensor_reshape(all, TENSOR_INTS(BATCH, IN + 1)), 0, begin, end - begin);
@@ -223,15 +229,15 @@ static void late(tensor_group *g, void *arg)
 	int64_t rank = tensor_group_rank(g);
 
 	tensor_scope {
-		tensor *w = tensor_full(TENSOR_INTS(3), S(rank), F64), *loss;
-		tensor *buffer = tensor_full(TENSOR_INTS(2), S(rank), F64);
+		tensor *w = tensor_full(TENSOR_INTS(3), S(rank), HERE), *loss;
+		tensor *buffer = tensor_full(TENSOR_INTS(2), S(rank), HERE);
 		tensor_data_parallel *dp;
 
 		tensor_set_requires_grad(w, true);
 		dp = tensor_data_parallel_new_of((tensor_list){ &w, 1 },
 						 (tensor_list){ &buffer, 1 }, g, NULL);
 		NEED(dp);
-		NEED(difference(buffer, tensor_zeros(TENSOR_INTS(2), F64)) == 0);
+		NEED(difference(buffer, tensor_zeros(TENSOR_INTS(2), HERE)) == 0);
 		tensor_fill_(buffer, S(5 + rank));
 		if (rank)
 			usleep(300000);
@@ -241,8 +247,8 @@ static void late(tensor_group *g, void *arg)
 			NEED_ERROR(tensor_data_parallel_wait(dp, 1000000), ETIMEDOUT, "in time");
 		NEED(!tensor_data_parallel_wait(dp, -1));
 		NEED(!tensor_data_parallel_finish(dp));
-		NEED(difference(tensor_grad(w), tensor_full(TENSOR_INTS(3), S(2), F64)) == 0);
-		NEED(difference(buffer, tensor_full(TENSOR_INTS(2), S(5), F64)) == 0);
+		NEED(difference(tensor_grad(w), tensor_full(TENSOR_INTS(3), S(2), HERE)) == 0);
+		NEED(difference(buffer, tensor_full(TENSOR_INTS(2), S(5), HERE)) == 0);
 		tensor_data_parallel_free(dp);
 	}
 }
@@ -324,12 +330,12 @@ static tensor *with_buffer(tensor_module *m, tensor *x)
 
 static void buffers(tensor_group *g, void *arg)
 {
-	tensor_module *m = tensor_module_new(OF(TENSOR_F64));
+	tensor_module *m = tensor_module_new(HERE);
 	bool keep = arg != NULL;
 	tensor_data_parallel *dp;
 
 	tensor_scope {
-		tensor *x = tensor_full(TENSOR_INTS(4, IN), S(tensor_group_rank(g)), F64), *mean,
+		tensor *x = tensor_full(TENSOR_INTS(4, IN), S(tensor_group_rank(g)), HERE), *mean,
 		       *first;
 
 		with_buffer(m, x);
@@ -337,9 +343,10 @@ static void buffers(tensor_group *g, void *arg)
 					      TENSOR_DATA_PARALLEL_OPTIONS(.keep_buffers = keep));
 		NEED(dp);
 		mean = tensor_module_get(m, "norm.running_mean");
-		NEED(difference(mean, tensor_zeros(TENSOR_INTS(IN), F64)) == 0);
+		NEED(difference(mean, tensor_zeros(TENSOR_INTS(IN), HERE)) == 0);
 		NEED(!tensor_data_parallel_backward(dp, tensor_sum(with_buffer(m, x))));
-		first = tensor_full(TENSOR_INTS(IN), S(keep ? 0.1 * tensor_group_rank(g) : 0), F64);
+		first = tensor_full(TENSOR_INTS(IN), S(keep ? 0.1 * tensor_group_rank(g) : 0),
+				    HERE);
 		NEED(difference(mean, first) < 1e-12);
 	}
 	tensor_data_parallel_free(dp);
@@ -356,8 +363,7 @@ static void buffers_are_those_of_rank_0(void **state)
 
 static void wrong_use(tensor_group *g, void *arg)
 {
-	tensor_module *m = tensor_module_new(OF(TENSOR_F64)),
-		      *other = tensor_module_new(OF(TENSOR_F64));
+	tensor_module *m = tensor_module_new(HERE), *other = tensor_module_new(HERE);
 	tensor_data_parallel *dp;
 
 	NEED(!tensor_data_parallel_new(NULL, g, NULL) && tensor_last_error()->code == EINVAL);
@@ -372,7 +378,7 @@ static void wrong_use(tensor_group *g, void *arg)
 	NEED(!tensor_data_parallel_new(m, g, NULL) && tensor_last_error()->code == EINVAL);
 	NEED(strstr(tensor_last_error()->text, "no parameters") != NULL);
 	tensor_scope {
-		tensor *x = tensor_ones(TENSOR_INTS(2, IN), F64);
+		tensor *x = tensor_ones(TENSOR_INTS(2, IN), HERE);
 
 		tensor_module_linear(m, "a", x, 3);
 		NEED(!tensor_data_parallel_new(m, g,

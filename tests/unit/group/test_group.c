@@ -37,6 +37,7 @@ enum { PLAIN, TRANSPOSED, EVERY_OTHER, LAYOUTS };
 /* An uninitialised tensor of this shape. */
 static tensor *space(tensor_ints size, enum tensor_dtype d, int layout)
 {
+	const tensor_options options = { .dtype = d, .device = ranks_device };
 	int64_t wide[TENSOR_MAX_DIMS];
 	tensor *t;
 
@@ -47,15 +48,15 @@ static tensor *space(tensor_ints size, enum tensor_dtype d, int layout)
 
 		wide[0] = wide[size.len - 1];
 		wide[size.len - 1] = first;
-		t = tensor_zeros((tensor_ints){ wide, size.len }, TENSOR_OPTIONS(.dtype = d));
+		t = tensor_zeros((tensor_ints){ wide, size.len }, options);
 		return tensor_transpose(t, 0, (int)size.len - 1);
 	}
 	if (layout == EVERY_OTHER && size.len) {
 		wide[size.len - 1] *= 2;
-		t = tensor_zeros((tensor_ints){ wide, size.len }, TENSOR_OPTIONS(.dtype = d));
+		t = tensor_zeros((tensor_ints){ wide, size.len }, options);
 		return tensor_slice(t, (int)size.len - 1, 0, wide[size.len - 1], 2);
 	}
-	return tensor_zeros(size, TENSOR_OPTIONS(.dtype = d));
+	return tensor_zeros(size, options);
 }
 
 static tensor *laid_out(tensor *t, int layout)
@@ -124,8 +125,17 @@ static tensor_ints whole_size(const struct shape *s, int ranks, int64_t *sizes)
 	return (tensor_ints){ sizes, s->ndim };
 }
 
+static tensor *on_cpu(tensor *t)
+{
+	return t ? tensor_to(t, TENSOR_OPTIONS(.dtype = tensor_dtype(t),
+					       .device = TENSOR_DEVICE_CPU)) :
+		   NULL;
+}
+
 static bool same(tensor *a, tensor *b)
 {
+	a = on_cpu(a);
+	b = on_cpu(b);
 	tensor *all = a && b && tensor_dim(a) == tensor_dim(b) ? tensor_all(tensor_eq(a, b)) : NULL;
 	double value = 0;
 
@@ -214,12 +224,16 @@ static void all_operations(tensor_group *g, void *arg)
 		{ 0, { 1 } }, { 1, { 1 } }, { 1, { 0 } }, { 2, { 3, 5 } }, { 3, { 2, 1, 700 } },
 	};
 	/* The layouts do not depend on the engine; runs with more ranks than processors are slow. */
-	const int step = ranks_are_mpi() ? 2 : 1;
+	const int step = ranks_are_mpi() || ranks_are_nccl() ? 2 : 1;
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++)
 			for (int layout = 0; layout < LAYOUTS; layout += step)
 				tensor_scope {
+					/* Some of them with each number of ranks. */
+					if (ranks_are_nccl() &&
+					    (12 * i + d + 5 * (size_t)tensor_group_size(g)) % 15)
+						continue;
 					reductions(g, &shapes[i], dtypes[d], layout);
 					copies(g, &shapes[i], dtypes[d], layout);
 				}
@@ -235,7 +249,7 @@ static void operations_match_a_plain_computation(void **state)
 	const int step = 1;
 #endif
 
-	for (int ranks = 1; ranks <= 7; ranks += step)
+	for (int ranks = 1; ranks <= (ranks_are_nccl() ? RANKS_NCCL : 7); ranks += step)
 		run_ranks(ranks, all_operations, NULL);
 }
 
@@ -243,7 +257,7 @@ static void operations_match_a_plain_computation(void **state)
 
 static void large_tensors(tensor_group *g, void *arg)
 {
-	static const struct shape s = { 2, { 3, 50001 } };
+	const struct shape s = { 2, { 3, ranks_most(50001) } };
 
 	for (int d = TENSOR_U8; d <= TENSOR_F64; d += 4)
 		tensor_scope {
@@ -269,18 +283,20 @@ static void random_sums(tensor_group *g, void *arg)
 
 	tensor_manual_seed(rank + 1);
 	for (int i = 0; i < 4; i++)
-		for (int64_t n = 1; n < 1000000; n = n * 7 + 3)
+		for (int64_t n = 1; n < ranks_most(1000000); n = n * 7 + 3)
 			tensor_scope {
 				tensor *t = tensor_randn(TENSOR_INTS(n), TENSOR_OPTIONS(0)), *all;
 				int64_t sizes[] = { ranks * n };
 
 				t = tensor_to(tensor_exp(tensor_mul_scalar(t, TENSOR_SCALAR(2))),
-					      TENSOR_OPTIONS(.dtype = floats[i]));
+					      TENSOR_OPTIONS(.dtype = floats[i],
+							     .device = ranks_device));
 				NEED(!tensor_group_all_reduce(
 					g, t, t, i & 1 ? TENSOR_GROUP_MEAN : TENSOR_GROUP_SUM,
 					NULL));
 				all = tensor_empty((tensor_ints){ sizes, 1 },
-						   TENSOR_OPTIONS(.dtype = floats[i]));
+						   TENSOR_OPTIONS(.dtype = floats[i],
+								  .device = ranks_device));
 				NEED(!tensor_group_all_gather(g, all, t, NULL));
 				for (int k = 0; k < ranks; k++)
 					NEED(same(tensor_narrow(all, 0, k * n, n), t));
