@@ -7,7 +7,6 @@ from devtensor import distributed
 
 with distributed.init(timeout=60) as group:
     assert tests.collectives(group) == 'mpi'
-    tests.requests(group)
     tests.errors(group)
     found, _ = tests.trains(group)
     assert tests.close_to([dt.tensor(p, dtype=dt.float64) for p in found], tests.alone())
