@@ -24,7 +24,8 @@ struct training {
 	const char *file;    /* NULL: no checkpoints */
 	bool loaded;
 	tensor_progress *progress;
-	int64_t step, last, every; /* every: steps from one checkpoint to the next; 0: the last one alone */
+	int64_t step, last,
+		every; /* every: steps from one checkpoint to the next; 0: the last one alone */
 	tensor_options options; /* the dtype of the model */
 	bool failed;
 };

@@ -36,8 +36,8 @@ void ranks_part(int64_t *at, int64_t *n)
 bool ranks_prepare(tensor_module *model)
 {
 	/* The models are small: a bucket is a layer or two. */
-	parallel = tensor_data_parallel_new(
-		model, group, TENSOR_DATA_PARALLEL_OPTIONS(.bucket_bytes = 32768));
+	parallel = tensor_data_parallel_new(model, group,
+					    TENSOR_DATA_PARALLEL_OPTIONS(.bucket_bytes = 32768));
 	return parallel;
 }
 

@@ -48,11 +48,11 @@ signals_go_to_all_ranks() {
 	[ "$(wc -l <"$tmp/signals")" = 2 ]
 }
 
-# $1: ranks whose first start loses rank 1; the others wait until they are ended.
+# $1: ranks whose first start loses rank 1 when all have begun; the others wait until they are ended. $2: a line for each.
 cat >"$tmp/rank" <<'END'
 echo "$TENSOR_SIZE $TENSOR_NUM_THREADS" >>"$2"
 [ "$TENSOR_SIZE" = "$1" ] || exit 0
-[ "$TENSOR_RANK" != 1 ] || kill -KILL $$
+[ "$TENSOR_RANK" != 1 ] || { until [ "$(wc -l <"$2")" = "$1" ]; do sleep 0.05; done; kill -KILL $$; }
 sleep 20 & trap 'kill $!; exit 1' TERM; wait
 END
 

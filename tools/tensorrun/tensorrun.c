@@ -26,10 +26,10 @@ struct run {
 	int lost;	       /* ranks that failed by themselves */
 	bool is_stopped;       /* by a signal to tensorrun, or ranks could not start */
 	bool share_threads;
-	int grace_ms;	       /* for the others after one failed */
-	int status;	       /* of the first one that failed */
-	int stage;	       /* 0: running; 1: one failed; 2: SIGTERM was sent; 3: SIGKILL */
-	long next;	       /* ms, when the next stage begins */
+	int grace_ms; /* for the others after one failed */
+	int status;   /* of the first one that failed */
+	int stage;    /* 0: running; 1: one failed; 2: SIGTERM was sent; 3: SIGKILL */
+	long next;    /* ms, when the next stage begins */
 };
 
 static long now_ms(void)

@@ -108,9 +108,10 @@ struct tensor_group {
 	bool left; /* the other ranks were told; of the thread that holds running */
 	int refs;  /* of the program, and of requests that it has not waited for */
 	struct tensor_request *first, **last; /* collectives that wait for their turn, or run */
-	struct message_queue *queues; /* sends to each rank, then receives from each; NULL before the engine has joined */
-	int64_t messages;	      /* in all queues */
-	int err;					  /* that ended the group, and its text */
+	struct message_queue *
+		queues; /* sends to each rank, then receives from each; NULL before the engine has joined */
+	int64_t messages; /* in all queues */
+	int err;	  /* that ended the group, and its text */
 	char text[TENSOR_ERROR_TEXT];
 	struct tensor_group_stats stats;
 };

@@ -42,8 +42,9 @@ struct local_peer {
 
 /* Of the collective that runs. */
 struct local_in_place {
-	tensor *in[LOCAL_IN_PLACE], *out[LOCAL_IN_PLACE]; /* of the ranks that this one reads; owned */
-	uint32_t sent;					  /* bits of the ranks that have this one's */
+	tensor *in[LOCAL_IN_PLACE],
+		*out[LOCAL_IN_PLACE]; /* of the ranks that this one reads; owned */
+	uint32_t sent;		      /* bits of the ranks that have this one's */
 	int stage;
 	struct tensor_identity tried[64]; /* buffers whose descriptor could be passed, by number */
 };

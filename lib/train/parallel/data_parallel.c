@@ -378,7 +378,7 @@ static int64_t first_unwritable_buffer(tensor_data_parallel *dp)
 /* Rank 0 only reads its tensors: it would wait for a rank that cannot receive them. */
 static int check_receivable(tensor_data_parallel *dp, tensor_list parameters)
 {
-	static const char *const whats[] = { "parameter", "buffer" };
+	static const char *const names[] = { "parameter", "buffer" };
 	const int64_t n = 2;
 	tensor *t = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, &n, 1);
 	int64_t *first = t ? t->data : NULL;
@@ -398,7 +398,7 @@ static int check_receivable(tensor_data_parallel *dp, tensor_list parameters)
 		if (first[i])
 			err = tensor_fail(EINVAL,
 					  "data_parallel_new: %s %lld of a rank cannot be written",
-					  whats[i], (long long)first[i] - 1);
+					  names[i], (long long)first[i] - 1);
 	tensor_put(t);
 	return err;
 }

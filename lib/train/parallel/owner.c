@@ -7,7 +7,8 @@
 /* The largest first; equal ones in the order of the module. */
 static int compare_sizes(const void *a, const void *b)
 {
-	const struct parameter *x = *(struct parameter *const *)a, *y = *(struct parameter *const *)b;
+	const struct parameter *x = *(struct parameter *const *)a,
+			       *y = *(struct parameter *const *)b;
 
 	if (x->leaf->numel != y->leaf->numel)
 		return x->leaf->numel < y->leaf->numel ? 1 : -1;

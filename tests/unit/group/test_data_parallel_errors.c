@@ -68,14 +68,13 @@ static void read_only(tensor_group *g, void *arg)
 
 	if (tensor_group_rank(g) == 1)
 		NEED(!tensor_buffer_seal(other));
-	NEED(!tensor_data_parallel_new_of(
-		(tensor_list){ list, is_buffer ? 1 : 2 },
-		(tensor_list){ is_buffer ? &other : NULL, is_buffer }, g, NULL));
+	NEED(!tensor_data_parallel_new_of((tensor_list){ list, is_buffer ? 1 : 2 },
+					  (tensor_list){ is_buffer ? &other : NULL, is_buffer }, g,
+					  NULL));
 	NEED(tensor_last_error()->code == EINVAL);
-	NEED(strstr(tensor_last_error()->text, is_buffer ?
-						       "buffer 0 of a rank cannot be written" :
-						       "parameter 1 of a rank cannot be written") !=
-	     NULL);
+	NEED(strstr(tensor_last_error()->text,
+		    is_buffer ? "buffer 0 of a rank cannot be written" :
+				"parameter 1 of a rank cannot be written") != NULL);
 	/* Elements that share memory, on all ranks. */
 	list[1] = wide;
 	NEED(!tensor_data_parallel_new_of((tensor_list){ list, 2 }, (tensor_list){ NULL, 0 }, g,

@@ -196,8 +196,8 @@ static void beside_messages(tensor_group *g, void *arg)
 			for (int k = 0; k < 3; k++)
 				NEED(!tensor_request_wait(r[k], -1));
 			NEED(same(got, tensor_full(TENSOR_INTS(LARGE), S(before + i), F32)));
-			NEED(same(t, tensor_full(TENSOR_INTS(LARGE), S(size * (size - 1) / 2),
-						 F32)));
+			NEED(same(t,
+				  tensor_full(TENSOR_INTS(LARGE), S(size * (size - 1) / 2), F32)));
 		}
 }
 

@@ -213,9 +213,9 @@ static void address_can_be_used_again_at_once(void **state)
 /* Every length is one that a socket can have, or an error that says how long it may be. */
 static void *join_first(void *address)
 {
-	return tensor_group_open("local", TENSOR_GROUP_OPTIONS(.rank = 0, .size = 2,
-							       .address = address,
-							       .timeout_ns = 20000 * MS));
+	return tensor_group_open("local",
+				 TENSOR_GROUP_OPTIONS(.rank = 0, .size = 2, .address = address,
+						      .timeout_ns = 20000 * MS));
 }
 
 /* A child of another thread, forked while this rank waits for the others, lives longer. */
