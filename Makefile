@@ -38,7 +38,7 @@ HOST_LEVEL = $(shell packaging/host-level)
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
-include $(wildcard lib/lib.mk lib/kernels/cuda/cuda.mk lib/kernels/onednn/onednn.mk lib/group/mpi/mpi.mk kmod/kmod.mk python/python.mk tools/tools.mk tests/tests.mk \
+include $(wildcard lib/lib.mk lib/kernels/cuda/cuda.mk lib/kernels/onednn/onednn.mk lib/group/mpi/mpi.mk lib/remote/ucx/ucx.mk kmod/kmod.mk python/python.mk tools/tools.mk tests/tests.mk \
 	tests/conformance/conformance.mk tests/array_api/array_api.mk tests/vm/vm.mk bench/bench.mk examples/examples.mk tests/static/static.mk packaging/*.mk)
 
 .PHONY: all help debug clean

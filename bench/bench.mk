@@ -52,9 +52,16 @@ $(B)/bench/throughput: bench/throughput.c bench/processors.h $(LIB_SO) $(B)/libt
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
 
+# Channels between machines beside a TCP socket.
+$(B)/bench/remote: bench/remote.c $(LIB_SO) $(B)/libtensor.so $(UCX_SO)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(CFLAGS) $(WARN) -o $@ $< -L$(B) -ltensor -Wl,-rpath,$(abspath $(B))
+
 .PHONY: bench-channels bench-loaders
-bench-channels: $(B)/bench/channels $(B)/bench/throughput
+bench-channels: $(B)/bench/channels $(B)/bench/throughput $(if $(UCX_SO),$(B)/bench/remote)
 	$(Q)$<
+	$(if $(UCX_SO),$(Q)$(B)/bench/remote)
 	$(Q)peer=$$(bench/peers python) && $$peer bench/channels.py || true
 	$(Q)$(B)/bench/throughput
 	$(Q)peer=$$(bench/peers python) && $$peer bench/channels.py throughput || true

@@ -22,6 +22,8 @@ class Limits:
         for kind in KINDS:
             _, flops, ns = self.rate("fma_" + kind)
             self.flops[kind] = flops / ns
+        # bf16 can be converted where the processor multiplies pairs of it more slowly.
+        self.flops["bf16"] = max(self.flops["bf16"], self.flops["f32"])
 
     def rate(self, row):
         """Bytes, operations and the ns that they take at best."""

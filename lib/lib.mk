@@ -15,7 +15,7 @@ GEN_C     := $(GEN)/ops_registry.c $(GEN)/batch_rules.c \
              $(patsubst %,$(GEN)/autograd_%.c,$(basename $(notdir $(GEN_DERIV))))
 
 # The plugins below lib/kernels have make fragments of their own.
-LIB_DIRS  := base storage storage/provider core sharing io dispatch iter ops ops/* ops/*/* kernels/lapack batch autograd autograd/* train train/* group group/engine group/local
+LIB_DIRS  := base storage storage/provider core sharing io dispatch iter ops ops/* ops/*/* kernels/lapack batch autograd autograd/* train train/* group group/engine group/local remote
 LIB_SRC   := $(wildcard $(LIB_DIRS:%=lib/%/*.c)) lib/kernels/cpu/init.c
 CPU_SRC   := $(wildcard lib/kernels/cpu/*/*.c lib/kernels/cpu/*/*/*.c)
 # Fewer make a quicker build for the machine at hand: make LEVELS=v3.

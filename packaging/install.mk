@@ -63,7 +63,7 @@ tool_files = $(wildcard tools/$(1) tools/*/$(1) tools/*/*/$(1))
 
 INSTALL_lib += 0755:$(LIB_SO):LIBDIR/libtensor.so.$(VERSION) \
 	link:libtensor.so.$(VERSION):LIBDIR/libtensor.so.$(SOVERSION) \
-	$(call into,0755,$(ONEDNN_SO) $(CUDA_SO) $(MPI_SO),LIBDIR)
+	$(call into,0755,$(ONEDNN_SO) $(CUDA_SO) $(MPI_SO) $(UCX_SO),LIBDIR)
 INSTALL_dev += link:libtensor.so.$(SOVERSION):LIBDIR/libtensor.so \
 	$(call into,0644,$(wildcard include/tensor/*.h include/tensor/*.hpp) $(GEN)/include/tensor/ops.h \
 		$(GEN)/include/tensor/ops.hpp,INCLUDEDIR/tensor) \

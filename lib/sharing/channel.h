@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* A channel: send.c and share.c send, receive.c and group.c receive, link.c has the socket and the rings. */
+/*
+ * A channel: send.c and share.c send, receive.c and group.c receive, link.c has the socket and the rings. One to another
+ * machine has functions of lib/remote instead (channel_remote).
+ */
 #ifndef TENSOR_LIB_CHANNEL_H
 #define TENSOR_LIB_CHANNEL_H
 
@@ -62,8 +65,22 @@ struct group {
 	tensor *tensors[WIRE_PARTS]; /* owned; the first have of them */
 };
 
+struct outgoing;
+
+/* The functions of a channel to another machine (lib/remote). Its socket is an eventfd, readable while a receive would not wait. */
+struct channel_remote {
+	/* Sends a message; the caller holds sending. 0, or -errno with the error set. */
+	int (*send)(struct tensor_channel *ch, const struct outgoing *o);
+	/* Receives the next message into group; the caller holds receiving. 0, or -errno with the error set. */
+	int (*receive)(struct tensor_channel *ch, int64_t until);
+	/* Frees state and socket; also in a child of fork(), which must not touch the connection. */
+	void (*close)(struct tensor_channel *ch);
+};
+
 struct tensor_channel {
 	int socket;
+	const struct channel_remote *remote; /* NULL: a channel on a socket */
+	void *state;			     /* of those functions */
 	bool packets;
 	/* One sender and one receiver at a time; both may run concurrently. */
 	pthread_mutex_t sending, receiving;
@@ -105,6 +122,11 @@ struct tensor_channel {
 	_Atomic int offer_fd; /* the ring that the peer offered and that is not mapped yet, or -1 */
 	uint64_t chosen;      /* when tensor_channel_wait() returned it last */
 };
+
+/* A channel on a descriptor, which is not in the list of channels yet; NULL with the error set. */
+tensor_channel *channel_new(const char *function, int socket);
+/* From now on forks and the ends of buffers see it. */
+void channel_publish(tensor_channel *ch);
 
 /* 0, or -EBUSY with the error set if the channel is an orphan. */
 int channel_orphan(const tensor_channel *ch);

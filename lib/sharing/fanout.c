@@ -184,6 +184,10 @@ TENSOR_EXPORT int tensor_channel_group_add(tensor_channel_group *g, tensor_chann
 
 	if (!g || !ch)
 		return tensor_fail(EINVAL, "group_add: the %s is NULL", g ? "channel" : "group");
+	if (ch->remote)
+		return tensor_fail(ENOTSUP,
+				   "group_add: the channel leads to another machine, which "
+				   "has no leases");
 	if (group_lock(g) < 0)
 		return -EBUSY;
 	err = add_member(g, ch);

@@ -249,7 +249,7 @@ static int complete_group(tensor_channel *ch, int64_t until)
 	int err = 0;
 
 	for (int n = 1; !ch->group.complete && !err; n++) {
-		err = receive_one(ch, until);
+		err = ch->remote ? ch->remote->receive(ch, until) : receive_one(ch, until);
 		if (err || ch->group.complete || n % LATE_EVERY)
 			continue;
 		err = link_late(ch, until);

@@ -100,11 +100,26 @@ int outgoing_check(const char *function, const struct outgoing *o)
 		       0;
 }
 
+static int send_remote(tensor_channel *ch, const struct outgoing *o)
+{
+	int err;
+
+	if (channel_orphan(ch) < 0)
+		return -EBUSY;
+	if (link_lock(&ch->sending, o->until) < 0)
+		return send_error(-ETIMEDOUT);
+	err = ch->remote->send(ch, o);
+	pthread_mutex_unlock(&ch->sending);
+	return err;
+}
+
 static int send_message(tensor_channel *ch, const struct outgoing *o, struct lease **kept)
 {
 	bool leased = kept;
 	int err = 0;
 
+	if (ch->remote)
+		return send_remote(ch, o);
 	for (int i = 0; i < o->n && !err; i++) {
 		err = channel_send_check(o->tensors[i], o->flags);
 		leased |= !err && is_loan(o->tensors[i]->storage);
@@ -142,12 +157,16 @@ int channel_send_leased(tensor_channel *ch, const struct outgoing *o, struct lea
 
 static int send_one(tensor_channel *ch, tensor *t, unsigned flags, int64_t until)
 {
-	int err = channel_send_check(t, flags);
+	struct outgoing one = { &t, 1, 0, flags, until };
+	int err;
 
+	if (ch->remote)
+		return outgoing_check("send", &one) < 0 ? -EINVAL : send_remote(ch, &one);
+	err = channel_send_check(t, flags);
 	if (err < 0)
 		return err;
 	if (is_loan(t->storage))
-		return send_message(ch, &(struct outgoing){ &t, 1, 0, flags, until }, NULL);
+		return send_message(ch, &one, NULL);
 	if (channel_orphan(ch) < 0)
 		return -EBUSY;
 	if (link_lock(&ch->sending, until) < 0)

@@ -73,6 +73,8 @@ static void adopt_channels(void)
 			ch->in.fd = -1;
 		}
 		ch->orphan |= take_over(&ch->sending);
+		/* The connection goes on in the parent, whose threads serve it. */
+		ch->orphan |= ch->remote != NULL;
 	}
 	unlock_channels();
 }
@@ -84,10 +86,10 @@ INIT(INIT_CHANNEL) static void channel_init(void)
 
 int channel_orphan(const tensor_channel *ch)
 {
-	return ch->orphan ?
-		       tensor_fail(EBUSY, "the channel is the parent's: another thread used it at "
-					  "fork(); close it here") :
-		       0;
+	return ch->orphan ? tensor_fail(EBUSY, "the channel is the parent's: %s; close it here",
+					ch->remote ? "it leads to another machine" :
+						     "another thread used it at fork()") :
+			    0;
 }
 
 /* ---- channels ---- */
@@ -110,6 +112,37 @@ static uint32_t ring_records(int32_t asked)
 	return n;
 }
 
+tensor_channel *channel_new(const char *function, int socket)
+{
+	tensor_channel *ch = calloc(1, sizeof(*ch));
+
+	if (!ch) {
+		tensor_fail(ENOMEM, "%s: no memory", function);
+		return NULL;
+	}
+	ch->socket = socket;
+	ch->in.fd = ch->lease_memory = -1;
+	ch->lease_fds[0] = ch->lease_fds[1] = -1;
+	link_open(ch);
+	pthread_mutex_init(&ch->sending, NULL);
+	pthread_mutex_init(&ch->receiving, NULL);
+	pthread_mutex_init(&ch->changing, NULL);
+	return ch;
+}
+
+void channel_publish(tensor_channel *ch)
+{
+	pthread_mutex_lock(&list_lock);
+	lock_tables();
+	ch->next = channels;
+	ch->link = &channels;
+	if (channels)
+		channels->link = &ch->next;
+	channels = ch;
+	unlock_tables();
+	pthread_mutex_unlock(&list_lock);
+}
+
 TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 						       const struct tensor_channel_options *o)
 {
@@ -128,16 +161,10 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 			o->records, (long long)o->spin_ns, RING_MAX);
 		return NULL;
 	}
-	ch = calloc(1, sizeof(*ch));
-	if (!ch) {
-		tensor_fail(ENOMEM, "channel_open: no memory");
+	ch = channel_new("channel_open", socket);
+	if (!ch)
 		return NULL;
-	}
-	ch->socket = socket;
 	ch->packets = type == SOCK_SEQPACKET;
-	ch->in.fd = ch->lease_memory = -1;
-	ch->lease_fds[0] = ch->lease_fds[1] = -1;
-	link_open(ch);
 	if (o) {
 		ch->ring_wanted = o->ring;
 		ch->takes_files = o->ring && o->files;
@@ -145,18 +172,7 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 		ch->ring_records = ring_records(o->records);
 		ch->spin_ns = o->spin_ns ? (o->spin_ns < 0 ? 0 : o->spin_ns) : link_default_spin(2);
 	}
-	pthread_mutex_init(&ch->sending, NULL);
-	pthread_mutex_init(&ch->receiving, NULL);
-	pthread_mutex_init(&ch->changing, NULL);
-	pthread_mutex_lock(&list_lock);
-	lock_tables();
-	ch->next = channels;
-	ch->link = &channels;
-	if (channels)
-		channels->link = &ch->next;
-	channels = ch;
-	unlock_tables();
-	pthread_mutex_unlock(&list_lock);
+	channel_publish(ch);
 	return ch;
 }
 
@@ -193,6 +209,8 @@ TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
 		ch->next->link = ch->link;
 	unlock_tables();
 	pthread_mutex_unlock(&list_lock);
+	if (ch->remote)
+		ch->remote->close(ch);
 	group_end(ch);
 	lease_table_put(ch->lease_table);
 	for (int i = 0; i < 2; i++)

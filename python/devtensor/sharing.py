@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""Tensors between processes: channels over unix sockets, and their use in asyncio.
+"""Tensors between processes: channels over unix sockets, their use in asyncio, and channels between machines.
 
     a, b = sharing.pair()              # two connected channels: one for a child process
     a.send(x)                          # no copy: the receiver gets a tensor on the same memory
@@ -14,17 +14,25 @@ buffers that no receiver uses any more.
         fill(batch)
         a.send_many([batch], tag=7)    # the buffer returns when the receiver has released its tensors
         del batch
+
+Between machines the same calls copy the tensors:
+
+    with sharing.listen('ucx://0.0.0.0:4711') as listener:
+        a = listener.accept()
+    b = sharing.connect('ucx://host:4711', timeout=10)      # on another machine
 """
 import asyncio
+import functools
 import os
 import socket
 import stat
 import weakref
 
 import devtensor as dt
-from devtensor._C import Channel, _channel_wait, _Group, _Pool
+from devtensor._C import Channel, _channel_wait, _connect_remote, _Group, _Pool, _RemoteListener
 
-__all__ = ['Channel', 'AsyncChannel', 'Group', 'Pool', 'pair', 'connect', 'wait', 'Listener']
+__all__ = ['Channel', 'AsyncChannel', 'Group', 'Pool', 'pair', 'connect', 'listen', 'wait', 'Listener',
+           'RemoteListener']
 
 _FULL = {'wait': 0, 'drop': 1, 'refuse': 2}     # enum tensor_pool_full
 _TO = {'all': 0, 'next': 1}                     # enum tensor_channel_group_kind
@@ -41,8 +49,17 @@ def pair(**options):
     return tuple(Channel(s, **options) for s in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
 
 
+def _is_remote(address):
+    return isinstance(address, str) and '://' in address
+
+
 def connect(path, **options):
-    """A channel to the process that listens at path (see Listener). options: those of Channel."""
+    """A channel to the process that listens at path (see Listener). options: those of Channel.
+
+    With an address, 'ucx://host:port', to the machine where listen() was called; see RemoteListener for the options.
+    Besides them timeout: seconds, as silence by default."""
+    if _is_remote(path):
+        return _connect_remote_to(path, **options)
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         s.connect(os.fspath(path))
@@ -50,6 +67,15 @@ def connect(path, **options):
     except BaseException:
         s.close()
         raise
+
+
+def _connect_remote_to(address, *, timeout=None, silence=10.0, max_bytes=0, records=0, spin=None, progress=None):
+    return _connect_remote(address, timeout, silence, max_bytes, records, spin, progress)
+
+
+def listen(address, **options):
+    """A Listener at a path, or a RemoteListener at an address, 'ucx://0.0.0.0:port'. options: of that class."""
+    return RemoteListener(address, **options) if _is_remote(address) else Listener(address, **options)
 
 
 def wait(channels, timeout=None):
@@ -172,6 +198,29 @@ class Listener:
         self.close()
 
 
+class RemoteListener(_RemoteListener):
+    """Accepts channels of other machines at an address, 'ucx://0.0.0.0:4711'; address has the port if that is 0.
+
+    silence: seconds after which a peer that sends nothing is gone (ConnectionResetError). max_bytes: of a message,
+    and of all that wait to be received; 0: a quarter of the memory. records: messages that wait to be received; 0: 64.
+    progress of a channel: called as progress(sending, done, total) with bytes while a long message is sent, or received
+    in recv(); an exception ends the transfer, and the send of a peer fails with RuntimeError.
+    """
+
+    def __new__(cls, address, *, silence=10.0, max_bytes=0, records=0, spin=None):
+        return super().__new__(cls, address, silence, max_bytes, records, spin)
+
+    def accept(self, timeout=None, *, progress=None):
+        """The next channel; TimeoutError after timeout seconds."""
+        return super().accept(timeout, progress)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
 # The tasks that wait, of all loops: descriptor -> {_Waiter}. A loop has one callback for a descriptor and an event, and
 # wakes all tasks that wait for it. The channel is held, so that the descriptor stays open. The tasks of a loop that was
 # closed are freed by the garbage collector.
@@ -272,10 +321,17 @@ class AsyncChannel:
         await asyncio.sleep(delay)
         return min(2 * delay, 0.01)
 
+    async def _in_thread(self, function, *args, **options):
+        """A long message to another machine takes its time, in a thread."""
+        call = functools.partial(function, *args, **options)
+        await asyncio.get_running_loop().run_in_executor(None, call)
+
     async def send(self, tensor, *, readonly=False):
         """Sends a tensor as Channel.send() does."""
         delay = 1e-4
         async with self._lock(1):
+            if self.channel.is_remote:
+                return await self._in_thread(self.channel.send, tensor, readonly=readonly)
             while not self.channel.try_send(tensor, readonly=readonly):
                 delay = await self._space(delay)
 
@@ -283,6 +339,8 @@ class AsyncChannel:
         """Sends a message as Channel.send_many() does."""
         delay, tensors = 1e-4, list(tensors)
         async with self._lock(1):
+            if self.channel.is_remote:
+                return await self._in_thread(self.channel.send_many, tensors, tag, readonly=readonly)
             while True:
                 try:
                     return self.channel.send_many(tensors, tag, readonly=readonly, timeout=0)

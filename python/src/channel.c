@@ -18,8 +18,7 @@ static int set_nonblocking(int fd)
 	return -1;
 }
 
-/* Seconds; 0: never, None: the library chooses. */
-static int as_spin(PyObject *o, int64_t *ns)
+int as_spin(PyObject *o, int64_t *ns)
 {
 	double seconds;
 
@@ -37,6 +36,22 @@ static int as_spin(PyObject *o, int64_t *ns)
 	return 0;
 }
 
+PyChannel *channel_wrap(PyTypeObject *type, tensor_channel *channel, PyObject *socket)
+{
+	PyChannel *o;
+
+	type = type ? type : channel_type;
+	o = (PyChannel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+	if (!o) {
+		tensor_channel_close(channel);
+		return NULL;
+	}
+	o->channel = channel;
+	o->socket = Py_NewRef(socket);
+	o->fd = tensor_channel_fd(channel);
+	return o;
+}
+
 static PyObject *channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *keywords[] = { "socket", "ring", "records", "spin", "files", NULL };
@@ -44,7 +59,6 @@ static PyObject *channel_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	PyObject *socket, *spin = NULL;
 	tensor_channel *channel;
 	int fd, ring = 0, files = 0;
-	PyChannel *o;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$piOp", keywords, &socket, &ring,
 					 &options.records, &spin, &files) ||
@@ -58,23 +72,18 @@ static PyObject *channel_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	channel = tensor_channel_open_with(fd, &options);
 	if (!channel)
 		return raise_error();
-	o = set_nonblocking(fd) < 0 ?
-		    NULL :
-		    (PyChannel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-	if (!o) {
+	if (set_nonblocking(fd) < 0) {
 		tensor_channel_close(channel);
 		return NULL;
 	}
-	o->channel = channel;
-	o->socket = Py_NewRef(socket);
-	o->fd = fd;
-	return (PyObject *)o;
+	return (PyObject *)channel_wrap(type, channel, socket);
 }
 
 static int channel_traverse(PyObject *self, visitproc visit, void *arg)
 {
 	Py_VISIT(Py_TYPE(self));
 	Py_VISIT(((PyChannel *)self)->socket);
+	Py_VISIT(((PyChannel *)self)->progress);
 	return 0;
 }
 
@@ -86,6 +95,7 @@ static void channel_dealloc(PyObject *self)
 	PyObject_GC_UnTrack(self);
 	tensor_channel_close(o->channel);
 	Py_XDECREF(o->socket);
+	Py_XDECREF(o->progress);
 	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
 	Py_DECREF(type);
 }
@@ -120,9 +130,11 @@ static PyObject *channel_close(PyObject *self, PyObject *unused)
 		Py_RETURN_NONE;
 	o->channel = NULL;
 	o->socket = NULL;
-	tensor_channel_close(channel);
-	res = PyObject_HasAttrString(socket, "close") ? PyObject_CallMethod(socket, "close", NULL) :
-							Py_NewRef(Py_None);
+	/* A remote peer may take a while to say that it has received all. */
+	Py_BEGIN_ALLOW_THREADS tensor_channel_close(channel);
+	Py_END_ALLOW_THREADS res = PyObject_HasAttrString(socket, "close") ?
+					   PyObject_CallMethod(socket, "close", NULL) :
+					   Py_NewRef(Py_None);
 	Py_DECREF(socket);
 	return res;
 }
@@ -190,6 +202,11 @@ static PyObject *channel_get_has_ring(PyObject *self, void *unused)
 	return PyBool_FromLong(channel && tensor_channel_has_ring(channel));
 }
 
+static PyObject *channel_get_is_remote(PyObject *self, void *unused)
+{
+	return PyBool_FromLong(((PyChannel *)self)->is_remote);
+}
+
 static PyObject *channel_get_socket(PyObject *self, void *unused)
 {
 	PyObject *socket = ((PyChannel *)self)->socket;
@@ -234,9 +251,12 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef getset[] = {
 	{ "closed", channel_get_closed, NULL, "True after close()." },
+	{ "is_remote", channel_get_is_remote, NULL,
+	  "Whether it was made from an address of a machine." },
 	{ "has_ring", channel_get_has_ring, NULL,
 	  "Whether what is sent goes through a ring by now." },
-	{ "socket", channel_get_socket, NULL, "The socket, None after close()." },
+	{ "socket", channel_get_socket, NULL,
+	  "The socket; None after close(), and for a channel to another machine." },
 	{ NULL },
 };
 

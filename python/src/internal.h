@@ -285,6 +285,7 @@ int add_generator(PyObject *module);
 int add_tensor(PyObject *module);
 int add_channel(PyObject *module);
 int add_pool(PyObject *module);
+int add_remote(PyObject *module);
 int add_channel_group(PyObject *module);
 int add_process_group(PyObject *module);
 int add_shared(PyObject *module);

@@ -73,6 +73,19 @@ static int wait_to_send(PyChannel *o, double deadline)
 						     wait_for(o->fd, POLLOUT, deadline);
 }
 
+/* To another machine, in one call: its function for the progress looks for signals. */
+static PyObject *send_remote(PyChannel *o, const struct message *m, double deadline)
+{
+	int err = try_send(o, m, deadline == HUGE_VAL ? -1 : ns_until(deadline, INT64_MAX / 2));
+
+	o->users--;
+	if (PyErr_Occurred())
+		return NULL;
+	if (err == -EAGAIN)
+		PyErr_SetString(PyExc_TimeoutError, "timed out");
+	return err == -EAGAIN ? NULL : err ? raise_channel_error() : Py_NewRef(Py_None);
+}
+
 static PyObject *send_message(PyObject *self, const struct message *m, double deadline)
 {
 	PyChannel *o = channel_use(self);
@@ -80,6 +93,8 @@ static PyObject *send_message(PyObject *self, const struct message *m, double de
 
 	if (!o)
 		return NULL;
+	if (o->is_remote)
+		return send_remote(o, m, deadline);
 	while ((err = try_send(o, m,
 			       tensor_channel_has_ring(o->channel) ? moment_ns(deadline) : 0)) ==
 	       -EAGAIN)
@@ -151,6 +166,8 @@ static PyObject *try_message(PyObject *self, const struct message *m)
 		return NULL;
 	err = try_send(o, m, 0);
 	o->users--;
+	if (PyErr_Occurred())
+		return NULL;
 	if (err && err != -EAGAIN)
 		return raise_channel_error();
 	return PyBool_FromLong(!err);
@@ -174,6 +191,17 @@ PyObject *channel_try_send(PyObject *self, PyObject *args, PyObject *kwargs)
 
 /* ---- receiving ---- */
 
+/* How long the library may wait, and then whether to go on: the program sees the progress only while it is in a receive. */
+static int64_t receive_ns(const PyChannel *o, double deadline)
+{
+	return o->is_remote ? moment_ns(deadline) : spin_ns(deadline);
+}
+
+static int wait_to_receive(const PyChannel *o, double deadline)
+{
+	return o->is_remote ? wait_over(deadline) : wait_for(o->fd, POLLIN, deadline);
+}
+
 /* NULL without an exception: nothing has arrived. */
 static PyObject *try_recv(PyChannel *o, int64_t ns)
 {
@@ -182,6 +210,8 @@ static PyObject *try_recv(PyChannel *o, int64_t ns)
 
 	Py_BEGIN_ALLOW_THREADS t = tensor_recv_timeout(o->channel, ns);
 	Py_END_ALLOW_THREADS if (t) return wrap_result(t);
+	if (PyErr_Occurred())
+		return NULL;
 	code = tensor_last_error()->code;
 	return code == EAGAIN || code == ETIMEDOUT ? NULL : raise_channel_error();
 }
@@ -193,8 +223,8 @@ PyObject *channel_receive(PyObject *self, double deadline)
 
 	if (!o)
 		return NULL;
-	while (!(t = try_recv(o, spin_ns(deadline))) && !PyErr_Occurred())
-		if (wait_for(o->fd, POLLIN, deadline) < 0)
+	while (!(t = try_recv(o, receive_ns(o, deadline))) && !PyErr_Occurred())
+		if (wait_to_receive(o, deadline) < 0)
 			break;
 	o->users--;
 	return t;
@@ -209,7 +239,7 @@ static PyObject *try_recv_many(PyChannel *o, int most, int64_t ns)
 	int n;
 
 	Py_BEGIN_ALLOW_THREADS n = tensor_recv_many(o->channel, tensors, most, &tag, ns);
-	Py_END_ALLOW_THREADS if (n == -EAGAIN || n == -ETIMEDOUT) return NULL;
+	Py_END_ALLOW_THREADS if (PyErr_Occurred() || n == -EAGAIN || n == -ETIMEDOUT) return NULL;
 	if (n < 0)
 		return raise_channel_error();
 	list = PyList_New(n);
@@ -234,8 +264,9 @@ static PyObject *receive_many(PyObject *self, int most, double deadline, bool bl
 	o = channel_use(self);
 	if (!o)
 		return NULL;
-	while (!(res = try_recv_many(o, most, block ? spin_ns(deadline) : 0)) && !PyErr_Occurred())
-		if (!block || wait_for(o->fd, POLLIN, deadline) < 0)
+	while (!(res = try_recv_many(o, most, block ? receive_ns(o, deadline) : 0)) &&
+	       !PyErr_Occurred())
+		if (!block || wait_to_receive(o, deadline) < 0)
 			break;
 	o->users--;
 	return res || block || PyErr_Occurred() ? res : Py_NewRef(Py_None);

@@ -329,3 +329,134 @@ def test_a_version_counts_changes_by_the_receiver_unless_parameters_are_shared()
         else:
             with pytest.raises(Exception, match='changed in place'):
                 loss.backward()
+
+
+# ---- between machines ----
+
+def same(a, b):
+    return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
+
+
+def listen_remote(**options):
+    os.environ.setdefault('UCX_TLS', 'tcp')
+    # The package in a build folder has a libtensor of its own, and the plugin is beside the other one.
+    plugin = os.path.join(os.path.dirname(dt.__file__), '../../libtensor_ucx.so.0')
+    if os.path.exists(plugin):
+        os.environ.setdefault('TENSOR_UCX_PLUGIN', plugin)
+    try:
+        return sharing.listen('ucx://127.0.0.1:0', **options)
+    except NotImplementedError as e:
+        pytest.skip(str(e))
+
+
+def remote_pair(**options):
+    with listen_remote() as listener:
+        a = sharing.connect(listener.address, timeout=10, **options)
+        return a, listener.accept(timeout=10)
+
+
+def echo_remote(address):
+    with sharing.connect(address, timeout=20) as channel:
+        for t in channel:
+            channel.send(t * 2)
+
+
+def test_remote_channel_to_another_process():
+    with listen_remote() as listener:
+        process = mp.get_context('spawn').Process(target=echo_remote, args=(listener.address,))
+        process.start()
+        channel = listener.accept(timeout=60)
+        assert channel.is_remote and channel.socket is None
+        for n in (1, 100_000):
+            x = dt.arange(n, dtype=dt.float32)
+            channel.send(x, timeout=20)
+            assert same(channel.recv(timeout=20), x * 2)
+        channel.close()
+        process.join(20)
+        assert process.exitcode == 0
+
+
+def test_remote_messages_waits_and_ends():
+    a, b = remote_pair()
+    a.send_many([dt.ones(3), dt.zeros(2, 2)], tag=7)
+    tensors, tag = b.recv_many(timeout=10)
+    assert tag == 7 and [t.shape for t in tensors] == [(3,), (2, 2)]
+    assert b.try_recv() is None
+    with pytest.raises(TimeoutError):
+        b.recv(timeout=0.05)
+    assert a.try_send(dt.ones(3)) and not a.try_send(dt.ones(100_000))
+    assert sharing.wait([b], timeout=10) is b
+    b.recv(timeout=10)
+    a.close()
+    with pytest.raises(EOFError):
+        b.recv(timeout=10)
+    b.close()
+
+
+def test_remote_progress():
+    seen = []
+    a, b = remote_pair(progress=lambda *args: seen.append(args))
+    x = dt.arange(1_000_000)
+    a.send(x, timeout=20)
+    assert same(b.recv(timeout=20), x)
+    assert seen[-1][0] is True and seen[-1][2] == 8_000_000
+    assert [s[1] for s in seen] == sorted(s[1] for s in seen)
+    a.close()
+    b.close()
+
+    def fail(sending, done, total):
+        if done > 1 << 20:
+            raise RuntimeError('enough')
+    a, b = remote_pair(progress=fail)
+    with pytest.raises(RuntimeError, match='enough'):
+        a.send(dt.zeros(4_000_000), timeout=20)
+    a.send(dt.ones(5))
+    assert b.recv(timeout=10).shape == (5,)
+    a.close()
+    b.close()
+
+
+def test_remote_signal_ends_a_send():
+    with listen_remote(max_bytes=1 << 20) as listener:
+        a = sharing.connect(listener.address, timeout=10)
+        b = listener.accept(timeout=10)
+    a.send(dt.zeros(200_000))   # fills the receiver
+    signal.signal(signal.SIGALRM, lambda *args: (_ for _ in ()).throw(InterruptedError('alarm')))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(InterruptedError, match='alarm'):
+            a.send(dt.zeros(200_000))
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    assert b.recv(timeout=10).shape == (200_000,)
+    a.close()
+    b.close()
+
+
+def test_remote_in_asyncio():
+    async def main():
+        a, b = map(sharing.AsyncChannel, remote_pair())
+        async with a, b:
+            for n in (4, 500_000):
+                x = dt.arange(n)
+                await a.send(x)
+                assert same(await b.recv(), x)
+            await a.send_many([dt.ones(2)], tag=3)
+            assert (await b.recv_many())[1] == 3
+    asyncio.run(main())
+
+
+def test_remote_errors():
+    listen_remote().close()
+    with pytest.raises(ValueError, match='ucx://HOST:PORT'):
+        sharing.connect('tcp://x:1')
+    with pytest.raises(ValueError, match='silence'):
+        sharing.connect('ucx://127.0.0.1:1', silence=0)
+    with listen_remote() as listener:
+        address = listener.address
+        with pytest.raises(TimeoutError):
+            listener.accept(timeout=0.05)
+    with pytest.raises(ConnectionRefusedError):
+        sharing.connect(address, timeout=10)
+    with pytest.raises(ValueError, match='closed'):
+        listener.accept()

@@ -17,8 +17,8 @@ make --no-print-directory help >"$tmp/help"
 
 each_phony_target_has_a_row() { comm -23 "$tmp/phony" "$tmp/rows" | is_empty; }
 
-# no-onednn exists where oneDNN is missing, no-mpi where MPI is.
-each_row_has_a_target() { comm -13 "$tmp/phony" "$tmp/rows" | grep -vx "no-onednn\|no-mpi" | is_empty; }
+# no-onednn exists where oneDNN is missing, no-mpi and no-ucx where MPI and UCX are.
+each_row_has_a_target() { comm -13 "$tmp/phony" "$tmp/rows" | grep -vx "no-onednn\|no-mpi\|no-ucx" | is_empty; }
 
 no_target_has_two_rows() { uniq -d "$tmp/rows" | is_empty; }
 

@@ -27,7 +27,10 @@ typedef int (*attention_backward_kernel)(tensor *grad_query, tensor *grad_key, t
 					 const struct attention_inputs *in);
 extern attention_backward_kernel type_of_attention_backward;
 
-/* Whether the kernel of bf16 is faster than the composition, whose scores are products of f32. */
+/* Queries below which a panel of the kernel has unused lanes, so that products with scores in f32 are faster. */
+enum { ATTENTION_FEW_QUERIES = 8 };
+
+/* Whether the kernel of bf16 is faster than the composition with few queries, too. */
 typedef bool (*attention_takes_bf16_kernel)(void);
 extern attention_takes_bf16_kernel type_of_attention_takes_bf16;
 

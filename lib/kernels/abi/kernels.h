@@ -137,8 +137,8 @@ extern scatter_add_kernel type_of_scatter_add;
 
 /*
  * Normalization. All tensors are contiguous and of one dtype, f32 or f64; on CUDA x, out, grad and dx may be f16 or bf16,
- * and the others f32. A question mark means that a tensor may be NULL. Layers: x and out are [rows, n], weight? and bias? [n], mean and rstd
- * [rows].
+ * and the others f32; on a CPU x and out of layer_norm. A question mark means that a tensor may be NULL. Layers: x and out are
+ * [rows, n], weight? and bias? [n], mean and rstd [rows].
  */
 typedef int (*layer_norm_kernel)(tensor *out, tensor *mean, tensor *rstd, const tensor *x,
 				 const tensor *weight, const tensor *bias, double eps);

@@ -24,10 +24,10 @@ typedef int (*convolution_kernel)(tensor *result, const tensor *a, const tensor 
 extern convolution_kernel type_of_convolution, type_of_convolution_input,
 	type_of_convolution_weight;
 /*
- * Whether the backend's three kernels take a and b of bf16 as they are, contiguous, for a result of f32; otherwise
+ * Whether the backend's three kernels take a and b of bf16 as they are, contiguous, for this result of f32; otherwise
  * they are widened.
  */
-typedef bool (*takes_bf16_kernel)(const tensor *a, const tensor *b,
+typedef bool (*takes_bf16_kernel)(const tensor *result, const tensor *a, const tensor *b,
 				  const struct conv_params *params);
 extern takes_bf16_kernel type_of_convolution_takes_bf16;
 

@@ -129,9 +129,6 @@ static tensor *weights_of(tensor *query, tensor *key, tensor *mask, bool is_caus
 
 /* ---- one kernel ---- */
 
-/* Queries below which a panel of the kernel has unused lanes, so that products with scores in f32 are faster. */
-enum { FEW_QUERIES = 8 };
-
 /* Features of key and value up to which a pass over the scores costs more than a part of a product. */
 enum { SMALL_HEAD = 160 };
 
@@ -154,19 +151,17 @@ static bool takes_bf16(const tensor *query)
 }
 
 bool attention_has_kernel(const tensor *query, const tensor *key, const tensor *value,
-			  const tensor *mask, bool is_causal)
+			  const tensor *mask)
 {
 	const bool pairs = query->dtype == TENSOR_BF16 && takes_bf16(query);
 	struct attention_sizes s;
 
-	if (query->dtype == TENSOR_BF16 && !is_causal && !pairs)
-		return false;
 	return is_plain(query) && is_plain(key) && is_plain(value) &&
 	       kernels_attention.fn[backend_key(query)] && dtype_is_float(query->dtype) &&
 	       !dtype_is_f8(query->dtype) &&
 	       (!mask || (is_plain(mask) && !operand_is_recorded(mask))) &&
 	       attention_sizes_of(&s, query, key, value, mask) &&
-	       (pairs || s.queries >= FEW_QUERIES) &&
+	       (pairs || s.queries >= ATTENTION_FEW_QUERIES) &&
 	       s.features + s.values <= ATTENTION_FEW_FEATURES;
 }
 
@@ -193,7 +188,7 @@ static bool is_fused(const tensor *query, const tensor *key, const tensor *value
 {
 	bool small;
 
-	if (!attention_has_kernel(query, key, value, mask, is_causal))
+	if (!attention_has_kernel(query, key, value, mask))
 		return false;
 	if (is_causal || itemsize(query) == 2)
 		return true;

@@ -22,11 +22,10 @@ bool attention_sizes_of(struct attention_sizes *s, const tensor *query, const te
 			const tensor *value, const tensor *mask);
 /*
  * Whether op _attention computes this about as fast as the composition: plain CPU tensors of a floating dtype that fit each
- * other, enough queries, not too many features, and a mask (or NULL) without a gradient. Products of bf16 have faster
- * instructions than the kernel, which only skips the scores of later keys.
+ * other, enough queries, not too many features, and a mask (or NULL) without a gradient.
  */
 bool attention_has_kernel(const tensor *query, const tensor *key, const tensor *value,
-			  const tensor *mask, bool is_causal);
+			  const tensor *mask);
 /* The default scale is 1 / sqrt(size of the last dimension of query). */
 double attention_scale(const tensor *query, double scale);
 

@@ -165,7 +165,7 @@ static bool takes_bf16(const tensor *result, const tensor *a, const tensor *b,
 	takes_bf16_kernel fn =
 		(takes_bf16_kernel)kernels_convolution_takes_bf16.fn[backend_key(result)];
 
-	return a->dtype == TENSOR_BF16 && fn && fn(a, b, p);
+	return a->dtype == TENSOR_BF16 && fn && fn(result, a, b, p);
 }
 
 /* Run a kernel on tensors of any strides. result is dense; a, b and bias are borrowed. */

@@ -46,8 +46,8 @@ static tensor *new_stat(const tensor *input, int64_t normalized, enum tensor_dty
 	return tensor_new(input->device, dtype, sizes, input->ndim);
 }
 
-/* The dtype in which the kernels get input: those of CUDA convert f16 and bf16 themselves. */
-static enum tensor_dtype layer_dtype(const tensor *input)
+/* The dtype in which the kernels of the gradient get input: those of CUDA convert f16 and bf16 themselves. */
+static enum tensor_dtype gradient_dtype(const tensor *input)
 {
 	return input->device.type == TENSOR_CUDA ? (enum tensor_dtype)input->dtype :
 						   dtype_wide(input->dtype);
@@ -67,10 +67,10 @@ int op_layer_norm(const struct tensor_op *op, tensor **output, tensor **mean, te
 	    norm_check(op, input, weight, bias, n) < 0)
 		return error_code();
 	stat = norm_stat_dtype(input, weight, bias);
-	x = norm_operand(input, layer_dtype(input));
+	x = norm_operand(input, norm_kernel_dtype(input));
 	w = norm_operand(weight, wide);
 	b = norm_operand(bias, wide);
-	out = tensor_new(input->device, layer_dtype(input), input->sizes, input->ndim);
+	out = tensor_new(input->device, norm_kernel_dtype(input), input->sizes, input->ndim);
 	m = new_stat(input, normalized_shape.len, wide);
 	r = new_stat(input, normalized_shape.len, wide);
 	err = x && out && m && r && !w == !weight && !b == !bias ?
@@ -108,7 +108,7 @@ int op_layer_norm_backward(const struct tensor_op *op, tensor **grad_input, tens
 	    norm_check_backward(op, grad_out, input, mean, rstd, rows) < 0)
 		return error_code();
 	stat = norm_stat_dtype(input, weight, bias);
-	norm_backward_begin(&b, grad_out, input, mean, rstd, weight, layer_dtype(input),
+	norm_backward_begin(&b, grad_out, input, mean, rstd, weight, gradient_dtype(input),
 			    normalized_shape, output_mask);
 	err = b.complete ? fn(norm_shape(&shape[0], b.dx, TENSOR_INTS(rows, n)), b.dweight, b.dbias,
 			      norm_shape(&shape[1], b.grad, TENSOR_INTS(rows, n)),

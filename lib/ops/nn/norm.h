@@ -8,8 +8,8 @@
 
 /* t contiguous and in `dtype`. Owned. NULL if t is NULL. */
 tensor *norm_operand(tensor *t, enum tensor_dtype dtype);
-/* The dtype in which the kernels of batch_norm and group_norm get input: the CPU and CUDA convert f16 and
- * bf16 themselves. */
+/* The dtype in which the kernels of batch_norm and group_norm, and layer_norm's but for its gradient, get input: the CPU
+ * and CUDA convert f16 and bf16 themselves. */
 enum tensor_dtype norm_kernel_dtype(const tensor *input);
 /* Convert a result to its final dtype; consumes t, which may be NULL. */
 tensor *norm_result(tensor *t, enum tensor_dtype dtype);

@@ -50,6 +50,9 @@ struct tensor_buffer {
 	 * backend that pinned it.
 	 */
 	void (*on_close)(struct tensor_buffer *b);
+	/* The same of the network that the buffer is registered with, and what the network needs for it. */
+	void (*on_unregister)(struct tensor_buffer *b);
+	void *registration;
 };
 
 /*
@@ -132,6 +135,9 @@ static inline void buffer_unhook(struct tensor_buffer *b)
 	if (b->on_close)
 		b->on_close(b);
 	b->on_close = NULL;
+	if (b->on_unregister)
+		b->on_unregister(b);
+	b->on_unregister = NULL;
 }
 
 /*

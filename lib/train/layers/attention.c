@@ -217,8 +217,8 @@ static tensor *weighted(tensor *const *heads, tensor *mask, double dropout, bool
 	const bool many = !(dropout > 0) && has_many_weights(heads);
 	tensor *y;
 
-	if (many && attention_has_kernel(heads[0], heads[1], heads[2],
-					 mask == tensor_none ? NULL : mask, causal))
+	if (many &&
+	    attention_has_kernel(heads[0], heads[1], heads[2], mask == tensor_none ? NULL : mask))
 		return weighted_by_kernel(heads, mask, causal);
 	if (!many || !keeps_weights(heads))
 		return tensor_scaled_dot_product_attention(heads[0], heads[1], heads[2], mask,

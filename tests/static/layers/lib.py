@@ -14,7 +14,7 @@ import sys
 
 TREE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../.."))
 # Plugins are built only if their libraries are installed.
-PLUGINS = ("lib/kernels/cuda", "lib/kernels/onednn", "lib/group/mpi")
+PLUGINS = ("lib/kernels/cuda", "lib/kernels/onednn", "lib/group/mpi", "lib/remote/ucx")
 DEFINES, USES = "TDRBVWC", "U"
 
 

@@ -73,6 +73,36 @@ static void few_large_products_have_the_same_bits_for_any_number_of_threads(void
 	tensor_set_num_threads(before);
 }
 
+/* Sums of integers below 2^24 are exact: blocks of depth, whole and partial panels, both orders of both operands. */
+static void some_rows_times_many_columns_are_exact(void **state)
+{
+	static const int64_t shapes[][3] = { { 65, 150, 907 },
+					     { 200, 193, 700 },
+					     { 256, 600, 310 } };
+
+	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
+		for (int turned = 0; turned < 4; turned++)
+			tensor_scope {
+				const int64_t *n = shapes[s];
+				tensor *a = batch(TENSOR_I64, 1, n[0], n[1], turned & 1);
+				tensor *b = batch(TENSOR_I64, 1, n[1], n[2], turned & 2);
+				tensor *want = ok(tensor_bmm(a, b));
+				tensor *sum = tensor_baddbmm_opt(tensor_to(want, F32),
+								 tensor_to(a, F32),
+								 tensor_to(b, F32), S(2), S(-1));
+
+				assert_same(
+					tensor_to(tensor_bmm(tensor_to(a, F32), tensor_to(b, F32)),
+						  I64),
+					want);
+				assert_same(
+					tensor_to(tensor_bmm(tensor_to(a, F64), tensor_to(b, F64)),
+						  I64),
+					want);
+				assert_same(tensor_to(ok(sum), I64), want);
+			}
+}
+
 static void baddbmm_scales_and_broadcasts_self(void **state)
 {
 	for (size_t d_ = 0; d_ < ARRAY_SIZE(dtypes); d_++)
@@ -307,6 +337,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bmm_is_mm_of_each_matrix),
 		cmocka_unit_test(few_large_products_have_the_same_bits_for_any_number_of_threads),
+		cmocka_unit_test(some_rows_times_many_columns_are_exact),
 		cmocka_unit_test(baddbmm_scales_and_broadcasts_self),
 		cmocka_unit_test(integer_products_are_exact),
 		cmocka_unit_test(matmul_takes_vectors_as_rows_or_columns),

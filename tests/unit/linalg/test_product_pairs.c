@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Products of bf16 without the tiles of AMX (main() sets TENSOR_CPU_TILES), against f64: sums that one tile computes
+ * Products of bf16 without the tiles of AMX (main() sets TENSOR_CPU_TILES and TENSOR_CPU_PAIRS), against f64: sums that one tile computes
  * and longer ones, rows of a that tiles read in place and rows that are packed.
  */
 #include "bf16.h"
@@ -116,5 +116,6 @@ int main(void)
 	};
 
 	setenv("TENSOR_CPU_TILES", "none", 1);
+	setenv("TENSOR_CPU_PAIRS", "all", 0);
 	return cmocka_run_group_tests_name("product_pairs", tests, NULL, NULL);
 }

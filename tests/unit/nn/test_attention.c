@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Attention as one kernel, compared with its definition in f64. */
+/* Attention as one kernel, compared with its definition in f64. test_attention_tiles.c runs the tests with tiles. */
 #include "autograd.h"
 
 #include <math.h>
 
 #include "tests/fuzz/calls/fail.c" /* replaces malloc() in this program */
+
+#ifndef NAME
+#define NAME  "attention"
+#define TESTS ARRAY_SIZE(tests)
+#endif
 
 enum mask_kind {
 	NO_MASK,
@@ -38,6 +43,12 @@ static const struct attention_case cases[] = {
 	{ 2, 3, 50, 45, 16, 16, SLICED_MASK, false, 0 },
 	{ 2, 2, 60, 150, 9, 16, EMPTY_ROWS, true, 0 },
 	{ 1, 1, 20, 40, 700, 600, NO_MASK, false, 0.01 },
+	{ 1, 1, 60, 65, 600, 500, CAUSAL, true, 0.01 },
+	{ 1, 2, 9, 9, 64, 64, CAUSAL, false, 0 },
+	{ 1, 1, 33, 31, 32, 64, NO_MASK, false, 0 },
+	{ 1, 1, 97, 63, 65, 47, CAUSAL, true, 0 },
+	{ 1, 1, 209, 209, 64, 80, CAUSAL, false, 0 },
+	{ 1, 1, 80, 144, 96, 17, FLOAT_MASK, false, 0 },
 	{ 1, 2, 8, 5, 0, 3, NO_MASK, false, 0 },
 	{ 1, 2, 8, 5, 3, 0, NO_MASK, false, 0 },
 	{ 1, 2, 8, 0, 3, 4, NO_MASK, false, 0 },
@@ -657,25 +668,29 @@ static void without_memory_attention_gives_enomem(void **state)
 
 int main(int argc, char **argv)
 {
+	/* Those that call the kernel of bf16, and the others. */
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(output_and_gradients_are_those_of_the_definition),
 		cmocka_unit_test(reduced_floats_are_summed_in_f32),
+		cmocka_unit_test(autocast_converts_the_inputs),
+		cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
+		cmocka_unit_test(last_pairs_are_filled_with_zero),
+		cmocka_unit_test(weights_in_gradients_are_those_of_large_scores),
+		cmocka_unit_test(output_and_gradients_are_those_of_the_definition),
 		cmocka_unit_test(batches_and_heads_broadcast),
 		cmocka_unit_test(grouped_heads_are_those_of_repeated_heads),
 		cmocka_unit_test(operator_gives_the_definition),
 		cmocka_unit_test(results_have_the_order_of_dimensions_of_the_query),
-		cmocka_unit_test(autocast_converts_the_inputs),
 		cmocka_unit_test(gradients_are_those_of_finite_differences),
-		cmocka_unit_test(results_do_not_depend_on_the_number_of_threads),
 		cmocka_unit_test(special_values_give_what_softmax_gives),
 		cmocka_unit_test(excluded_keys_have_gradient_zero),
-		cmocka_unit_test(last_pairs_are_filled_with_zero),
-		cmocka_unit_test(weights_in_gradients_are_those_of_large_scores),
 		cmocka_unit_test(arguments_that_do_not_fit_fail),
 		cmocka_unit_test(without_memory_attention_gives_enomem),
 	};
 
 	(void)argc;
+#ifdef TILES
+	setenv("TENSOR_CPU_TILES", TILES, 0);
+#endif
 	fail_without_caches(argv);
-	return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
+	return _cmocka_run_group_tests(NAME, tests, TESTS, NULL, NULL);
 }

@@ -294,5 +294,6 @@ int main(void)
 	};
 
 	setenv("TENSOR_CPU_TILES", TILES, 0);
+	setenv("TENSOR_CPU_PAIRS", "all", 0);
 	return cmocka_run_group_tests_name(NAME, tests, NULL, NULL);
 }

@@ -42,8 +42,8 @@ size_t CPU_NAME(matmul_bf16_pack)(const struct product *p, void *to);
 size_t CPU_NAME(matmul_pairs_pack)(const struct product *p, void *to);
 
 /*
- * The function for bf16 that adds pairs of products; NULL if the processor has no such instruction.
+ * The function for bf16 that adds pairs of products; NULL if the processor has no such instruction, or if f32 is faster.
  */
-product_fn CPU_NAME(matmul_pairs)(void);
+product_fn CPU_NAME(matmul_pairs)(const struct product *p);
 
 #endif

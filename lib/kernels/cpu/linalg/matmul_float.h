@@ -177,6 +177,8 @@ static void compute_block(struct block *k)
 		parallel_for(0, panels, work < WORK ? WORK / work : 1, compute_panels, k);
 }
 
+#include "kernels/cpu/linalg/matmul_panels.h"
+
 /* ---- dot products, for few rows of a and contiguous columns of b ---- */
 
 /* One row of a times the LANES columns of b from column j on. */
@@ -334,6 +336,8 @@ int CPU_NAME(MATMUL)(const struct product *p)
 		return product_by_dots(p);
 	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
 		return product_by_row(p);
+	if (suits_panels(p))
+		return product_by_panels(p);
 	if (p->m > CHUNK && p->k * p->n >= PACK_SIZE) {
 		packed = true;
 		k.pack_a = p->csc == 1;
@@ -350,9 +354,8 @@ int CPU_NAME(MATMUL)(const struct product *p)
 	for (k.j0 = 0; k.j0 < p->n; k.j0 += k.n) {
 		k.n = p->n - k.j0 < COLUMNS ? p->n - k.j0 : COLUMNS;
 		k.p0 = 0;
-		/* Blocks of one size have smaller errors than whole ones and a rest. k is 0 for an empty product. */
-		for (int64_t left = p->k > DEPTH ? (p->k + DEPTH - 1) / DEPTH : 1; left; left--) {
-			k.k = (p->k - k.p0 + left - 1) / left;
+		for (int64_t i = 0, blocks = depth_blocks(p->k); i < blocks; i++) {
+			k.k = depth_start(p->k, blocks, i + 1) - k.p0;
 			if (packed)
 				parallel_for(0, panel_count(k.n), PACK_CHUNK, pack_chunk, &k);
 			compute_block(&k);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Products of bf16 matrices by an instruction that adds the products of pairs. No instruction-set
- * level includes it, so it is used only if vec_has_pairs() is true. See matmul_reduced_float.h.
+ * level includes it: cpu_pairs() tests for it. See matmul_reduced_float.h.
  */
 #include "kernels/cpu/linalg/matmul.h"
 #include "kernels/cpu/simd/vec_reduced_float.h"
@@ -12,6 +12,8 @@
 #define UNIT	     2
 #define MULADD	     vec_add_pairs
 #define BROADCAST(x) vec_broadcast_pair(&(x))
+
+#define SMALL_PRODUCT (1 << 13) /* multiplications up to which PAIRS_SMALL uses pairs */
 
 #include "kernels/cpu/linalg/matmul_reduced_float.h"
 
@@ -30,10 +32,20 @@ size_t CPU_NAME(matmul_pairs_pack)(const struct product *p, void *to)
 #endif
 }
 
-product_fn CPU_NAME(matmul_pairs)(void)
+#ifdef VEC_PAIRS
+/* Few rows or columns: converted operands would not be used often enough, or b is read in place. */
+static bool is_small(const struct product *p)
+{
+	return p->m <= DOT_ROWS || p->n <= DOT_ROWS || p->m * p->n * p->k <= SMALL_PRODUCT;
+}
+#endif
+
+product_fn CPU_NAME(matmul_pairs)(const struct product *p)
 {
 #ifdef VEC_PAIRS
-	if (vec_has_pairs())
+	enum cpu_pairs pairs = cpu_pairs();
+
+	if (pairs == PAIRS_ALL || (pairs == PAIRS_SMALL && is_small(p)))
 		return product_of_pairs;
 #endif
 	return NULL;

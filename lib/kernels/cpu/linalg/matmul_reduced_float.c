@@ -16,7 +16,7 @@ int CPU_NAME(matmul_f16)(const struct product *p)
 
 int CPU_NAME(matmul_bf16)(const struct product *p)
 {
-	product_fn pairs = CPU_NAME(matmul_pairs)();
+	product_fn pairs = CPU_NAME(matmul_pairs)(p);
 
 	return pairs ? pairs(p) : reduced_float_product(p, false);
 }
@@ -28,6 +28,6 @@ size_t CPU_NAME(matmul_f16_pack)(const struct product *p, void *to)
 
 size_t CPU_NAME(matmul_bf16_pack)(const struct product *p, void *to)
 {
-	return CPU_NAME(matmul_pairs)() ? CPU_NAME(matmul_pairs_pack)(p, to) :
-					  reduced_float_pack(p, false, to);
+	return CPU_NAME(matmul_pairs)(p) ? CPU_NAME(matmul_pairs_pack)(p, to) :
+					   reduced_float_pack(p, false, to);
 }

@@ -75,6 +75,25 @@ static void F(batch_apply)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+/* The sums of grad and of grad (x - mean) over lines of inner elements, of which each is in the cache for the second one. */
+static void F(line_grad_sums)(const struct batch *t, int64_t begin, int64_t end, double *plain,
+			      double *centred)
+{
+	int64_t s = t->inner, c = t->channels;
+	const T *mean = t->mean;
+
+	for (int64_t k = begin; k < end; k++)
+		plain[k - begin] = centred[k - begin] = 0;
+	for (int64_t i = 0; i < t->n; i++)
+		for (int64_t k = begin; k < end; k++) {
+			const X *g = (const X *)t->grad + (i * c + k) * s;
+			const X *x = (const X *)t->x + (i * c + k) * s;
+
+			plain[k - begin] += F(sum)(g, s);
+			centred[k - begin] += F(sum_centred)(g, x, mean[k], s);
+		}
+}
+
 /* The sums of grad and of grad (x - mean). */
 static void F(batch_grad_sums)(int64_t begin, int64_t end, void *ctx)
 {
@@ -83,8 +102,12 @@ static void F(batch_grad_sums)(int64_t begin, int64_t end, void *ctx)
 	double *sum = t->sums + 2 * begin;
 
 	plain.x = t->grad;
-	F(channel_sums)(&plain, begin, end, NULL, NULL, sum);
-	F(channel_sums)(t, begin, end, t->mean, t->grad, sum + (end - begin));
+	if (t->inner != 1) {
+		F(line_grad_sums)(t, begin, end, sum, sum + (end - begin));
+	} else {
+		F(channel_sums)(&plain, begin, end, NULL, NULL, sum);
+		F(channel_sums)(t, begin, end, t->mean, t->grad, sum + (end - begin));
+	}
 	for (int64_t k = begin; k < end; k++) {
 		double plain_sum = sum[k - begin], centred = sum[end - begin + k - begin];
 

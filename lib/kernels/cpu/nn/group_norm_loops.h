@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The loops of group_norm for elements of type X, and the statistics of a row for layer_norm;
- * included by norm_each.h (no include guard).
+ * The loops of group_norm, and those of layer_norm but its gradients, for elements of type X; included by norm_each.h
+ * (no include guard).
  */
 /* Sets *mean to that of n elements; returns 1 / sqrt(variance + eps). */
 static inline T F(rstd_of)(const X *x, int64_t n, double eps, T *mean)
@@ -11,6 +11,46 @@ static inline T F(rstd_of)(const X *x, int64_t n, double eps, T *mean)
 
 	*mean = (T)centre;
 	return (T)(1 / sqrt(variance + eps));
+}
+
+/* out = (x - mean) rstd weight + bias; both may be NULL. */
+static void F(layer_row)(X *out, const X *x, int64_t n, T mean, T rstd, const T *weight,
+			 const T *bias)
+{
+	int64_t i = 0;
+
+	for (; i + LANES <= n; i += LANES) {
+		V v = (F(vec_get)(x + i) - mean) * rstd;
+
+		if (weight)
+			v *= *(const V *)(weight + i);
+		if (bias)
+			v += *(const V *)(bias + i);
+		F(vec_put)(out + i, v);
+	}
+	for (; i < n; i++) {
+		T v = (ONE(x[i]) - mean) * rstd;
+
+		if (weight)
+			v *= weight[i];
+		if (bias)
+			v += bias[i];
+		out[i] = ROUND(v);
+	}
+}
+
+static void F(layer_rows)(int64_t begin, int64_t end, void *ctx)
+{
+	const struct layer *l = ctx;
+
+	for (int64_t r = begin; r < end; r++) {
+		const X *x = (const X *)l->x + r * l->n;
+		T mean, rstd = F(rstd_of)(x, l->n, l->eps, &mean);
+
+		((T *)l->mean)[r] = mean;
+		((T *)l->rstd)[r] = rstd;
+		F(layer_row)((X *)l->out + r * l->n, x, l->n, mean, rstd, l->weight, l->bias);
+	}
 }
 
 static void F(groups)(int64_t begin, int64_t end, void *ctx)

@@ -47,13 +47,6 @@ static const void *data_of(const tensor *t)
 	return t ? t->data : NULL;
 }
 
-static int check_dtype(const char *name, const tensor *x)
-{
-	return x->dtype == TENSOR_F32 || x->dtype == TENSOR_F64 ?
-		       0 :
-		       tensor_kernel_no_dtype(name, x->dtype, "cpu");
-}
-
 /* Rows of n elements in a chunk. */
 static int64_t rows_of(int64_t n)
 {
@@ -72,9 +65,9 @@ static int cpu_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor 
 			   .n = x->sizes[1],
 			   .eps = eps };
 
-	if (check_dtype("layer_norm", x) < 0)
-		return -thread()->error.code;
-	parallel_for(0, x->sizes[0], rows_of(l.n), BY_DTYPE(x, layer_rows), &l);
+	if (!norm_has_dtype(x))
+		return tensor_kernel_no_dtype("layer_norm", x->dtype, "cpu");
+	parallel_for(0, x->sizes[0], rows_of(l.n), NORM_BY_DTYPE(x, layer_rows), &l);
 	return 0;
 }
 
@@ -100,26 +93,21 @@ static int cpu_layer_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 			   .n = n };
 	struct tensor_storage *s;
 
-	if (check_dtype("layer_norm_backward", x) < 0)
-		return -thread()->error.code;
+	if (x->dtype != TENSOR_F32 && x->dtype != TENSOR_F64)
+		return tensor_kernel_no_dtype("layer_norm_backward", x->dtype, "cpu");
 	/* At least 32 rows: the lines of sums take little memory compared to the rows. */
 	l.grain = grain = grain < 32 ? 32 : grain;
 	chunks = (rows + grain - 1) / grain;
-	lines = 2 * chunks * n;
-	s = storage_alloc(TENSOR_DEVICE_CPU, lines * itemsize(x), false);
+	lines = chunks * n * (int64_t)itemsize(x);
+	s = storage_alloc(TENSOR_DEVICE_CPU, 3 * lines, false);
 	if (!s)
 		return -thread()->error.code;
-	if (dx) {
-		l.scratch = s->data;
-		parallel_for(0, rows, grain, BY_DTYPE(x, layer_dx), &l);
-	}
-	if (dweight || dbias) {
-		l.dweight = dweight ? s->data : NULL;
-		l.dbias = dbias ? (char *)s->data + chunks * n * itemsize(x) : NULL;
-		parallel_for(0, rows, grain, BY_DTYPE(x, layer_dweight), &l);
-		layer_add(&l, dweight, l.dweight, chunks);
-		layer_add(&l, dbias, l.dbias, chunks);
-	}
+	l.scratch = s->data;
+	l.dweight = dweight ? (char *)s->data + lines : NULL;
+	l.dbias = dbias ? (char *)s->data + 2 * lines : NULL;
+	parallel_for(0, rows, grain, BY_DTYPE(x, layer_gradients), &l);
+	layer_add(&l, dweight, l.dweight, chunks);
+	layer_add(&l, dbias, l.dbias, chunks);
 	storage_put(s);
 	return 0;
 }

@@ -1,62 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * The loops of layer_norm, and the sums of group_norm, for elements of type T (no include guard; the
+ * The gradients of layer_norm, and the sums of group_norm, for elements of type T (no include guard; the
  * includer defines T and F).
  */
 /* ---- layer_norm ---- */
 
-static void F(layer_rows)(int64_t begin, int64_t end, void *ctx)
+/*
+ * dx = rstd (g - mean(g) - x^ mean(g x^)) of a row of n elements, where g is grad * weight, which is stored in `product`, and
+ * x^ = (x - mean) rstd.
+ */
+static void F(layer_dx)(T *dx, const T *x, const T *g, int64_t n, T mean, T rstd, const T *weight,
+			T *product)
 {
-	const struct layer *l = ctx;
-	const T *weight = l->weight, *bias = l->bias;
-	int64_t n = l->n;
+	T a, b;
 
-	for (int64_t r = begin; r < end; r++) {
-		const T *x = (const T *)l->x + r * n;
-		T *out = (T *)l->out + r * n;
-		T mean, rstd = F(rstd_of)(x, n, l->eps, &mean);
-
-		((T *)l->mean)[r] = mean;
-		((T *)l->rstd)[r] = rstd;
-		if (weight && bias)
-			IVDEP for (int64_t i = 0; i < n; i++)
-				out[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
-		else if (weight)
-			IVDEP for (int64_t i = 0; i < n; i++)
-				out[i] = (x[i] - mean) * rstd * weight[i];
-		else if (bias)
-			IVDEP for (int64_t i = 0; i < n; i++)
-				out[i] = (x[i] - mean) * rstd + bias[i];
-		else
-			IVDEP for (int64_t i = 0; i < n; i++) out[i] = (x[i] - mean) * rstd;
+	if (weight) {
+		IVDEP for (int64_t i = 0; i < n; i++) product[i] = g[i] * weight[i];
+		g = product;
 	}
+	a = (T)(F(sum)(g, n) / (double)n);
+	b = (T)(F(sum_centred)(g, x, mean, n) / (double)n) * rstd * rstd;
+	IVDEP for (int64_t i = 0; i < n; i++) dx[i] = (g[i] - a - (x[i] - mean) * b) * rstd;
 }
 
-/* dx = rstd (g - mean(g) - x^ mean(g x^)), where g is grad * weight and x^ = (x - mean) rstd. */
-static void F(layer_dx)(int64_t begin, int64_t end, void *ctx)
-{
-	const struct layer *l = ctx;
-	const T *weight = l->weight;
-	int64_t n = l->n;
-	T *product = l->scratch ? (T *)l->scratch + begin / l->grain * n : NULL;
-
-	for (int64_t r = begin; r < end; r++) {
-		const T *x = (const T *)l->x + r * n, *g = (const T *)l->grad + r * n;
-		T *dx = (T *)l->out + r * n, mean = ((const T *)l->mean)[r];
-		T rstd = ((const T *)l->rstd)[r], a, b;
-
-		if (weight) {
-			IVDEP for (int64_t i = 0; i < n; i++) product[i] = g[i] * weight[i];
-			g = product;
-		}
-		a = (T)(F(sum)(g, n) / (double)n);
-		b = (T)(F(sum_centred)(g, x, mean, n) / (double)n) * rstd * rstd;
-		IVDEP for (int64_t i = 0; i < n; i++) dx[i] = (g[i] - a - (x[i] - mean) * b) * rstd;
-	}
-}
-
-/* Adds rows begin to end to the lines of dweight and dbias of their chunk. */
-static void F(layer_dweight)(int64_t begin, int64_t end, void *ctx)
+/* The gradients of rows begin to end, which are a chunk: dweight and dbias are added to its lines. */
+static void F(layer_gradients)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct layer *l = ctx;
 	int64_t n = l->n, chunk = begin / l->grain;
@@ -71,6 +39,9 @@ static void F(layer_dweight)(int64_t begin, int64_t end, void *ctx)
 		const T *x = (const T *)l->x + r * n, *g = (const T *)l->grad + r * n;
 		T mean = ((const T *)l->mean)[r], rstd = ((const T *)l->rstd)[r];
 
+		if (l->out)
+			F(layer_dx)
+		((T *)l->out + r * n, x, g, n, mean, rstd, l->weight, (T *)l->scratch + chunk * n);
 		if (dweight)
 			IVDEP for (int64_t i = 0; i < n; i++)
 				dweight[i] += g[i] * ((x[i] - mean) * rstd);

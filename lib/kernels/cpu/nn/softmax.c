@@ -21,6 +21,7 @@
 #define CONVERTED    1024 /* elements of short lines converted together: they stay in the L1 cache */
 #define FEW	     64	  /* elements up to which short lines are not transposed */
 #define SHORT_LINE   32	  /* elements of a short line */
+#define ADJACENT     512  /* elements of f16 or bf16 from which a line is converted in registers */
 #define SIDE_BY_SIDE 64	  /* short lines transposed together */
 #define TILE	     1024 /* lines of a tile: a page of f32 */
 #define STRIP_VECS   4	  /* vectors of lines that are computed in registers */
@@ -54,6 +55,8 @@
 #define STORE vec_store_f64
 #define F(x)  x##_f64
 #include "kernels/cpu/nn/softmax_loops.h"
+
+#include "kernels/cpu/nn/softmax_adjacent.h"
 
 typedef void (*lines_fn)(const struct reduce_iter *t, char *const *data, int64_t n, bool log);
 
@@ -202,19 +205,18 @@ static void long_reduced_lines(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* gradient_f32() of log_softmax on adjacent elements of bf16. */
-static void log_gradient_bf16(uint16_t *out, const uint16_t *g, const uint16_t *y, int64_t n,
-			      float sum)
+/* Lines whose elements are adjacent in all operands. */
+static void adjacent_backward(int64_t begin, int64_t end, void *ctx)
 {
-	int64_t i = 0;
+	const struct reduced_job *j = ctx;
+	char *data[REDUCE_ITER_OPERANDS];
 
-	for (; i + VEC_F32 <= n; i += VEC_F32)
-		vec_put_bf16(out + i, vec_get_bf16(g + i) - exp_f32v(vec_get_bf16(y + i)) * sum);
-	if (i < n)
-		vec_put_part_bf16(out + i,
-				  vec_get_part_bf16(g + i, n - i) -
-					  exp_f32v(vec_get_part_bf16(y + i, n - i)) * sum,
-				  n - i);
+	for (int64_t l = begin; l < end; l++) {
+		reduce_iter_seek(j->t, l, data);
+		adjacent_gradient((uint16_t *)data[0], (const uint16_t *)data[2],
+				  (const uint16_t *)data[1], j->t->along.size[0], j->log,
+				  j->dtype == TENSOR_F16);
+	}
 }
 
 static void long_reduced_backward(int64_t begin, int64_t end, void *ctx)
@@ -223,10 +225,7 @@ static void long_reduced_backward(int64_t begin, int64_t end, void *ctx)
 	_Alignas(64) float y[LONG_BLOCK], g[LONG_BLOCK];
 	int64_t n = j->t->along.size[0];
 	char *data[REDUCE_ITER_OPERANDS];
-	bool adjacent = true;
 
-	for (int k = 0; k < j->t->nops; k++)
-		adjacent &= j->t->along.stride[k][0] == sizeof(uint16_t);
 	for (int64_t l = begin; l < end; l++) {
 		double sum = 0;
 
@@ -236,12 +235,6 @@ static void long_reduced_backward(int64_t begin, int64_t end, void *ctx)
 			if (!j->log)
 				load_f32(y, j, data, 1, m);
 			sum += gradient_sum_f32(g, j->log ? g : y, m, j->log);
-		}
-		if (j->log && adjacent && j->dtype == TENSOR_BF16) {
-			next_block(j, l, 0, data);
-			log_gradient_bf16((uint16_t *)data[0], (const uint16_t *)data[2],
-					  (const uint16_t *)data[1], n, (float)sum);
-			continue;
 		}
 		for (int64_t i = 0, m; i < n; i += m) {
 			m = next_block(j, l, i, data);
@@ -276,6 +269,15 @@ static void reduced_columns(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+/* Whether a line has adjacent elements in all operands, and so many that it is not better converted together with others. */
+static bool has_adjacent_lines(const struct reduce_iter *t)
+{
+	for (int k = 0; k < t->nops; k++)
+		if (t->along.stride[k][0] != sizeof(uint16_t))
+			return false;
+	return t->along.size[0] >= ADJACENT;
+}
+
 static int for_reduced_lines(parallel_fn fn, const tensor *const *op, int nops, int dim, bool log)
 {
 	struct reduced_job j = { .dtype = op[1]->dtype, .log = log };
@@ -287,6 +289,8 @@ static int for_reduced_lines(parallel_fn fn, const tensor *const *op, int nops, 
 		return 0;
 	j.t = &t;
 	grain = ITER_GRAIN / t.along.count;
+	if (nops == 3 && has_adjacent_lines(&t))
+		fn = adjacent_backward;
 	if ((nops == 3 || t.along.size[0] <= STRIP_ROWS) &&
 	    side_by_side(&t, sizeof(uint16_t), TILE_MIN / 4)) {
 		fn = reduced_columns;

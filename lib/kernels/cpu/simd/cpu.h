@@ -31,6 +31,13 @@ struct cpu_kernel {
 #define CPU_TEXT_(x) #x
 #define CPU_TEXT(x)  CPU_TEXT_(x)
 
+/*
+ * Which products of bf16 use the instruction that adds the products of pairs. On some processors it takes twice the time
+ * of two fused multiply-adds on f32, and only products that would mostly convert their operands to f32 are faster with it.
+ */
+enum cpu_pairs { PAIRS_NONE, PAIRS_SMALL, PAIRS_ALL };
+enum cpu_pairs cpu_pairs(void);
+
 /* Registers n kernels if `level` ("v3") is the level in use. */
 void cpu_register(const char *level, const struct cpu_kernel *kernels, size_t n);
 

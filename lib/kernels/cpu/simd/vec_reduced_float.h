@@ -132,16 +132,10 @@ static inline __attribute__((always_inline)) void vec_put_reduced(uint16_t *p, v
 
 /*
  * Pairs of bf16, each in the lane of an f32, for the instruction that adds both products of two
- * pairs. VEC_PAIRS is defined where processors of this level may have it; vec_has_pairs() tests
- * for it.
+ * pairs. VEC_PAIRS is defined where processors of this level may have it; cpu_pairs() tests for it.
  */
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 #define VEC_PAIRS
-
-static inline bool vec_has_pairs(void)
-{
-	return __builtin_cpu_supports("avx512bf16");
-}
 
 /* Assembler, because GCC 12 spills each sum to memory if the intrinsic is used. */
 static inline vec_f32 vec_add_pairs(vec_f32 sum, vec_f32 x, vec_f32 y)

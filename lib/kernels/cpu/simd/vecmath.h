@@ -12,6 +12,9 @@
 
 #include "kernels/cpu/simd/vec_math_f64.h"
 #include "kernels/cpu/simd/vecloop.h"
+#if defined(__AVX512F__)
+#include "kernels/cpu/simd/vec_pieces_f32.h"
+#endif
 
 /* ln 2 as a sum; the product of LN2_HIGH and an integer of 8 bits is exact. */
 #define LN2_HIGH 0.693359375f
@@ -127,6 +130,16 @@ static inline vec_f32 log1p_f32v(vec_f32 x)
 	return vec_select_f32(x == 0, x, y);
 }
 
+#if defined(__AVX512F__)
+static inline vec_f32 tanh_f32v(vec_f32 x)
+{
+	vec_f32 near = vec_limit_f32(x, -9.02f, 9.02f);
+	vec_f32 at = vec_limit_f32((vec_f32)_mm512_abs_ps((__m512)near) + 0.994f, 1, 15.5f);
+
+	return vec_pieces_f32(tanh_pieces_f32, ARRAY_SIZE(tanh_pieces_f32), near,
+			      _mm512_srli_epi32((__m512i)at, 21));
+}
+#else
 static inline vec_f32 tanh_f32v(vec_f32 x)
 {
 	vec_f32 size = vec_size_f32(x), z = x * x, far;
@@ -141,6 +154,7 @@ static inline vec_f32 tanh_f32v(vec_f32 x)
 	far = vec_select_f32(size < 0.625f, x + x * (z * p), far);
 	return vec_select_f32(x == 0, x, far);
 }
+#endif
 
 static inline vec_f32 erf_f32v(vec_f32 x)
 {

@@ -28,7 +28,8 @@ static bool has_few_channels(const tensor *a, int64_t groups)
 	return groups > 1 && a->sizes[1] / groups <= LOOP_CHANNELS;
 }
 
-bool cuda_convolution_takes_bf16(const tensor *a, const tensor *b, const struct conv_params *p)
+bool cuda_convolution_takes_bf16(const tensor *result, const tensor *a, const tensor *b,
+				 const struct conv_params *p)
 {
 	return a->numel && b->numel && !has_few_channels(a, p->groups);
 }

@@ -54,14 +54,16 @@ static void head_at(const struct job *j, int64_t i, struct attention_matrix *m)
 	}
 }
 
-/* Whether all operands that are multiplied are bf16, and the processor multiplies pairs of them. */
+/* Whether all operands that are multiplied are bf16, and the processor multiplies pairs of them faster than f32. */
 static bool has_pairs(const struct job *j, const struct attention_inputs *in)
 {
-	const tensor *grad = j->operand[GRAD];
+	const tensor *grad = j->operand[GRAD], *q = in->query;
+	enum cpu_pairs pairs = cpu_pairs();
 
-	return in->query->dtype == TENSOR_BF16 && in->key->dtype == TENSOR_BF16 &&
+	return q->dtype == TENSOR_BF16 && in->key->dtype == TENSOR_BF16 &&
 	       in->value->dtype == TENSOR_BF16 && (!grad || grad->dtype == TENSOR_BF16) &&
-	       CPU_NAME(attention_has_pairs)();
+	       (pairs == PAIRS_ALL ||
+		(pairs == PAIRS_SMALL && q->sizes[q->ndim - 2] < ATTENTION_FEW_QUERIES));
 }
 
 static int begin(struct job *j, const struct attention_inputs *in)
@@ -71,9 +73,6 @@ static int begin(struct job *j, const struct attention_inputs *in)
 
 	if (dtype != TENSOR_F32 && dtype != TENSOR_F64)
 		return tensor_kernel_no_dtype("attention", q->dtype, "cpu");
-	j->fn = dtype == TENSOR_F64 ? &CPU_NAME(attention_f64) :
-		has_pairs(j, in)    ? &CPU_NAME(attention_pairs) :
-				      &CPU_NAME(attention_f32);
 	j->s = (struct attention_shape){ .queries = q->sizes[q->ndim - 2],
 					 .keys = in->key->sizes[q->ndim - 2],
 					 .features = q->sizes[q->ndim - 1],
@@ -82,6 +81,9 @@ static int begin(struct job *j, const struct attention_inputs *in)
 					 .masked = in->mask,
 					 .causal = in->causal,
 					 .scale = in->scale };
+	j->fn = dtype == TENSOR_F64 ? &CPU_NAME(attention_f64) :
+		has_pairs(j, in)    ? &CPU_NAME(attention_pairs) :
+				      &CPU_NAME(attention_f32);
 	j->operand[QUERY] = q;
 	j->operand[KEY] = in->key;
 	j->operand[VALUE] = in->value;
@@ -322,7 +324,7 @@ static int cpu_attention_backward(tensor *grad_query, tensor *grad_key, tensor *
 
 static bool cpu_attention_takes_bf16(void)
 {
-	return CPU_NAME(attention_has_pairs)();
+	return cpu_pairs() != PAIRS_NONE;
 }
 
 CPU_KERNELS(KERNEL(attention), KERNEL(attention_backward), KERNEL(attention_takes_bf16))

@@ -60,7 +60,6 @@ struct attention_functions {
 extern const struct attention_functions CPU_NAME(attention_f32);
 extern const struct attention_functions CPU_NAME(attention_f64);
 extern const struct attention_functions
-	CPU_NAME(attention_pairs); /* of bf16, if the next function returns true */
-bool CPU_NAME(attention_has_pairs)(void);
+	CPU_NAME(attention_pairs); /* of bf16, if cpu_pairs() is not PAIRS_NONE */
 
 #endif

@@ -12,14 +12,16 @@
 
 /* Temporary memory of a block. Panels follow each other in columns. */
 struct backward {
+	struct multiplier x;
 	T *query, *grad;	     /* columns */
 	T *query_rows, *grad_rows;   /* the same as load_panel_pairs() copies them */
-	T *query_gradient;	     /* rows, padded */
+	T *query_gradient;	     /* of add_to_queries() */
 	T *sums, *products;	     /* logsumexp, and sums of g * output, of all queries */
 	bool coarse;		     /* whether `max` is subtracted from scores before */
 	T *max, *total;		     /* of exact_sums() */
 	T *key, *value;		     /* rows of a block of keys */
 	T *key_pairs;		     /* key as load_row_pairs() copies it */
+	T *key_columns;		     /* of load_key_columns() */
 	T *pairs;		     /* of rows of a panel's score_gradient */
 	T *weights, *score_gradient; /* [keys][all panels] */
 	T *factor;		     /* scale, for each query */
@@ -37,8 +39,9 @@ static size_t backward_memory(struct backward *b, const struct attention_shape *
 	int64_t queries = block_queries(s), keys = backward_keys(s);
 	uintptr_t at = (uintptr_t)memory;
 
-	b->query = cut(&at, queries * s->features);
-	b->grad = cut(&at, queries * s->values);
+	cut_multiplier(&b->x, &at, s, keys);
+	b->query = cut(&at, queries * depth_of(s->features));
+	b->grad = cut(&at, queries * depth_of(s->values));
 	b->query_rows = cut(&at, queries * padded(s->features));
 	b->grad_rows = cut(&at, queries * padded(s->values));
 	b->query_gradient = cut(&at, queries * padded(s->features));
@@ -49,9 +52,10 @@ static size_t backward_memory(struct backward *b, const struct attention_shape *
 	b->key = cut(&at, keys * apart(s->features));
 	b->value = cut(&at, keys * apart(s->values));
 	b->key_pairs = UNIT > 1 ? cut(&at, units(keys) * apart(s->features)) : b->key;
-	b->pairs = UNIT > 1 ? cut(&at, units(keys) * WIDE) : NULL;
-	b->weights = cut(&at, keys * apart(queries));
-	b->score_gradient = cut(&at, keys * apart(queries));
+	b->key_columns = by_tiles(&b->x) ? cut(&at, padded(s->features) * b->x.pitch) : NULL;
+	b->pairs = UNIT > 1 ? cut(&at, depth_of(keys) * WIDE) : NULL;
+	b->weights = cut(&at, whole_pairs(keys) * apart(queries));
+	b->score_gradient = cut(&at, whole_pairs(keys) * apart(queries));
 	b->factor = cut(&at, queries);
 	b->buf = cut(&at, conversion_size(s));
 	b->mask = cut(&at, mask_size(s));
@@ -126,9 +130,8 @@ static void exact_sums(const struct attention_shape *s, const struct attention_m
 		       const struct backward *b, int64_t from, int64_t n)
 {
 	int64_t last = last_key(s, from, n), keys = backward_keys(s);
-	struct attention_shape scores = *s;
+	T scale[WIDE]; /* of sums of values, which are not computed */
 
-	scores.values = 0;
 	for (int64_t i = 0; i < block_queries(s); i++) {
 		b->max[i] = -(T)INFINITY;
 		b->total[i] = 0;
@@ -136,18 +139,18 @@ static void exact_sums(const struct attention_shape *s, const struct attention_m
 	for (int64_t k = 0; k < last; k += keys) {
 		struct rows r = unit_rows(&m[KEY], k, least(keys, last - k), s->features, b->buf);
 
-		load_rows(b->key, &r);
+		load_key_rows(b->key, &r);
 		for (int64_t j = 0; j < n;) {
 			struct panel p = panel_at(from, n, j);
 			struct step step[VECS];
 			int steps = steps_of(step, &p, s, k, r.n);
 
 			if (steps) {
-				masked_scores(b->weights, s, &m[SCORE_MASK], b->key,
-					      b->query + j * s->features, &p, step, steps, k,
-					      b->mask);
-				weigh(&scores, b->weights, &p, step, steps, b->max + j,
-				      b->total + j, b->query_gradient, !k); /* no columns */
+				masked_scores(&b->x, b->weights, s, &m[SCORE_MASK], b->key,
+					      b->query + j * depth_of(s->features), &p, step, steps,
+					      k, b->mask);
+				weigh(b->weights, &p, step, steps, b->max + j, b->total + j, scale,
+				      !k);
 			}
 			j += p.n;
 		}
@@ -178,7 +181,7 @@ static void load_both(T *panels, T *columns, const struct rows *r, int64_t width
 		struct panel p = panel_at(0, r->n, j);
 		struct rows part = rows_from(r, j, p.n);
 
-		load_columns(columns + j * width, &part, p.across);
+		load_panel(columns + j * depth_of(width), &part, p.across);
 		j += p.n;
 	}
 }
@@ -218,6 +221,9 @@ INLINE void differentiate(T *x, T *d, int64_t n, int64_t stride, const int vecs,
 		}
 }
 
+/* Tiles read weights from an even vector on; those before the steps of several panels have whole pairs of vectors. */
+_Static_assert(UNIT == 1 || KEYS / 2 % (2 * LANES) == 0, "keys in a block of several panels");
+
 /* Weights and gradients of scores of a panel, and its part of the gradient of query. */
 static void differentiate_panel(const struct attention_shape *s, const struct attention_matrix *m,
 				const struct backward *b, const struct panel *p, int64_t j,
@@ -228,27 +234,33 @@ static void differentiate_panel(const struct attention_shape *s, const struct at
 	int steps = steps_of(step, p, s, k, n);
 	struct panel pairs = *p;
 	const T *paired;
+	int64_t rows;
 
 	if (!steps)
 		return;
-	masked_scores(weights, s, &m[SCORE_MASK], b->key, b->query + j * s->features, p, step,
-		      steps, k, b->mask);
+	masked_scores(&b->x, weights, s, &m[SCORE_MASK], b->key,
+		      b->query + j * depth_of(s->features), p, step, steps, k, b->mask);
 	if (b->coarse)
 		subtract_max(weights, p, step, steps, b->max + j);
-	score(gradient, b->value, units(s->values), b->grad + j * s->values, p, step, steps, 1);
+	score(&b->x, gradient, b->value, units(s->values), b->grad + j * depth_of(s->values), p,
+	      step, steps, 1);
 	for (int i = 0; i < steps; i++) {
-		int64_t left = step[i].first * (int64_t)LANES, rows = step[i].to - step[i].from;
-		int64_t at = step[i].from * p->stride + left;
+		int64_t left = step[i].first * (int64_t)LANES, at = step[i].from * p->stride + left;
 
+		rows = step[i].to - step[i].from;
 		WITH_VECS(p->vecs - step[i].first,
 			  differentiate(weights + at, gradient + at, rows, p->stride, vectors,
 					b->sums + j + left, b->products + j + left));
 	}
-	paired = pair_rows(b->pairs, gradient, &pairs, keys_of(step, steps));
-	add_to_queries(b->query_gradient + j * padded(s->features), paired, b->key_pairs,
-		       s->features, &pairs, step, steps, !k);
-	narrow_rows(b->weights, j, p, keys_of(step, steps));
-	narrow_rows(b->score_gradient, j, p, keys_of(step, steps));
+	/* Tiles of add_to_keys() read weights of all n keys. */
+	rows = by_tiles(&b->x) ? n : keys_of(step, steps);
+	weight_rows(&b->x, weights, p, step, steps, rows);
+	rows = weight_rows(&b->x, gradient, p, step, steps, rows);
+	paired = pair_rows(b->pairs, gradient, &pairs, rows);
+	add_to_queries(&b->x, b->query_gradient + j * padded(s->features), paired, b->key_pairs,
+		       b->key_columns, s->features, &pairs, step, steps, !k);
+	narrow_rows(b->weights, j, p, rows);
+	narrow_rows(b->score_gradient, j, p, rows);
 }
 
 /* Adds the contributions of n queries from `from` on and `count` keys from key k on. */
@@ -268,22 +280,23 @@ static void add_gradients(const struct attention_shape *s, const struct attentio
 		differentiate_panel(s, m, b, &p, j, k, count);
 		j += p.n;
 	}
-	add_to_keys((T *)to->value + k * to->value_row, to->value_row, b->weights, b->grad_rows,
-		    s->values, &all, step, steps, 1, first);
-	add_to_keys((T *)to->key + k * to->key_row, to->key_row, b->score_gradient, b->query_rows,
-		    s->features, &all, step, steps, s->scale, first);
+	add_to_keys(&b->x, (T *)to->value + k * to->value_row, to->value_row, b->weights,
+		    b->grad_rows, s->values, &all, step, steps, 1, first);
+	add_to_keys(&b->x, (T *)to->key + k * to->key_row, to->key_row, b->score_gradient,
+		    b->query_rows, s->features, &all, step, steps, s->scale, first);
 }
 
-static void load_key_rows(const struct attention_shape *s, const struct attention_matrix *m,
-			  const struct backward *b, int64_t k, int64_t n)
+static void load_key_block(const struct attention_shape *s, const struct attention_matrix *m,
+			   const struct backward *b, int64_t k, int64_t n)
 {
 	struct rows r = unit_rows(&m[KEY], k, n, s->features, b->buf);
 
-	load_rows(b->key, &r);
+	load_key_rows(b->key, &r);
 	if (UNIT > 1)
 		load_row_pairs(b->key_pairs, &r, s->features);
+	load_key_columns(&b->x, b->key_columns, b->key_pairs, n, s->features);
 	r = unit_rows(&m[VALUE], k, n, s->values, b->buf);
-	load_rows(b->value, &r);
+	load_key_rows(b->value, &r);
 }
 
 static void backward_block(const struct attention_shape *s, const struct attention_matrix *m,
@@ -301,12 +314,12 @@ static void backward_block(const struct attention_shape *s, const struct attenti
 	for (int64_t k = 0; k < last; k += keys) {
 		int64_t count = least(keys, last - k);
 
-		load_key_rows(s, m, b, k, count);
+		load_key_block(s, m, b, k, count);
 		add_gradients(s, m, b, from, n, k, count, to, first);
 	}
 	for (int64_t i = 0; i < n; i++)
 		b->factor[i] = (T)s->scale;
-	store_rows(&m[GRAD_QUERY], from, n, s->features, b->query_gradient, b->factor);
+	store_queries(&b->x, &m[GRAD_QUERY], from, n, s->features, b->query_gradient, b->factor);
 }
 
 static void backward_range(const struct attention_shape *s, const struct attention_matrix *m,
@@ -316,6 +329,7 @@ static void backward_range(const struct attention_shape *s, const struct attenti
 	struct backward b;
 
 	backward_memory(&b, s, memory);
+	begin_products(&b.x);
 	/* The first block writes the sums of its keys, the others add to them. */
 	for (int64_t i = n ? last_key(s, from, least(block_queries(s), n)) : 0; i < s->keys; i++) {
 		memset((T *)to->key + i * to->key_row, 0, s->features * sizeof(T));
@@ -323,6 +337,7 @@ static void backward_range(const struct attention_shape *s, const struct attenti
 	}
 	for (int64_t i = 0; i < n; i += block_queries(s))
 		backward_block(s, m, &b, from + i, least(block_queries(s), n - i), to, !i);
+	end_products(&b.x);
 }
 
 static size_t backward_bytes(const struct attention_shape *s)

@@ -6,11 +6,13 @@
 
 /* Temporary memory of a block. Columns of its panels follow each other. */
 struct forward {
-	T *query;	/* columns: [features][across] */
-	T *output;	/* rows, padded */
-	T *max, *sum;	/* [across] */
-	T *key, *value; /* rows of a block of keys */
-	T *weights;	/* [keys][across] */
+	struct multiplier x;
+	T *query;	  /* columns: [features][across] */
+	T *output;	  /* of add_to_queries() */
+	T *max, *sum;	  /* [across] */
+	T *key, *value;	  /* rows of a block of keys */
+	T *value_columns; /* of load_key_columns() */
+	T *weights;	  /* [keys][across] */
 	T *buf, *mask;
 };
 
@@ -19,13 +21,15 @@ static size_t forward_memory(struct forward *f, const struct attention_shape *s,
 	int64_t queries = block_queries(s), keys = block_keys(s);
 	uintptr_t at = (uintptr_t)memory;
 
-	f->query = cut(&at, queries * s->features);
+	cut_multiplier(&f->x, &at, s, keys);
+	f->query = cut(&at, queries * depth_of(s->features));
 	f->output = cut(&at, queries * padded(s->values));
 	f->max = cut(&at, queries);
 	f->sum = cut(&at, queries);
 	f->key = cut(&at, keys * apart(s->features));
 	f->value = cut(&at, keys * apart(s->values));
-	f->weights = cut(&at, keys * WIDE);
+	f->value_columns = by_tiles(&f->x) ? cut(&at, padded(s->values) * f->x.pitch) : NULL;
+	f->weights = cut(&at, whole_pairs(keys) * WIDE);
 	f->buf = cut(&at, conversion_size(s));
 	f->mask = cut(&at, mask_size(s));
 	return at - (uintptr_t)memory;
@@ -70,30 +74,27 @@ INLINE void exponentials(T *x, int64_t n, int64_t stride, const int vecs, const 
 		*(VEC *)(sum + v * LANES) = t[v];
 }
 
-/* Scales n rows of an output and the sums from the old maximum to the new one. */
-static void rescale(T *output, int64_t n, int64_t width, const T *old, const T *base, T *sum)
+/* The scale from the old maxima of n queries to the new ones, by which sums are multiplied. */
+static void rescale(T *scale, int64_t n, const T *old, const T *base, T *sum)
 {
-	T scale[WIDE];
-
 	for (int64_t i = 0; i < n; i += LANES) {
 		VEC x = EXP(*(const VEC *)(old + i) - *(const VEC *)(base + i));
 
 		*(VEC *)(scale + i) = x;
 		*(VEC *)(sum + i) *= x;
 	}
-	for (int64_t i = 0; i < n; i++, output += padded(width))
-		for (int64_t j = 0; j < width; j += LANES)
-			*(VEC *)(output + j) *= scale[i];
 }
 
 /*
- * Scores of a panel become exp(score - maximum); max, sum and output are updated. A maximum of -inf is subtracted as 0,
- * so that exponentials of -inf are 0 and not NaN.
+ * Scores of a panel become exp(score - maximum); max and sum are updated. Returns whether earlier sums of weighted values
+ * must be multiplied by `scale` first. A maximum of -inf is subtracted as 0, so that exponentials of -inf are 0 and not
+ * NaN.
  */
-static void weigh(const struct attention_shape *s, T *scores, const struct panel *p,
-		  const struct step *step, int steps, T *max, T *sum, T *output, bool first)
+static bool weigh(T *scores, const struct panel *p, const struct step *step, int steps, T *max,
+		  T *sum, T *scale, bool first)
 {
 	T old[WIDE], base[WIDE];
+	bool grown;
 
 	memcpy(old, max, p->across * sizeof(T));
 	for (int i = 0; i < steps; i++) {
@@ -108,8 +109,9 @@ static void weigh(const struct attention_shape *s, T *scores, const struct panel
 
 		*(VEC *)(base + i) = VEC_PICK(m == -(T)INFINITY, splat(0), m);
 	}
-	if (!first && memcmp(old, max, p->across * sizeof(T)))
-		rescale(output, p->n, s->values, old, base, sum);
+	grown = !first && memcmp(old, max, p->across * sizeof(T));
+	if (grown)
+		rescale(scale, p->across, old, base, sum);
 	for (int i = 0; i < steps; i++) {
 		int64_t left = step[i].first * (int64_t)LANES, n = step[i].to - step[i].from;
 		T *x = scores + step[i].from * p->stride + left;
@@ -117,6 +119,7 @@ static void weigh(const struct attention_shape *s, T *scores, const struct panel
 		WITH_VECS(p->vecs - step[i].first,
 			  exponentials(x, n, p->stride, vectors, base + left, sum + left));
 	}
+	return grown;
 }
 
 /*
@@ -139,7 +142,7 @@ static void store_block(const struct attention_shape *s, const struct attention_
 			const struct forward *f, int64_t from, int64_t n)
 {
 	finish_sums(s, f->max, f->sum, n);
-	store_rows(&m[OUTPUT], from, n, s->values, f->output, f->max);
+	store_queries(&f->x, &m[OUTPUT], from, n, s->values, f->output, f->max);
 	for (int64_t i = 0; i < n; i++)
 		*(T *)(m[SUMS].data + (from + i) * m[SUMS].row) = f->sum[i];
 }
@@ -147,19 +150,23 @@ static void store_block(const struct attention_shape *s, const struct attention_
 static void attend(const struct attention_shape *s, const struct attention_matrix *m,
 		   const struct forward *f, const struct panel *p, int64_t j, int64_t k, int64_t n)
 {
-	T *output = f->output + j * padded(s->values);
+	T *output = f->output + j * padded(s->values), scale[WIDE];
 	struct panel pairs = *p;
 	struct step step[VECS];
 	const T *weights;
 	int steps = steps_of(step, p, s, k, n);
+	int64_t rows;
 
 	if (!steps)
 		return;
-	masked_scores(f->weights, s, &m[SCORE_MASK], f->key, f->query + j * s->features, p, step,
-		      steps, k, f->mask);
-	weigh(s, f->weights, p, step, steps, f->max + j, f->sum + j, output, !k);
-	weights = pair_rows(f->weights, f->weights, &pairs, keys_of(step, steps));
-	add_to_queries(output, weights, f->value, s->values, &pairs, step, steps, !k);
+	masked_scores(&f->x, f->weights, s, &m[SCORE_MASK], f->key,
+		      f->query + j * depth_of(s->features), p, step, steps, k, f->mask);
+	if (weigh(f->weights, p, step, steps, f->max + j, f->sum + j, scale, !k))
+		scale_queries(&f->x, output, s->values, p, scale);
+	rows = weight_rows(&f->x, f->weights, p, step, steps, keys_of(step, steps));
+	weights = pair_rows(f->weights, f->weights, &pairs, rows);
+	add_to_queries(&f->x, output, weights, f->value, f->value_columns, s->values, &pairs, step,
+		       steps, !k);
 }
 
 static void load_queries(const struct attention_shape *s, const struct attention_matrix *m,
@@ -171,7 +178,7 @@ static void load_queries(const struct attention_shape *s, const struct attention
 		struct panel p = panel_at(from, n, j);
 		struct rows r = rows_from(&query, j, p.n);
 
-		load_columns(f->query + j * s->features, &r, p.across);
+		load_panel(f->query + j * depth_of(s->features), &r, p.across);
 		for (int64_t i = j; i < j + p.across; i++) {
 			f->max[i] = -(T)INFINITY;
 			f->sum[i] = 0;
@@ -180,14 +187,15 @@ static void load_queries(const struct attention_shape *s, const struct attention
 	}
 }
 
-static void load_keys(const struct attention_shape *s, const struct attention_matrix *m, T *key,
-		      T *value, T *buf, int64_t k, int64_t n)
+static void load_keys(const struct attention_shape *s, const struct attention_matrix *m,
+		      const struct forward *f, int64_t k, int64_t n)
 {
-	struct rows r = unit_rows(&m[KEY], k, n, s->features, buf);
+	struct rows r = unit_rows(&m[KEY], k, n, s->features, f->buf);
 
-	load_rows(key, &r);
-	r = unit_rows(&m[VALUE], k, n, s->values, buf);
-	load_row_pairs(value, &r, s->values);
+	load_key_rows(f->key, &r);
+	r = unit_rows(&m[VALUE], k, n, s->values, f->buf);
+	load_row_pairs(f->value, &r, s->values);
+	load_key_columns(&f->x, f->value_columns, f->value, n, s->values);
 }
 
 static void forward_block(const struct attention_shape *s, const struct attention_matrix *m,
@@ -197,13 +205,14 @@ static void forward_block(const struct attention_shape *s, const struct attentio
 	struct forward f;
 
 	forward_memory(&f, s, memory);
+	begin_products(&f.x);
 	load_queries(s, m, &f, from, n);
 	if (!last)
 		memset(f.output, 0, n * padded(s->values) * sizeof(T));
 	for (int64_t k = 0; k < last; k += keys) {
 		int64_t count = least(keys, last - k);
 
-		load_keys(s, m, f.key, f.value, f.buf, k, count);
+		load_keys(s, m, &f, k, count);
 		for (int64_t j = 0; j < n;) {
 			struct panel p = panel_at(from, n, j);
 
@@ -211,6 +220,7 @@ static void forward_block(const struct attention_shape *s, const struct attentio
 			j += p.n;
 		}
 	}
+	end_products(&f.x);
 	store_block(s, m, &f, from, n);
 }
 

@@ -25,16 +25,6 @@
 #include "kernels/cpu/nn/attention/attention_forward.h"
 
 #include "kernels/cpu/nn/attention/attention_backward.h"
-
-bool CPU_NAME(attention_has_pairs)(void)
-{
-	return vec_has_pairs();
-}
 #else
 const struct attention_functions CPU_NAME(attention_pairs) = { .block = NULL };
-
-bool CPU_NAME(attention_has_pairs)(void)
-{
-	return false;
-}
 #endif

@@ -45,6 +45,12 @@
 #define UNIT 1
 #endif
 
+#if UNIT == 2
+#include "kernels/cpu/simd/tiles_pairs.h"
+#else
+#include "kernels/cpu/simd/tiles_none.h"
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 
 /* n rounded up to whole vectors. */
@@ -67,6 +73,32 @@ static inline int64_t between(int64_t low, int64_t n, int64_t high)
 static inline VEC splat(T x)
 {
 	return (VEC){ 0 } + x;
+}
+
+/* ---- units and tiles ---- */
+
+/* Units of n elements. */
+static inline int64_t units(int64_t n)
+{
+	return (n + UNIT - 1) / UNIT;
+}
+
+/* Units of n elements that are summed over, in whole tiles. */
+static inline int64_t depth_of(int64_t n)
+{
+	return whole_tiles(units(n));
+}
+
+/* The elements of these. */
+static inline int64_t whole_pairs(int64_t n)
+{
+	return UNIT * depth_of(n);
+}
+
+/* Zeros behind n rows, `row` units apart, up to whole tiles. */
+static inline void fill_tiles(T *to, int64_t n, int64_t row)
+{
+	memset(to + n * row, 0, (whole_tiles(n) - n) * row * sizeof(T));
 }
 
 /* ---- blocks ---- */
@@ -246,88 +278,7 @@ static int64_t keys_of(const struct step *step, int steps)
 	return step[steps - 1].to;
 }
 
-/* ---- products ---- */
-
-/* Scores of rows of `width` units of a with the columns of a panel b: to = scale * a b, in steps. */
-static void score(T *to, const T *a, int64_t width, const T *b, const struct panel *p,
-		  const struct step *step, int steps, double scale)
-{
-	struct tile t = { .rsa = apart(width),
-			  .csa = 1,
-			  .rsb = p->across,
-			  .rsc = p->stride,
-			  .k = width,
-			  .alpha = (T)scale };
-
-	for (int i = 0; i < steps; i++, step++) {
-		int64_t left = step->first * (int64_t)LANES;
-
-		t.a = a + step->from * t.rsa;
-		t.b = b + left;
-		t.c = to + step->from * p->stride + left;
-		compute_tiles(&t, step->to - step->from, p->across - left, p->vecs - step->first);
-	}
-}
-
-/*
- * to += weights^T rows, in steps: rows of to are the panel's queries, those of `rows` are keys as load_row_pairs() copies them. With
- * `first`, to has no values yet. All vectors without steps have the keys of the step.
- */
-static void add_to_queries(T *to, const T *weights, const T *rows, int64_t width,
-			   const struct panel *p, const struct step *step, int steps, bool first)
-{
-	struct tile t = { .rsa = 1,
-			  .csa = p->stride,
-			  .rsb = apart(width),
-			  .rsc = padded(width),
-			  .alpha = 1,
-			  .beta = first ? 0 : 1 };
-
-	for (int64_t j = 0, n; j < width; j += n) {
-		int vecs = next_vecs(width - j);
-
-		n = least(padded(width) - j, vecs * (int64_t)LANES);
-		t.b = rows + j;
-		for (int i = 0; i < steps; i++) {
-			int64_t left = step[i].first * (int64_t)LANES;
-			int64_t end = i + 1 < steps ? step[i + 1].first * (int64_t)LANES : p->n;
-
-			t.k = units(step[i].to);
-			t.a = weights + left;
-			t.c = to + left * t.rsc + j;
-			compute_tiles(&t, end - left, n, vecs);
-		}
-	}
-}
-
-/*
- * to += scale * weights rows, in steps: rows of to are keys, `rows` has the queries as load_panel_pairs() copies them. With
- * `first`, to has no values yet.
- */
-static void add_to_keys(T *to, int64_t stride, const T *weights, const T *rows, int64_t width,
-			const struct panel *p, const struct step *step, int steps, double scale,
-			bool first)
-{
-	struct tile t = {
-		.rsa = p->stride, .csa = 1, .rsc = stride, .alpha = (T)scale, .beta = first ? 0 : 1
-	};
-
-	for (int64_t j = 0, n; j < width; j += n) {
-		int vecs = next_vecs(width - j);
-
-		t.rsb = vecs * (int64_t)LANES;
-		n = least(width - j, t.rsb);
-		for (int i = 0; i < steps; i++) {
-			int64_t left = step[i].first * (int64_t)LANES;
-
-			t.k = units(p->n - left);
-			t.a = weights + step[i].from * p->stride + left / UNIT;
-			t.b = rows + j * units(p->n) + left / UNIT * t.rsb;
-			t.c = to + step[i].from * stride + j;
-			compute_tiles(&t, step[i].to - step[i].from, n, vecs);
-		}
-	}
-}
+#include "kernels/cpu/nn/attention/attention_products.h"
 
 /* ---- masks ---- */
 
@@ -393,11 +344,12 @@ static void exclude_later(T *scores, const struct panel *p, const struct step *s
 }
 
 /* Scores of the keys in a, from key k on, with all masks. */
-static void masked_scores(T *to, const struct attention_shape *s, const struct attention_matrix *m,
-			  const T *a, const T *b, const struct panel *p, const struct step *step,
-			  int steps, int64_t k, T *buf)
+static void masked_scores(const struct multiplier *x, T *to, const struct attention_shape *s,
+			  const struct attention_matrix *m, const T *a, const T *b,
+			  const struct panel *p, const struct step *step, int steps, int64_t k,
+			  T *buf)
 {
-	score(to, a, units(s->features), b, p, step, steps, s->scale);
+	score(x, to, a, units(s->features), b, p, step, steps, s->scale);
 	if (s->masked)
 		add_mask(to, m, p, k, keys_of(step, steps), buf);
 	if (s->causal)

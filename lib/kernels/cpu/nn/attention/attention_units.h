@@ -6,12 +6,6 @@
 #ifndef TENSOR_ATTENTION_UNITS_H
 #define TENSOR_ATTENTION_UNITS_H
 
-/* Units of n elements. */
-static inline int64_t units(int64_t n)
-{
-	return (n + UNIT - 1) / UNIT;
-}
-
 #if UNIT == 2
 
 /* n rows of bf16 as units along their columns: in place, or copied to buf. */
@@ -56,16 +50,21 @@ static void load_row_pairs(T *to, const struct rows *r, int64_t columns)
 			*(VEC *)(to + j) = pair_of_rows(r, i, j, columns);
 }
 
-/* Copies pairs of adjacent rows in the panels that add_to_keys() reads: as wide as a tile, one after the other. */
+/*
+ * Copies pairs of adjacent rows in the panels that add_to_keys() reads: as wide as a tile, one after the other, with zeros up
+ * to whole tiles.
+ */
 static void load_panel_pairs(T *to, const struct rows *r, int64_t columns)
 {
 	for (int64_t j = 0, across; j < columns; j += across) {
 		across = next_vecs(columns - j) * (int64_t)LANES;
-		for (int64_t i = 0; i < units(r->n); i++, to += across)
+		for (int64_t i = 0; i < units(r->n); i++)
 			for (int64_t v = 0; v < across; v += LANES)
-				*(VEC *)(to + v) = j + v < columns ?
-							   pair_of_rows(r, i, j + v, columns) :
-							   splat(0);
+				*(VEC *)(to + i * across + v) =
+					j + v < columns ? pair_of_rows(r, i, j + v, columns) :
+							  splat(0);
+		fill_tiles(to, units(r->n), across);
+		to += depth_of(r->n) * across;
 	}
 }
 
@@ -88,7 +87,10 @@ static const T *pair_rows(T *to, const T *from, struct panel *p, int64_t n)
 	return to;
 }
 
-/* Units along n rows in place: column j + c, the panel's column c, becomes the half j + c of its row. */
+/*
+ * Units along n rows in place: column j + c, the panel's column c, becomes the half j + c of its row. Zeros follow the last
+ * one up to a whole tile, in memory of columns that have been read.
+ */
 static void narrow_rows(T *rows, int64_t j, const struct panel *p, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++, rows += p->stride) {
@@ -99,8 +101,7 @@ static void narrow_rows(T *rows, int64_t j, const struct panel *p, int64_t n)
 
 			memcpy(to + v, &x, sizeof(x));
 		}
-		if (p->n % 2)
-			to[p->n] = 0;
+		memset(to + p->n, 0, (whole_pairs(j + p->n) - j - p->n) * sizeof(*to));
 	}
 }
 

@@ -10,6 +10,8 @@
 
 #include "kernels/cpu/nn/conv/conv_source.h"
 
+#include <math.h>
+
 static int implicit_gemm(const struct shape *s, const struct conv_gemm *c)
 {
 	if (s->units)
@@ -97,8 +99,9 @@ static int winograd(const struct shape *s, const struct planar *p, struct conv_w
 	return err;
 }
 
-#define GROUP_LEAST 8 /* channels of a group of bf16, of several */
-#define NOT_SUITED  1 /* the convolution has to be computed by conv_implicit_gemm.h */
+#define GROUP_LEAST 8  /* channels of a group of bf16, of several */
+#define SMALL_WORK  24 /* see is_small() */
+#define NOT_SUITED  1  /* the convolution has to be computed by conv_implicit_gemm.h */
 
 /*
  * The convolution s, or transposed: the gradient of its input, which is a convolution of stride 1
@@ -462,14 +465,28 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
 
 /* ---- bf16 ---- */
 
+/*
+ * Whether f32 takes longer than pairs under PAIRS_SMALL, because the largest tensor is converted for few multiplications.
+ * For n * s positions, c and o channels and t taps the sizes are n * s * c, n * s * o and c * o * t, and the root of
+ * their product is the number of multiplications divided by sqrt(t), whichever of them is the result.
+ */
+static bool is_small(const tensor *result, const tensor *a, const tensor *b)
+{
+	int64_t most = a->numel > b->numel ? a->numel : b->numel;
+	double sizes = (double)result->numel * (double)a->numel * (double)b->numel;
+
+	return sqrt(sizes) < SMALL_WORK * (double)(most > result->numel ? most : result->numel);
+}
+
 /* One channel, or few channels in each of several groups, are summed by other kernels in f32. */
-static bool cpu_convolution_takes_bf16(const tensor *a, const tensor *weight,
+static bool cpu_convolution_takes_bf16(const tensor *result, const tensor *a, const tensor *b,
 				       const struct conv_params *p)
 {
 	int64_t channels = a->sizes[1] / p->groups; /* of the gradient, for that of the weight */
+	enum cpu_pairs pairs = cpu_pairs();
 
-	return CPU_NAME(conv_has_pairs)() && a->numel && weight->numel && channels > 1 &&
-	       (p->groups == 1 || channels >= GROUP_LEAST);
+	return (pairs == PAIRS_ALL || (pairs == PAIRS_SMALL && is_small(result, a, b))) &&
+	       a->numel && b->numel && channels > 1 && (p->groups == 1 || channels >= GROUP_LEAST);
 }
 
 CPU_KERNELS(KERNEL(convolution), KERNEL(convolution_input), KERNEL(convolution_weight),

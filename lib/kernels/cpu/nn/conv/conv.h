@@ -115,7 +115,6 @@ static inline bool conv_is_depthwise(int64_t rows, int64_t depth, int64_t groups
 enum conv_result { CONV_OUTPUT, CONV_INPUT, CONV_WEIGHT };
 
 /* Convolutions of bf16, whose result is f32, by units of two channels: conv_pairs.c. */
-bool CPU_NAME(conv_has_pairs)(void);
 int CPU_NAME(conv_as_units)(convolution_kernel compute, tensor *out, const tensor *a,
 			    const tensor *weight, const tensor *bias, const struct conv_params *p,
 			    bool transposed);

@@ -118,11 +118,6 @@ int CPU_NAME(conv_as_units)(convolution_kernel compute, tensor *out, const tenso
 	storage_put(planes);
 	return err;
 }
-
-bool CPU_NAME(conv_has_pairs)(void)
-{
-	return vec_has_pairs();
-}
 #else
 int CPU_NAME(conv_implicit_gemm_pairs)(const struct conv_gemm *c)
 {
@@ -139,10 +134,5 @@ int CPU_NAME(conv_as_units)(convolution_kernel compute, tensor *out, const tenso
 int CPU_NAME(conv_wgrad_pairs)(const struct conv_wgrad *c)
 {
 	return tensor_fail(EOPNOTSUPP, "convolution_backward: no products of pairs");
-}
-
-bool CPU_NAME(conv_has_pairs)(void)
-{
-	return false;
 }
 #endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* tanh of f32 at points of all exponents, against the C library's double function, and at the ends of its pieces. */
+#include "check.h"
+
+#include <float.h>
+
+#define POINTS	 (1 << 18)
+#define MOST_ULP 1.0 /* 0.6 with AVX-512 */
+
+/* |have - want| in units of the last place of want as an f32. */
+static double ulps(float have, double want)
+{
+	int e;
+
+	if (isnan(want) || (double)have == want)
+		return !isnan(want) || isnan(have) ? 0 : INFINITY;
+	frexp(want, &e);
+	e = e < -125 ? -125 : e;
+	return fabs(ldexp((double)have - want, 24 - e));
+}
+
+static void compare(const float *x, int64_t n)
+{
+	tensor_scope {
+		const float *y =
+			tensor_data(ok(tensor_tanh(tensor_from_data(x, TENSOR_INTS(n), F32))));
+
+		for (int64_t i = 0; i < n; i++) {
+			double want = tanh((double)x[i]);
+
+			if (!(ulps(y[i], want) <= MOST_ULP) ||
+			    (!isnan(want) && !signbit(y[i]) != !signbit(x[i])))
+				fail_msg("tanh(%a) is %a, expected %a", (double)x[i], (double)y[i],
+					 want);
+		}
+	}
+}
+
+/* Numbers of both signs at equal distances in their bits, infinities and NaN among them; each run begins at another one. */
+static void tanh_is_exact_to_an_ulp(void **state)
+{
+	float *x = malloc(POINTS * sizeof(*x));
+
+	for (uint32_t first = 0; first < 4; first++) {
+		for (uint32_t i = 0; i < POINTS; i++) {
+			uint32_t bits = i * (UINT32_MAX / POINTS + 1) + first * 4099;
+
+			memcpy(&x[i], &bits, sizeof(bits));
+		}
+		compare(x, POINTS);
+	}
+	free(x);
+}
+
+/* Points near 0 to 10, where tanh changes, are few among those above. */
+static void tanh_is_exact_where_it_is_not_constant(void **state)
+{
+	float *x = malloc(POINTS * sizeof(*x));
+
+	for (int sign = -1; sign < 2; sign += 2) {
+		for (int i = 0; i < POINTS; i++)
+			x[i] = (float)(sign * (i + 0.37) * (10. / POINTS));
+		compare(x, POINTS);
+	}
+	free(x);
+}
+
+static void special_values_are_exact(void **state)
+{
+	static const float special[] = { 0,	 INFINITY, NAN,	   FLT_MIN, FLT_MAX, 0x1p-149f,
+					 0.256f, 0.506f,   0.756f, 1.006f,  2.006f,  3.006f,
+					 5.006f, 7.006f,   9.006f, 9.02f,   9.1f,    0.625f };
+	float x[ARRAY_SIZE(special) * 6];
+	int n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++)
+		for (int k = -1; k <= 1; k++) {
+			float v = k ? nextafterf(special[i], (float)k * INFINITY) : special[i];
+
+			x[n++] = v;
+			x[n++] = -v;
+		}
+	compare(x, n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tanh_is_exact_to_an_ulp),
+		cmocka_unit_test(tanh_is_exact_where_it_is_not_constant),
+		cmocka_unit_test(special_values_are_exact),
+	};
+
+	return cmocka_run_group_tests_name("math_f32", tests, NULL, NULL);
+}
