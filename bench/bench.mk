@@ -85,6 +85,17 @@ $(foreach m,$(MPIS),$(eval $(call bench_group_rule,$(m))))
 bench-group: $(MPIS:%=$(B)/bench/group_%)
 	$(Q)$(PYTHON) bench/group/run $(B) $$(bench/peers python || echo none) $(MPIS)
 
+# A step of data-parallel training on one of up to 1,024 ranks, over functions of MPI that count.
+$(B)/bench/group_simulate: bench/group/simulate.c $(LIB_SO) $(B)/libtensor.so $(B)/libtensor_mpi_openmpi.so.$(SOVERSION)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(call mpi_cflags,openmpi) -std=gnu11 $(CFLAGS) $(WARN) -Wno-unused-parameter -rdynamic -o $@ $< \
+		-L$(B) -ltensor -Wl,-rpath,$(abspath $(B)) $(call mpi_libs,openmpi)
+
+.PHONY: bench-ranks
+bench-ranks: $(if $(filter openmpi,$(MPIS)),$(B)/bench/group_simulate)
+	$(Q)$(if $<,$<,echo "bench-ranks: libopenmpi-dev is needed")
+
 # Calls from Python beside NumPy and PyTorch, in one process.
 .PHONY: bench-python
 bench-python: python

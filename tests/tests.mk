@@ -76,7 +76,7 @@ test-shell: all
 
 # Process groups with 2 and 4 ranks under each MPI.
 .PHONY: test-mpi
-test-mpi: $(B)/tests/test_group $(B)/tests/test_group_engines $(MPI_SO)
+test-mpi: $(B)/tests/test_group $(B)/tests/test_group_engines $(MPI_SO) $(if $(filter openmpi,$(MPIS)),$(B)/bench/group_simulate)
 	$(Q)tests/run-mpi $(B) mpi $(foreach m,$(MPIS),$(if $(shell command -v mpirun.$(m)),$(m)))
 
 include tests/reference/reference.mk
@@ -103,7 +103,7 @@ TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd
 	test_autograd_function test_autograd_hazards test_autograd_hazards_order test_autograd_hazards_threads \
 	test_autograd_eight_threads test_autograd_depth test_autograd_depth_modes test_autograd_forward test_channel test_channel_many test_channel_pool test_channel_fork test_channel_group test_channel_ring test_channel_time test_version test_buffer \
 	test_buffer_errors test_tensor test_scope test_blob test_dlpack test_dispatch test_random test_optim test_clip test_autocast \
-	test_module_threads test_profiler test_loader test_loader_errors test_loader_workers test_attention test_group_requests test_group_threads test_data_parallel \
+	test_module_threads test_profiler test_loader test_loader_errors test_loader_workers test_attention test_group_requests test_group_threads test_group_in_place test_data_parallel \
 	$(if $(UCX_SO),test_remote test_remote_ends)
 
 include tests/python/python.mk
@@ -121,7 +121,7 @@ stress-channels: $(B)/tests/test_channel_stress
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
 GUEST_LIB := test_share test_memory test_version test_channel test_channel_fork test_channel_file test_channel_group test_channel_ring test_channel_stress test_channel_many test_channel_pool test_lease_ends test_pool_limits test_share_hostile test_storage test_buffer test_buffer_errors \
-	test_buffer_device test_tensorstat test_tensorstat_tools \
+	test_buffer_device test_group_in_place test_group_requests test_data_parallel test_tensorstat test_tensorstat_tools \
 	test_tensorstat_doctor test_autograd test_autograd_history
 
 test-guest-library: all unit

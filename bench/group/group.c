@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Collectives of plain MPI, and of process groups with the engines "mpi" and "local", in the same processes: one
- * batch of calls of each after the other. Rank 0 prints a line for each: operation, bytes, contender, microseconds of a
+ * Collectives of plain MPI, and of process groups with the engines "mpi" and "local", the latter also on tensors in shared
+ * buffers, in the same processes: one batch of calls of each after the other. Rank 0 prints a line for each: operation, bytes, contender, microseconds of a
  * call (the fastest quarter of the batches, and the median).    usage: mpirun -np N group [BYTES...]
  */
 #include <mpi.h>
@@ -12,10 +12,10 @@
 #include <tensor/tensor.h>
 
 enum { ALL_REDUCE, BROADCAST, ALL_GATHER, SEND_RECV, OPS };
-enum { PLAIN, MPI, LOCAL, CONTENDERS };
+enum { PLAIN, MPI, LOCAL, SHARED, CONTENDERS };
 
 static const char *const op_names[] = { "all_reduce", "broadcast", "all_gather", "send_recv" };
-static const char *const contenders[] = { "plain", "mpi", "local" };
+static const char *const contenders[] = { "plain", "mpi", "local", "shared" };
 
 #define ROUNDS	 25
 #define BATCH_US 1500.0
@@ -23,7 +23,10 @@ static const char *const contenders[] = { "plain", "mpi", "local" };
 
 static int rank, ranks;
 static tensor_group *groups[CONTENDERS];
-static tensor *in, *out, *part;
+/* In private memory, and in shared buffers. */
+static struct operands {
+	tensor *in, *out, *part;
+} operands[2];
 static float *in_data, *out_data;
 static int bytes;
 
@@ -59,27 +62,29 @@ static void plain(int op)
 	}
 }
 
-static void by_group(int op, tensor_group *g)
+static void by_group(int op, int who)
 {
+	const struct operands *o = &operands[who == SHARED];
+	tensor_group *g = groups[who];
 	int err = 0;
 
 	switch (op) {
 	case ALL_REDUCE:
-		err = tensor_group_all_reduce(g, out, in, TENSOR_GROUP_SUM, NULL);
+		err = tensor_group_all_reduce(g, o->out, o->in, TENSOR_GROUP_SUM, NULL);
 		break;
 	case BROADCAST:
-		err = tensor_group_broadcast(g, in, 0, NULL);
+		err = tensor_group_broadcast(g, o->in, 0, NULL);
 		break;
 	case ALL_GATHER:
-		err = tensor_group_all_gather(g, out, part, NULL);
+		err = tensor_group_all_gather(g, o->out, o->part, NULL);
 		break;
 	default:
 		if (rank == 0)
-			err = tensor_group_send(g, in, 1, NULL);
+			err = tensor_group_send(g, o->in, 1, NULL);
 		if (!err)
-			err = tensor_group_recv(g, out, 1 - rank, NULL);
+			err = tensor_group_recv(g, o->out, 1 - rank, NULL);
 		if (rank == 1 && !err)
-			err = tensor_group_send(g, in, 0, NULL);
+			err = tensor_group_send(g, o->in, 0, NULL);
 	}
 	need(!err, op_names[op]);
 }
@@ -94,7 +99,7 @@ static double batch(int op, int who, int calls)
 		if (who == PLAIN)
 			plain(op);
 		else
-			by_group(op, groups[who]);
+			by_group(op, who);
 	return (MPI_Wtime() - begin) / calls * 1e6 / (op == SEND_RECV ? 2 : 1);
 }
 
@@ -149,12 +154,17 @@ static void rows(void)
 	int64_t n[] = { bytes / 4 };
 
 	tensor_scope {
-		in = tensor_zeros((tensor_ints){ n, 1 }, TENSOR_OPTIONS(0));
-		out = tensor_zeros((tensor_ints){ n, 1 }, TENSOR_OPTIONS(0));
-		need(in && out, "tensor_zeros");
-		part = tensor_narrow(in, 0, 0, n[0] / ranks);
-		in_data = tensor_mutable_data(in);
-		out_data = tensor_mutable_data(out);
+		for (int i = 0; i < 2; i++) {
+			tensor_options options = { .shareable = i };
+			struct operands *o = &operands[i];
+
+			o->in = tensor_zeros((tensor_ints){ n, 1 }, options);
+			o->out = tensor_zeros((tensor_ints){ n, 1 }, options);
+			need(o->in && o->out, "tensor_zeros");
+			o->part = tensor_narrow(o->in, 0, 0, n[0] / ranks);
+		}
+		in_data = tensor_mutable_data(operands[0].in);
+		out_data = tensor_mutable_data(operands[0].out);
 		for (int op = 0; op < OPS; op++)
 			if ((op != SEND_RECV || ranks == 2) && (op != ALL_GATHER || n[0] >= ranks))
 				row(op);
@@ -176,6 +186,7 @@ int main(int argc, char **argv)
 	groups[LOCAL] = tensor_group_open("local", TENSOR_GROUP_OPTIONS(.rank = rank, .size = ranks,
 									.address = address));
 	need(groups[LOCAL], "local");
+	groups[SHARED] = groups[LOCAL];
 	for (int i = 1; i < argc; i++) {
 		bytes = atoi(argv[i]);
 		rows();

@@ -8,7 +8,8 @@ bool training_begin(struct training *t, int argc, char **argv, int64_t steps)
 	tensor *step;
 
 	*t = (struct training){ .last = argc > 1 ? atoll(argv[1]) : steps,
-				.file = argc > 2 ? argv[2] : NULL };
+				.file = argc > 2 ? argv[2] : NULL,
+				.every = argc > 4 ? atoll(argv[4]) : 0 };
 	if (!ranks_begin())
 		return tensor_perror(argv[0]), false;
 	t->options.dtype = argc > 3 && !strcmp(argv[3], "f64") ? TENSOR_F64 : TENSOR_F32;
@@ -51,16 +52,16 @@ void training_step(struct training *t, tensor *loss, tensor_optim_options option
 		if (!loss || make_optim(t, options) < 0)
 			return;
 		/* With others, this loss was computed before the parameters were rank 0's: the step begins again. */
-		t->failed = false;
-		if (ranks_count() > 1)
+		t->failed = ranks_count() == 1;
+		if (!t->failed)
 			return;
-		t->failed = true;
 	}
 	if (tensor_optim_zero_grad(t->optim) < 0 || !ranks_backward(loss, &value) ||
 	    tensor_optim_step(t->optim) < 0)
 		return;
 	t->failed = !tensor_add_(tensor_module_get(t->model, "step"), 1);
 	t->step++;
+	t->failed |= !ranks_save(t, false);
 	tensor_progress_step(t->progress, value, 0);
 	if (!isatty(1) && !ranks_rank())
 		printf("%lld %.17g\n", (long long)t->step, value);
@@ -68,8 +69,7 @@ void training_step(struct training *t, tensor *loss, tensor_optim_options option
 
 int training_end(struct training *t)
 {
-	if (t->file && t->optim && !t->failed && !ranks_rank())
-		t->failed = tensor_training_save(t->model, t->optim, t->file) < 0;
+	t->failed = t->failed || !ranks_save(t, true);
 	if (t->failed)
 		tensor_perror("training");
 	ranks_end();

@@ -2,12 +2,12 @@
 /*
  * What the training programs have in common: arguments, steps, checkpoints.
  *
- * usage: PROGRAM [STEPS [FILE [f64]]]
+ * usage: PROGRAM [STEPS [FILE [f32|f64 [EVERY]]]]
  *
  * Trains up to step STEPS. With FILE, goes on from the state in it if it exists, and saves it there at the
- * end: the same steps in one run or in several give the same bits. Batches depend on the number of the
- * step alone. Several ranks (tensorrun -n 4 PROGRAM ...) share the rows of each batch. Shows the progress on a terminal, else prints the loss of each step. Run them from the root
- * of the tree.
+ * end, and after each EVERY steps: the same steps in one run or in several give the same bits. Batches depend on the
+ * number of the step alone. Several ranks (tensorrun -n 4 PROGRAM ...) share the rows of each batch. Shows the progress
+ * on a terminal, else prints the loss of each step. Run them from the root of the tree.
  */
 #ifndef TRAINING_COMMON_H
 #define TRAINING_COMMON_H
@@ -24,7 +24,8 @@ struct training {
 	const char *file;    /* NULL: no checkpoints */
 	bool loaded;
 	tensor_progress *progress;
-	int64_t step, last;
+	int64_t step, last,
+		every; /* every: steps from one checkpoint to the next; 0: the last one alone */
 	tensor_options options; /* the dtype of the model */
 	bool failed;
 };
@@ -50,6 +51,8 @@ bool ranks_begin(void);
 bool ranks_prepare(tensor_module *model);
 /* Backward from this rank's loss; the mean of all ranks' losses. */
 bool ranks_backward(tensor *loss, double *mean);
+/* Rank 0 writes a checkpoint if it is time for one. */
+bool ranks_save(const struct training *t, bool is_last);
 void ranks_end(void);
 
 /* The digits of examples/digits, from row `first`: images [n, 1, 8, 8] in 0..1, labels i64 [n]. 0 or -1. */

@@ -35,7 +35,9 @@ void ranks_part(int64_t *at, int64_t *n)
 
 bool ranks_prepare(tensor_module *model)
 {
-	parallel = tensor_data_parallel_new(model, group, NULL);
+	/* The models are small: a bucket is a layer or two. */
+	parallel = tensor_data_parallel_new(model, group,
+					    TENSOR_DATA_PARALLEL_OPTIONS(.bucket_bytes = 32768));
 	return parallel;
 }
 
@@ -46,6 +48,14 @@ bool ranks_backward(tensor *loss, double *mean)
 	return tensor_data_parallel_backward(parallel, loss) == 0 &&
 	       tensor_group_all_reduce(group, value, value, TENSOR_GROUP_MEAN, NULL) == 0 &&
 	       tensor_item(value, mean) == 0;
+}
+
+bool ranks_save(const struct training *t, bool is_last)
+{
+	bool due = is_last || (t->every && t->step % t->every == 0);
+
+	return !due || !t->file || !t->optim || ranks_rank() ||
+	       tensor_training_save(t->model, t->optim, t->file) == 0;
 }
 
 void ranks_end(void)

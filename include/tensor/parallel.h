@@ -36,8 +36,8 @@ struct tensor_data_parallel_options {
 /*
  * Prepare a module whose parameters exist: call the model once, or load a file, before. Parameters and buffers of all
  * ranks become rank 0's. The module and the group are used until tensor_data_parallel_free(). Parameters that require no
- * gradient now are left alone. NULL with the error set: EINVAL, also on all ranks if their modules differ; the errors of
- * <tensor/group.h>.
+ * gradient now are left alone. NULL with the error set: EINVAL, also on all ranks if their modules differ, or one of them
+ * has a parameter or buffer that cannot be written; the errors of <tensor/group.h>.
  */
 tensor_data_parallel *tensor_data_parallel_new(tensor_module *m, tensor_group *group,
 					       const struct tensor_data_parallel_options *options);

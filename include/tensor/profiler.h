@@ -45,7 +45,7 @@ void tensor_profiler_free(tensor_profiler *p);
 /**
  * struct tensor_profile_row - all calls of one operator, node of the graph, or function of sharing
  * @name: "mm", "MmBackward"
- * @category: "operator", "backward", "sharing"
+ * @category: "operator", "backward", "sharing", "group"
  * @inputs: with TENSOR_PROFILE_SHAPES, dtypes and shapes of the arguments: ["f32[2, 3]"]; otherwise ""
  * @count: number of calls
  * @total_ns: time, including calls inside

@@ -29,7 +29,8 @@
 #define INIT_POOL	   129
 #define INIT_CHANNEL	   130
 #define INIT_PROCESS_GROUP 131
-#define INIT_REMOTE	   132
+#define INIT_GROUP_JOIN	   132
+#define INIT_REMOTE	   133
 
 #define INIT(priority) __attribute__((constructor(priority)))
 

@@ -9,21 +9,34 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The path of file in the folder of libtensor. */
+/* The path of file in the folder of a library, if it is there. */
+static bool path_in_folder_of(const char *library, const char *file, char *path, size_t size)
+{
+	const char *slash = strrchr(library, '/');
+	int n;
+
+	if (!slash)
+		return false;
+	n = snprintf(path, size, "%.*s/%s", (int)(slash - library), library, file);
+	return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
+}
+
+/* The same of libtensor, or of the file that a link to it names, as the one in the Python package does in the tree. */
 static bool path_beside(const char *file, char *path, size_t size)
 {
 	static const char self;
-	const char *slash;
+	char *real;
 	Dl_info info;
-	int n;
+	bool found;
 
 	if (!dladdr(&self, &info) || !info.dli_fname)
 		return false;
-	slash = strrchr(info.dli_fname, '/');
-	if (!slash)
-		return false;
-	n = snprintf(path, size, "%.*s/%s", (int)(slash - info.dli_fname), info.dli_fname, file);
-	return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
+	if (path_in_folder_of(info.dli_fname, file, path, size))
+		return true;
+	real = realpath(info.dli_fname, NULL);
+	found = real && path_in_folder_of(real, file, path, size);
+	free(real);
+	return found;
 }
 
 bool plugin_open(const char *file, const char *variable, char *reason, size_t size)

@@ -2,11 +2,13 @@
 /* Carries operations out, in the thread that holds running: steps of the engine, and sleeps between them. */
 #include "group/group.h"
 
+#include "core/trace.h"
 #include "sharing/link.h"
 
 #include "family/copy.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define SLEEP_NS INT64_C(10000000) /* at most, until the next look whether the ranks live */
 
@@ -101,62 +103,89 @@ static int step(tensor_request *r)
 	return e->step(r);
 }
 
-/* Takes a message out of the list. The caller holds lock. */
-static void unlink_message(tensor_request **at)
-{
-	tensor_group *g = (*at)->group;
-	tensor_request *r = *at;
+/* ---- queues of messages ---- */
 
-	*at = r->next;
+int messages_prepare(tensor_group *g)
+{
+	int n = 2 * g->size;
+
+	g->queues = malloc((size_t)n * sizeof(*g->queues));
+	if (!g->queues)
+		return tensor_fail(ENOMEM, "group_open: no memory");
+	for (int i = 0; i < n; i++)
+		g->queues[i] = (struct message_queue){ NULL, &g->queues[i].first };
+	return 0;
+}
+
+void message_append(tensor_request *r)
+{
+	tensor_group *g = r->group;
+	struct message_queue *q =
+		&g->queues[r->call.root + (r->call.kind == GROUP_RECV ? g->size : 0)];
+
+	r->next = NULL;
+	*q->last = r;
+	q->last = &r->next;
+	g->messages++;
+}
+
+/* The message, which is the first of its queue, has ended. The caller holds lock. */
+static void end_first(struct message_queue *q)
+{
+	tensor_request *r = q->first;
+
+	q->first = r->next;
 	if (!r->next)
-		g->messages_last = at;
+		q->last = &q->first;
+	r->group->messages--;
+	r->ended = true;
+	pthread_cond_broadcast(&r->group->changed);
 }
 
-/* Whether an earlier message of the list has the same direction and peer: the order is kept. The caller holds lock. */
-static bool is_behind(const tensor_request *r)
+/* The first message of queue *at or of the next one that has any; NULL: there is none. */
+static tensor_request *next_message(tensor_group *g, int *at)
 {
-	for (const tensor_request *o = r->group->messages; o != r; o = o->next)
-		if (o->call.kind == r->call.kind && o->call.root == r->call.root)
-			return true;
-	return false;
-}
-
-/* Goes on with the sends and receives. Returns how many have not ended. */
-static int step_messages(tensor_group *g)
-{
-	tensor_request **at, *r;
-	int left = 0, res;
+	tensor_request *r = NULL;
 
 	pthread_mutex_lock(&g->lock);
-	for (at = &g->messages; (r = *at);) {
-		if (is_behind(r)) {
-			at = &r->next;
-			left++;
-			continue;
-		}
-		pthread_mutex_unlock(&g->lock);
-		res = step(r);
-		if (res)
-			request_finish(r, res);
-		pthread_mutex_lock(&g->lock);
-		/* Only the end of the list can have changed meanwhile. */
-		if (res) {
-			unlink_message(at);
-			r->ended = true;
-			pthread_cond_broadcast(&g->changed);
-		} else {
-			at = &r->next;
-			left++;
-		}
-	}
+	for (; g->messages && *at < 2 * g->size && !r; *at += !r)
+		r = g->queues[*at].first;
 	pthread_mutex_unlock(&g->lock);
+	return r;
+}
+
+static void end_message(tensor_group *g, int queue, int res)
+{
+	request_finish(g->queues[queue].first, res);
+	pthread_mutex_lock(&g->lock);
+	end_first(&g->queues[queue]);
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* Goes on with the sends and receives. Returns whether some have not ended. */
+static bool step_messages(tensor_group *g)
+{
+	tensor_request *r;
+	bool left = false;
+
+	for (int i = 0; (r = next_message(g, &i));) {
+		int res = step(r);
+
+		if (res)
+			end_message(g, i, res);
+		else
+			i++;
+		left |= !res;
+	}
 	return left;
 }
 
-/* r: a collective, which is in no list, a message that is in one, or NULL: all messages. 1: it has ended. */
+/* ---- all operations ---- */
+
+/* r: a collective, which is in no list, a message that is in its queue, or NULL: all messages. 1: it has ended. */
 static int step_all(tensor_group *g, tensor_request *r)
 {
-	int left = step_messages(g);
+	bool left = step_messages(g);
 
 	if (r && request_is_message(r))
 		return r->ended;
@@ -248,9 +277,22 @@ TENSOR_EXPORT void group_leave(tensor_group *g)
 	pthread_mutex_unlock(&g->running);
 }
 
+/* As an event of its own: the span of the public function can be of another thread, and end before. */
+static int drive_collective(tensor_group *g, tensor_request *r)
+{
+	char call[CALL_TEXT];
+
+	TRACE_SPAN("group", group_kind_names[r->call.kind]);
+	if (trace_describes(&trace_span))
+		trace_add(&trace_span, "\"rank\":%d,\"call\":\"%s\",\"bytes\":%lld", g->rank,
+			  group_call_text(&r->call, call),
+			  (long long)(request_bytes(r) * (request_has_parts(r) ? g->size : 1)));
+	return drive(g, r);
+}
+
 int requests_carry_out(tensor_group *g, tensor_request *r)
 {
-	int res = drive(g, r);
+	int res = r && !request_is_message(r) ? drive_collective(g, r) : drive(g, r);
 	bool failed = res < 0 || (r && request_is_message(r) && r->err < 0);
 
 	if (failed && group_ended(g) < 0)
@@ -261,17 +303,8 @@ int requests_carry_out(tensor_group *g, tensor_request *r)
 void requests_fail_messages(tensor_group *g, int err)
 {
 	char text[TENSOR_ERROR_TEXT];
-	tensor_request *r;
 
 	snprintf(text, sizeof(text), "%s", thread()->error.text);
-	pthread_mutex_lock(&g->lock);
-	while ((r = g->messages)) {
-		pthread_mutex_unlock(&g->lock);
-		request_finish(r, tensor_fail(-err, "%s", text));
-		pthread_mutex_lock(&g->lock);
-		unlink_message(&g->messages);
-		r->ended = true;
-	}
-	pthread_cond_broadcast(&g->changed);
-	pthread_mutex_unlock(&g->lock);
+	for (int i = 0; next_message(g, &i);)
+		end_message(g, i, tensor_fail(-err, "%s", text));
 }

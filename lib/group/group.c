@@ -36,6 +36,7 @@ static void free_group(tensor_group *g)
 	pthread_cond_destroy(&g->changed);
 	pthread_mutex_destroy(&g->running);
 	pthread_mutex_destroy(&g->lock);
+	free(g->queues);
 	free(g);
 }
 
@@ -55,7 +56,6 @@ tensor_group *group_new(const struct group_engine *engine, int64_t timeout_ns)
 	g->spin_ns = -1;
 	g->refs = 1;
 	g->last = &g->first;
-	g->messages_last = &g->messages;
 	init_locks(g);
 	return g;
 }

@@ -26,13 +26,18 @@ void group_put(tensor_group *g);
 
 /* ---- drive.c ---- */
 
+/* The group has its size. 0, or -ENOMEM with the error set. */
+int messages_prepare(tensor_group *g);
+/* The queue of a send or receive, at its end. The caller holds lock. */
+void message_append(tensor_request *r);
+
 void request_drop_tensors(tensor_request *r);
 /* The operation has ended with this error, whose text is the thread's: writes results and counts it. */
 void request_finish(tensor_request *r, int err);
 
 /* The caller holds running. */
 /*
- * r: a collective, which is in no list; a message that is in one; or NULL: the messages. Until it has ended (1; -errno with
+ * r: a collective, which is in no list; a message that is in its queue; or NULL: the messages. Until it has ended (1; -errno with
  * the error set), or, of messages, a collective comes (0). Other messages go on beside it. After an error that no
  * operation can follow the other ranks are told.
  */

@@ -123,6 +123,11 @@ TENSOR_EXPORT tensor_group *tensor_group_open(const char *name,
 		group_put(g);
 		return NULL;
 	}
+	if (messages_prepare(g) < 0) {
+		g->engine->close(g);
+		group_put(g);
+		return NULL;
+	}
 	if (g->spin_ns < 0)
 		g->spin_ns = link_default_spin(g->size);
 	return g;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Who carries operations out (drive.c). A call that waits does it in its own thread if nothing else runs; otherwise a
- * thread of the group, the worker, does it. Collectives wait for their turn in one list; sends and receives, in another
- * one, go on beside them.
+ * thread of the group, the worker, does it. Collectives wait for their turn in one list; sends and receives, in a queue
+ * for each direction and rank, go on beside them.
  */
 #include "group/group.h"
 
@@ -118,7 +118,7 @@ static void wait_until_ended(tensor_request *r)
 		pthread_cond_wait(&r->group->changed, &r->group->lock);
 }
 
-/* The caller holds running; nothing waits for its turn. A message is in the list, so that later ones wait for it. */
+/* The caller holds running; nothing waits for its turn. A message is in its queue, so that later ones wait for it. */
 static int run_here(tensor_request *r)
 {
 	tensor_group *g = r->group;
@@ -145,11 +145,14 @@ static int run_here(tensor_request *r)
 static void put_last(tensor_request *r)
 {
 	tensor_group *g = r->group;
-	tensor_request ***last = request_is_message(r) ? &g->messages_last : &g->last;
 
+	if (request_is_message(r)) {
+		message_append(r);
+		return;
+	}
 	r->next = NULL;
-	**last = r;
-	*last = &r->next;
+	*g->last = r;
+	g->last = &r->next;
 }
 
 /* For the worker. The caller holds lock. */

@@ -48,6 +48,40 @@ signals_go_to_all_ranks() {
 	[ "$(wc -l <"$tmp/signals")" = 2 ]
 }
 
+# $1: ranks whose first start loses rank 1 when all have begun; the others wait until they are ended. $2: a line for each.
+cat >"$tmp/rank" <<'END'
+echo "$TENSOR_SIZE $TENSOR_NUM_THREADS" >>"$2"
+[ "$TENSOR_SIZE" = "$1" ] || exit 0
+[ "$TENSOR_RANK" != 1 ] || { until [ "$(wc -l <"$2")" = "$1" ]; do sleep 0.05; done; kill -KILL $$; }
+sleep 20 & trap 'kill $!; exit 1' TERM; wait
+END
+
+ranks_that_are_left_start_again() {
+	[ "$(status "$run" -n 3 -g 0 --restarts 2 sh "$tmp/rank" 3 "$tmp/sizes")" = 0 ]
+	grep -q "rank 1: Killed" "$tmp/err"
+	grep -q "start again with 2 ranks" "$tmp/err"
+	[ "$(cut -d' ' -f1 "$tmp/sizes" | paste -sd,)" = 3,3,3,2,2 ]
+}
+
+restarts_have_limits() {
+	[ "$(status "$run" -n 3 -g 0 -r 5 -m 3 sh "$tmp/rank" 3 "$tmp/least")" = 137 ]
+	[ "$(wc -l <"$tmp/least")" = 3 ]
+	[ "$(status "$run" -n 4 -r 2 sh -c "echo \$TENSOR_SIZE >>$tmp/all; exit 3")" = 3 ]
+	[ "$(sort -u "$tmp/all" | tail -1)" = 4 ]
+	[ "$(sort -u "$tmp/all" | wc -l)" -le 3 ]
+}
+
+a_signal_is_no_reason_to_start_again() {
+	local pid rc=0
+	"$run" -n 2 -r 3 sh -c "echo >>$tmp/stopped; exec sleep 20" &
+	pid=$!
+	for _ in $(seq 100); do [ "$(cat "$tmp/stopped" 2>/dev/null | wc -l)" = 2 ] && break; sleep 0.1; done
+	kill -TERM $pid
+	wait $pid || rc=$?
+	[ "$rc" = 143 ]
+	[ "$(wc -l <"$tmp/stopped")" = 2 ]
+}
+
 ignored_signals_remain_ignored() {
 	(trap '' HUP INT; exec "$run" -n 2 -g 0 sh -c "echo >>$tmp/ignoring; sleep 1") &
 	local pid=$! rc=0
@@ -78,7 +112,7 @@ no_rank_outlives_it() {
 
 wrong_arguments_are_reported() {
 	local args
-	for args in "" "-n" "-n 0 true" "-n 129 true" "-n x true" "-g -1 true" "-q true"; do
+	for args in "" "-n" "-n 0 true" "-n 129 true" "-n x true" "-g -1 true" "-q true" "-r x true" "-r -1 true" "-m 0 true"; do
 		[ "$(status "$run" $args)" = 2 ] || { echo "$args"; return 1; }
 		grep -q usage "$tmp/err"
 	done
@@ -86,5 +120,6 @@ wrong_arguments_are_reported() {
 }
 
 check_all ranks_get_their_numbers threads_are_shared_unless_they_are_set status_is_that_of_the_first_failure \
-	other_ranks_end_after_a_failure signals_go_to_all_ranks ignored_signals_remain_ignored \
+	other_ranks_end_after_a_failure signals_go_to_all_ranks ranks_that_are_left_start_again \
+	restarts_have_limits a_signal_is_no_reason_to_start_again ignored_signals_remain_ignored \
 	ended_ranks_are_seen_without_sigchld no_rank_outlives_it wrong_arguments_are_reported

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* tensorrun: starts the ranks of a process group on this machine. See tensorrun(1). */
 #include <errno.h>
+#include <getopt.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,10 +23,13 @@ enum { USAGE = 2, NOT_FOUND = 127 };
 struct run {
 	int n, alive;
 	pid_t pids[RANKS_MAX]; /* 0: ended */
-	int grace_ms;	       /* for the others after one failed */
-	int status;	       /* of the first one that failed */
-	int stage;	       /* 0: running; 1: one failed; 2: SIGTERM was sent; 3: SIGKILL */
-	long next;	       /* ms, when the next stage begins */
+	int lost;	       /* ranks that failed by themselves */
+	bool is_stopped;       /* by a signal to tensorrun, or ranks could not start */
+	bool share_threads;
+	int grace_ms; /* for the others after one failed */
+	int status;   /* of the first one that failed */
+	int stage;    /* 0: running; 1: one failed; 2: SIGTERM was sent; 3: SIGKILL */
+	long next;    /* ms, when the next stage begins */
 };
 
 static long now_ms(void)
@@ -38,9 +42,12 @@ static long now_ms(void)
 
 static int usage(FILE *to)
 {
-	fputs("usage: tensorrun [-n RANKS] [-g SECONDS] [--] PROGRAM [ARGUMENT...]\n"
-	      "Starts RANKS processes (1 to 128; the number of processors) that join one process group.\n"
-	      "  -g SECONDS  after a rank has failed, end the others after this time (5)\n",
+	fputs("usage: tensorrun [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
+	      "Starts processes that join one process group.\n"
+	      "  -n, --ranks RANKS    their number, 1 to 128 (the number of processors)\n"
+	      "  -g, --grace SECONDS  after a rank has failed, end the others after this time (5)\n"
+	      "  -r, --restarts N     after a rank has failed, start the ranks that are left again, at most N times (0)\n"
+	      "  -m, --min-ranks N    ... as long as there are N of them (1)\n",
 	      to);
 	return to == stdout ? 0 : USAGE;
 }
@@ -52,16 +59,16 @@ static int processors(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
 }
 
-static void set_number(const char *name, int value, bool replace)
+static void set_number(const char *name, int value)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", value);
-	setenv(name, text, replace);
+	setenv(name, text, 1);
 }
 
-/* The variables that all ranks have in common. */
-static void set_environment(int n)
+/* The variables that all ranks have in common; share_threads: TENSOR_NUM_THREADS is not the user's. */
+static void set_environment(int n, bool share_threads)
 {
 	int share = processors() / n;
 	char address[64];
@@ -69,8 +76,9 @@ static void set_environment(int n)
 	snprintf(address, sizeof(address), "tensorrun-%d-%ld", getpid(), now_ms());
 	setenv("TENSOR_GROUP", "local", 1);
 	setenv("TENSOR_GROUP_ADDRESS", address, 1);
-	set_number("TENSOR_SIZE", n, true);
-	set_number("TENSOR_NUM_THREADS", share > 1 ? share : 1, false);
+	set_number("TENSOR_SIZE", n);
+	if (share_threads)
+		set_number("TENSOR_NUM_THREADS", share > 1 ? share : 1);
 }
 
 static void be_rank(int rank, pid_t parent, const sigset_t *signals, char **program)
@@ -79,7 +87,7 @@ static void be_rank(int rank, pid_t parent, const sigset_t *signals, char **prog
 	if (getppid() != parent) /* it ended before the line above */
 		_exit(NOT_FOUND);
 	sigprocmask(SIG_SETMASK, signals, NULL);
-	set_number("TENSOR_RANK", rank, true);
+	set_number("TENSOR_RANK", rank);
 	execvp(program[0], program);
 	fprintf(stderr, "tensorrun: %s: %s\n", program[0], strerror(errno));
 	_exit(NOT_FOUND);
@@ -111,6 +119,7 @@ static bool start(struct run *r, const sigset_t *signals, char **program)
 	return true;
 }
 
+/* A rank has failed, or the start, or a signal has come. */
 static void fail(struct run *r, int status)
 {
 	if (r->stage)
@@ -118,6 +127,21 @@ static void fail(struct run *r, int status)
 	r->status = status;
 	r->stage = 1;
 	r->next = now_ms() + r->grace_ms;
+}
+
+/* A rank that exits after another one has failed got its error from the group; one that is killed is lost, too. */
+static void ended(struct run *r, int rank, int status)
+{
+	bool killed = WIFSIGNALED(status);
+
+	if (!killed && !WEXITSTATUS(status))
+		return;
+	if (!r->stage && killed)
+		fprintf(stderr, "tensorrun: rank %d: %s\n", rank, strsignal(WTERMSIG(status)));
+	else if (!r->stage)
+		fprintf(stderr, "tensorrun: rank %d: exit status %d\n", rank, WEXITSTATUS(status));
+	r->lost += !r->stage || (killed && r->stage == 1);
+	fail(r, killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 static void reap(struct run *r)
@@ -131,17 +155,7 @@ static void reap(struct run *r)
 				continue;
 			r->pids[i] = 0;
 			r->alive--;
-			if (WIFSIGNALED(status)) {
-				if (!r->stage)
-					fprintf(stderr, "tensorrun: rank %d: %s\n", i,
-						strsignal(WTERMSIG(status)));
-				fail(r, 128 + WTERMSIG(status));
-			} else if (WEXITSTATUS(status)) {
-				if (!r->stage)
-					fprintf(stderr, "tensorrun: rank %d: exit status %d\n", i,
-						WEXITSTATUS(status));
-				fail(r, WEXITSTATUS(status));
-			}
+			ended(r, i, status);
 		}
 }
 
@@ -164,6 +178,7 @@ static void take_signals(struct run *r, int fd)
 	while (read(fd, &s, sizeof(s)) == sizeof(s)) {
 		if (s.ssi_signo == SIGCHLD)
 			continue;
+		r->is_stopped = true;
 		/* A terminal has sent it to all already; a second one does no harm. */
 		signal_all(r, (int)s.ssi_signo);
 		fail(r, 128 + (int)s.ssi_signo);
@@ -207,27 +222,66 @@ static int number(const char *text, int least, int most)
 	return *text && !*end && n >= least && n <= most ? (int)n : -1;
 }
 
+/* Starts the ranks and waits for them. */
+static void attempt(struct run *r, int fd, const sigset_t *signals, char **program)
+{
+	r->alive = r->lost = r->status = r->stage = 0;
+	set_environment(r->n, r->share_threads);
+	if (!start(r, signals, program)) {
+		r->grace_ms = 0;
+		r->is_stopped = true;
+		fail(r, 1);
+	}
+	wait_all(r, fd);
+}
+
+struct options {
+	int restarts, least;
+};
+
+/* 0, or the exit status + 1. */
+static int take_options(struct run *r, struct options *o, int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ "ranks", required_argument, NULL, 'n' },
+		{ "grace", required_argument, NULL, 'g' },
+		{ "restarts", required_argument, NULL, 'r' },
+		{ "min-ranks", required_argument, NULL, 'm' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+n:g:r:m:h", names, NULL)) != -1) {
+		if (option == 'h')
+			return usage(stdout) + 1;
+		if (option == 'n')
+			r->n = number(optarg, 1, RANKS_MAX);
+		if (option == 'g')
+			r->grace_ms = 1000 * number(optarg, 0, 86400);
+		if (option == 'r')
+			o->restarts = number(optarg, 0, 1000000);
+		if (option == 'm')
+			o->least = number(optarg, 1, RANKS_MAX);
+		if (option == '?' || r->n < 0 || r->grace_ms < 0 || o->restarts < 0 || o->least < 0)
+			return usage(stderr) + 1;
+	}
+	return optind == argc ? usage(stderr) + 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
-	struct run r = { .n = processors(), .grace_ms = 5000 };
+	struct run r = { .n = processors(),
+			 .grace_ms = 5000,
+			 .share_threads = !getenv("TENSOR_NUM_THREADS") };
+	struct options o = { .least = 1 };
 	sigset_t mask, before;
-	int option, fd;
+	int fd, res;
 
-	if (argc > 1 && !strcmp(argv[1], "--help"))
-		return usage(stdout);
 	r.n = r.n < RANKS_MAX ? r.n : RANKS_MAX;
-	while ((option = getopt(argc, argv, "+n:g:h")) != -1) {
-		if (option == 'h')
-			return usage(stdout);
-		if (option == 'n')
-			r.n = number(optarg, 1, RANKS_MAX);
-		if (option == 'g')
-			r.grace_ms = 1000 * number(optarg, 0, 86400);
-		if (option == '?' || r.n < 0 || r.grace_ms < 0)
-			return usage(stderr);
-	}
-	if (optind == argc)
-		return usage(stderr);
+	res = take_options(&r, &o, argc, argv);
+	if (res)
+		return res - 1;
 	signals_of(&mask);
 	sigprocmask(SIG_BLOCK, &mask, &before);
 	fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -235,11 +289,11 @@ int main(int argc, char **argv)
 		perror("tensorrun: signalfd");
 		return 1;
 	}
-	set_environment(r.n);
-	if (!start(&r, &before, argv + optind)) {
-		r.grace_ms = 0;
-		fail(&r, 1);
+	attempt(&r, fd, &before, argv + optind);
+	while (r.status && !r.is_stopped && o.restarts-- > 0 && r.n - r.lost >= o.least) {
+		r.n -= r.lost;
+		fprintf(stderr, "tensorrun: start again with %d ranks\n", r.n);
+		attempt(&r, fd, &before, argv + optind);
 	}
-	wait_all(&r, fd);
 	return r.status;
 }

@@ -122,6 +122,11 @@ struct group_engine {
 	const struct group_device *device; /* or NULL */
 };
 
+/* Sends to one rank, or receives from it, which go one after the other. */
+struct message_queue {
+	struct tensor_request *first, **last;
+};
+
 struct tensor_group {
 	const struct group_engine *engine;
 	void *state; /* the engine's */
@@ -139,8 +144,10 @@ struct tensor_group {
 	bool left; /* the other ranks were told; of the thread that holds running */
 	int refs;  /* of the program, and of requests that it has not waited for */
 	struct tensor_request *first, **last; /* collectives that wait for their turn, or run */
-	struct tensor_request *messages, **messages_last; /* sends and receives */
-	int err;					  /* that ended the group, and its text */
+	struct message_queue *
+		queues; /* sends to each rank, then receives from each; NULL before the engine has joined */
+	int64_t messages; /* in all queues */
+	int err;	  /* that ended the group, and its text */
 	char text[TENSOR_ERROR_TEXT];
 	struct tensor_group_stats stats;
 };

@@ -5,6 +5,7 @@
  */
 #include "group/local/local.h"
 
+#include "base/init.h"
 #include "sharing/link.h"
 
 #include <stdio.h>
@@ -123,6 +124,75 @@ bool local_is_same_user(int socket)
 	       (who.uid == getuid() || !who.uid);
 }
 
+/* ---- sockets that listen ---- */
+
+/* A child of fork() closes its copy: it would keep the address as long as it lives. */
+struct listener {
+	int fd; /* or -1 */
+	struct listener *next;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct listener *first;
+} listeners = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void lock_listeners(void)
+{
+	pthread_mutex_lock(&listeners.lock);
+}
+
+static void unlock_listeners(void)
+{
+	pthread_mutex_unlock(&listeners.lock);
+}
+
+static void close_listeners(void)
+{
+	for (struct listener *s = listeners.first; s; s = s->next)
+		if (s->fd >= 0)
+			close(s->fd);
+	listeners.first = NULL;
+	unlock_listeners();
+}
+
+INIT(INIT_GROUP_JOIN) static void join_init(void)
+{
+	pthread_atfork(lock_listeners, unlock_listeners, close_listeners);
+}
+
+/* 0, or -errno with the error set; end_listening() either way. */
+static int listen_at(const struct local *l, int size, struct listener *s)
+{
+	struct sockaddr_un to;
+	socklen_t n = socket_address(l->address, 0, &to);
+	int err = 0;
+
+	lock_listeners();
+	s->next = listeners.first;
+	listeners.first = s;
+	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (s->fd < 0 || bind(s->fd, (struct sockaddr *)&to, n) < 0 || listen(s->fd, size) < 0)
+		err = errno;
+	unlock_listeners();
+	return err ? tensor_fail(err, "group_open: local: address %s: %s", QUOTED(l->address),
+				 strerror(err)) :
+		     0;
+}
+
+static void end_listening(struct listener *s)
+{
+	struct listener **at = &listeners.first;
+
+	lock_listeners();
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	if (s->fd >= 0)
+		close(s->fd);
+	unlock_listeners();
+}
+
 /* ---- the shared memory ---- */
 
 static size_t slot_size(int size)
@@ -180,23 +250,6 @@ static int make_segment(tensor_group *g, struct local *l)
 static int no_pidfd(void)
 {
 	return tensor_fail(errno, "group_open: local: no pidfd: %s", strerror(errno));
-}
-
-static int listen_at(const struct local *l, int size, int *socket_fd)
-{
-	struct sockaddr_un to;
-	socklen_t n = socket_address(l->address, 0, &to);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0 && !bind(fd, (struct sockaddr *)&to, n) && !listen(fd, size)) {
-		*socket_fd = fd;
-		return 0;
-	}
-	tensor_fail(errno, "group_open: local: address %s: %s", QUOTED(l->address),
-		    strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -thread()->error.code;
 }
 
 static void refuse(int fd, int code, const char *text)
@@ -301,19 +354,27 @@ static int welcome_all(tensor_group *g, struct local *l, int self, const int *so
 	return 0;
 }
 
+/* Meets the other ranks; their sockets, -1 for those that have not come. */
+static int meet(tensor_group *g, struct local *l, int *sockets, int64_t until)
+{
+	struct listener s;
+	int err = listen_at(l, g->size, &s);
+
+	if (!err)
+		err = gather(g, l, s.fd, sockets, until);
+	/* Before the others go on: one that opens its next group at the address must not connect to this listener. */
+	end_listening(&s);
+	return err;
+}
+
 static int lead(tensor_group *g, struct local *l, int self, int64_t until)
 {
-	int sockets[LOCAL_MAX], listener = -1, err;
+	int sockets[LOCAL_MAX], err;
 
 	memset(sockets, 0xff, sizeof(sockets));
 	err = make_segment(g, l);
 	if (!err && g->size > 1)
-		err = listen_at(l, g->size, &listener);
-	if (!err && g->size > 1)
-		err = gather(g, l, listener, sockets, until);
-	/* Before the others go on: one that opens its next group at the address must not connect to this listener. */
-	if (listener >= 0)
-		close(listener);
+		err = meet(g, l, sockets, until);
 	if (!err && g->size > 1)
 		err = welcome_all(g, l, self, sockets);
 	for (int i = 1; i < g->size; i++)

@@ -10,17 +10,15 @@
 
 #define SMALL 4096 /* bytes of an all_reduce that each rank reduces on its own, in one step */
 
-/* The phases of a collective: in the slots are parts of tensors, or the shares that ranks have reduced. */
-enum { FIRST, PARTS, SHARES };
+/*
+ * The phases of a collective: in the slots are parts of tensors, or the shares that ranks have reduced; or ranks read each
+ * other's tensors.
+ */
+enum { FIRST, PARTS, SHARES, IN_PLACE };
 
 static struct local *local_of(const tensor_request *r)
 {
 	return r->group->state;
-}
-
-static char *slot_of(const struct local *l, int rank, uint64_t step)
-{
-	return l->slots + (2 * (size_t)rank + (step & 1)) * l->slot;
 }
 
 /* ---- errors ---- */
@@ -29,8 +27,9 @@ static int late(tensor_group *g, tensor_request *r)
 {
 	char ranks[TENSOR_ERROR_TEXT / 2] = "";
 
+	/* This rank may not have posted a step that needs the tensors of the others. */
 	for (int i = 0; r && i < g->size; i++)
-		if (!local_has_posted(g->state, i, r->step))
+		if (i != g->rank && !local_has_posted(g->state, i, r->step))
 			group_list_rank(ranks, sizeof(ranks), i);
 	return group_fail_late(g, r ? "not all ranks have called it" : "no rank sent or received",
 			       ranks);
@@ -87,7 +86,7 @@ static void put_bytes(const struct piece *p, int part, int64_t slot_at)
 	const char *in =
 		(const char *)p->r->in + ((int64_t)part * p->r->n + p->at) * (int64_t)p->item;
 
-	memcpy(slot_of(p->l, p->rank, p->step) + slot_at * (int64_t)p->item, in,
+	memcpy(local_slot(p->l, p->rank, p->step) + slot_at * (int64_t)p->item, in,
 	       (size_t)p->n * p->item);
 }
 
@@ -95,7 +94,7 @@ static void get_bytes(const struct piece *p, int part, int from, int64_t slot_at
 {
 	char *out = (char *)p->r->out + ((int64_t)part * p->r->n + p->at) * (int64_t)p->item;
 
-	memcpy(out, slot_of(p->l, from, p->step) + slot_at * (int64_t)p->item,
+	memcpy(out, local_slot(p->l, from, p->step) + slot_at * (int64_t)p->item,
 	       (size_t)p->n * p->item);
 }
 
@@ -134,7 +133,7 @@ static void put(const struct piece *p)
 /* Reduces n elements at slot_at of all slots. */
 static int reduce(const struct piece *p, void *to, int64_t slot_at, int64_t n)
 {
-	const char *first = slot_of(p->l, 0, p->step) + slot_at * (int64_t)p->item;
+	const char *first = local_slot(p->l, 0, p->step) + slot_at * (int64_t)p->item;
 
 	return group_reduce(to, first, 2 * (ptrdiff_t)p->l->slot, p->size, n,
 			    (enum tensor_dtype)p->r->call.dtype,
@@ -194,7 +193,7 @@ static int reduce_share(const struct piece *p)
 {
 	int64_t begin, n = share_of(p, p->rank, &begin);
 
-	return reduce(p, slot_of(p->l, p->rank, p->step + 1), begin, n);
+	return reduce(p, local_slot(p->l, p->rank, p->step + 1), begin, n);
 }
 
 /* After the second one: the parts of all ranks. */
@@ -206,30 +205,40 @@ static void get_shares(const struct piece *p)
 		int64_t begin, n = share_of(p, i, &begin);
 
 		memcpy((char *)p->r->out + (p->at + begin) * (int64_t)p->item,
-		       slot_of(p->l, i, p->step), (size_t)n * p->item);
+		       local_slot(p->l, i, p->step), (size_t)n * p->item);
 	}
 }
 
 /* ---- operations ---- */
 
-static void begin_step(tensor_request *r)
+/* The next step, with a part of this rank's tensor. */
+static void put_next(tensor_request *r)
 {
-	struct local *l = local_of(r);
+	struct piece p;
 
-	r->step = ++l->step;
+	local_begin_step(r);
+	p = piece_of(r);
+	put(&p);
+	local_post(r->group, r->step);
 }
 
 static int start(tensor_request *r)
 {
 	struct local *l = local_of(r);
+	struct local_rank *me = &l->page->ranks[r->group->rank];
 	struct piece p;
 
 	if (request_is_message(r))
 		return 0;
-	begin_step(r);
-	l->page->ranks[r->group->rank].calls[r->step & 1] = r->call;
-	p = piece_of(r);
-	put(&p);
+	local_begin_step(r);
+	me->calls[r->step & 1] = r->call;
+	if (in_place_is_possible(r)) {
+		atomic_store_explicit(&me->offers[r->step & 1], in_place_is_offered(r),
+				      memory_order_relaxed);
+	} else {
+		p = piece_of(r);
+		put(&p);
+	}
 	local_post(r->group, r->step);
 	return 0;
 }
@@ -249,6 +258,30 @@ static int compare_calls(const tensor_request *r)
 	return 0;
 }
 
+static bool is_offered_by_all(const tensor_request *r)
+{
+	const struct local *l = r->group->state;
+	bool all = true;
+
+	for (int i = 0; i < r->group->size; i++)
+		all &= atomic_load_explicit(&l->page->ranks[i].offers[r->step & 1],
+					    memory_order_relaxed) == 1;
+	return all;
+}
+
+/* After the first step of an operation that can be in place. */
+static void choose(tensor_request *r)
+{
+	if (is_offered_by_all(r)) {
+		r->phase = IN_PLACE;
+		local_begin_step(r);
+		in_place_begin(r);
+	} else {
+		r->phase = PARTS;
+		put_next(r);
+	}
+}
+
 /* All ranks have posted the step. 1: the operation has ended, 0: it goes on with the next step. */
 static int end_step(tensor_request *r)
 {
@@ -259,13 +292,17 @@ static int end_step(tensor_request *r)
 		err = compare_calls(r);
 		if (err < 0)
 			return err;
+		if (in_place_is_possible(r)) {
+			choose(r);
+			return 0;
+		}
 		r->phase = PARTS;
 	}
 	if (is_shared(r) && r->phase == PARTS) {
 		if (reduce_share(&p) < 0)
 			return group_fail_here(r->group);
 		r->phase = SHARES;
-		begin_step(r);
+		local_begin_step(r);
 		local_post(r->group, r->step);
 		return 0;
 	}
@@ -279,10 +316,7 @@ static int end_step(tensor_request *r)
 	r->at += p.n;
 	if (r->at >= r->n)
 		return 1;
-	begin_step(r);
-	p = piece_of(r);
-	put(&p);
-	local_post(r->group, r->step);
+	put_next(r);
 	return 0;
 }
 
@@ -292,9 +326,9 @@ static int step(tensor_request *r)
 
 	if (request_is_message(r))
 		return message_step(r);
-	while (!res && local_missing(r->group, r->step) < 0)
+	while (!res && r->phase != IN_PLACE && local_missing(r->group, r->step) < 0)
 		res = end_step(r);
-	return res;
+	return res || r->phase != IN_PLACE ? res : in_place_step(r);
 }
 
 /* ---- the group ---- */
@@ -362,7 +396,8 @@ static void local_close(tensor_group *g)
 {
 	if (!g->left)
 		leave(g, LOCAL_CLOSED);
-	messages_close(g);
+	in_place_drop(&((struct local *)g->state)->in_place);
+	local_channels_close(g);
 	free_local(g->state, g->size);
 }
 
@@ -406,8 +441,8 @@ static int local_open(tensor_group *g, const struct tensor_group_options *o)
 	}
 	memset(l->pidfds, 0xff, sizeof(int) * (size_t)g->size);
 	g->state = l;
-	if (local_join(g, l, address ? address : "") < 0 || messages_open(g) < 0) {
-		messages_close(g);
+	if (local_join(g, l, address ? address : "") < 0 || local_channels_open(g) < 0) {
+		local_channels_close(g);
 		free_local(l, g->size);
 		return -thread()->error.code;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The engine "local": ranks of one machine, which share one segment of memory. join.c makes it and gives every rank a
- * pidfd of each other; page.h is its beginning; wait.c waits for others, local.c carries collectives out step by step, message.c sends through channels.
+ * pidfd of each other; page.h is its beginning; wait.c waits for others, local.c carries collectives out step by step,
+ * in_place.c those on large tensors in buffers; channel.c makes the channels of these and of message.c, which sends.
  *
  * In a step every rank writes its part to one of its two slots, posts the number of the step, waits until all have
  * posted it, and reads from the slots. The slots alternate: a rank writes to a slot again two steps later, when all have
@@ -15,6 +16,9 @@
 
 #include "sharing/ring.h"
 #include "sharing/shm.h"
+#include "storage/provider/provider.h"
+
+#include <tensor/channel.h>
 
 #define LOCAL_LINE  64
 #define LOCAL_MAX   TENSOR_GROUP_LOCAL_MAX
@@ -23,6 +27,27 @@
 #define LOCAL_LEAST (32u << 10)
 /* Bytes of an address: with the name of a user of ten digits it fits in sun_path. */
 #define LOCAL_NAME 80
+
+/* Ranks of a group whose collectives are in place, at most: two of them need two channels. */
+#define LOCAL_IN_PLACE 16
+
+/* The channels between two ranks; each has its order. */
+enum local_lane { LOCAL_MESSAGES, LOCAL_TENSORS, LOCAL_LANES };
+
+struct local_peer {
+	int out_socket, in_socket; /* or -1 */
+	tensor_channel *out, *in;  /* or NULL */
+	tensor_pool *pool;	   /* message.c */
+};
+
+/* Of the collective that runs. */
+struct local_in_place {
+	tensor *in[LOCAL_IN_PLACE],
+		*out[LOCAL_IN_PLACE]; /* of the ranks that this one reads; owned */
+	uint32_t sent;		      /* bits of the ranks that have this one's */
+	int stage;
+	struct tensor_identity tried[64]; /* buffers whose descriptor could be passed, by number */
+};
 
 struct local {
 	struct local_page *page;
@@ -33,7 +58,8 @@ struct local {
 	int32_t *pids;
 	uint64_t step;		  /* this rank's last one */
 	uint32_t heard;		  /* the bell when the rank began to wait */
-	struct local_peer *peers; /* message.c */
+	struct local_peer *peers; /* of each lane and rank */
+	struct local_in_place in_place;
 	char address[LOCAL_NAME];
 	int listener; /* for channels of other ranks, or -1 */
 };
@@ -46,9 +72,45 @@ int local_address(const char *address, int rank, char *to, size_t size);
 /* Whether the process at the other end is of this user, or of root. */
 bool local_is_same_user(int socket);
 
-int messages_open(tensor_group *g);
+/* ---- channel.c ---- */
+
+int local_channels_open(tensor_group *g);
+void local_channels_close(tensor_group *g);
+struct local_peer *local_peer_of(const tensor_group *g, enum local_lane lane, int rank);
+/* The peer's out, or in. 1: it is there; 0: the rank is not ready yet; -errno with the error set. */
+int local_connect(tensor_group *g, enum local_lane lane, int rank);
+int local_accept(tensor_group *g, enum local_lane lane, int rank);
+
+/* ---- message.c ---- */
+
 int message_step(tensor_request *r);
-void messages_close(tensor_group *g);
+
+/* ---- in_place.c ---- */
+
+/* Whether such an operation can be in place, by what all ranks know; its first step carries no data. */
+bool in_place_is_possible(const tensor_request *r);
+/* Whether this rank's tensors are in buffers that others can get. */
+bool in_place_is_offered(const tensor_request *r);
+/* All ranks have offered it, and r->step is the next one, which this rank posts when it has read. */
+void in_place_begin(tensor_request *r);
+/* As the engine's step(). */
+int in_place_step(tensor_request *r);
+/* Releases the tensors of an operation that has failed. */
+void in_place_drop(struct local_in_place *p);
+
+/* ---- local.c and wait.c ---- */
+
+/* The memory of a rank for a step. */
+static inline char *local_slot(const struct local *l, int rank, uint64_t step)
+{
+	return l->slots + (2 * (size_t)rank + (step & 1)) * l->slot;
+}
+
+/* r->step: the next one. */
+static inline void local_begin_step(tensor_request *r)
+{
+	r->step = ++((struct local *)r->group->state)->step;
+}
 
 /* This rank is at the step. */
 void local_post(const tensor_group *g, uint64_t step);

@@ -11,20 +11,10 @@
 #include "sharing/send.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <tensor/channel.h>
-#include <unistd.h>
 
 #define PIECE  (256 << 10) /* bytes of a lent buffer */
 #define PIECES 4
-
-struct local_peer {
-	int out_socket, in_socket; /* or -1 */
-	tensor_channel *out, *in;
-	tensor_pool *pool;
-};
 
 /* The beginning of the first buffer of a message. */
 struct head {
@@ -39,132 +29,9 @@ struct head {
 enum { LOAN, LEASE };
 enum { BEGUN = 1, WRONG = 2 };
 
-static struct local_peer *peer_of(tensor_group *g, int rank)
+static struct local_peer *peer_of(const tensor_request *r)
 {
-	struct local *l = g->state;
-
-	return &l->peers[rank];
-}
-
-/* ---- channels ---- */
-
-static socklen_t address_of(const struct local *l, int rank, struct sockaddr_un *to)
-{
-	char name[32];
-
-	snprintf(name, sizeof(name), "#%016llx", (unsigned long long)l->page->id);
-	*to = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-			   (size_t)local_address(name, rank, to->sun_path, sizeof(to->sun_path)));
-}
-
-int messages_open(tensor_group *g)
-{
-	struct local *l = g->state;
-	struct sockaddr_un at;
-	socklen_t n = address_of(l, g->rank, &at);
-
-	l->peers = calloc((size_t)g->size, sizeof(*l->peers));
-	l->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (!l->peers)
-		return tensor_fail(ENOMEM, "group_open: no memory");
-	for (int i = 0; i < g->size; i++)
-		l->peers[i].out_socket = l->peers[i].in_socket = -1;
-	if (l->listener < 0 || bind(l->listener, (struct sockaddr *)&at, n) < 0 ||
-	    listen(l->listener, g->size) < 0)
-		return tensor_fail(errno, "group_open: local: no socket: %s", strerror(errno));
-	return 0;
-}
-
-void messages_close(tensor_group *g)
-{
-	struct local *l = g->state;
-
-	for (int i = 0; l->peers && i < g->size; i++) {
-		struct local_peer *p = &l->peers[i];
-
-		tensor_pool_close(p->pool);
-		tensor_channel_close(p->out);
-		tensor_channel_close(p->in);
-		if (p->out_socket >= 0)
-			close(p->out_socket);
-		if (p->in_socket >= 0)
-			close(p->in_socket);
-	}
-	free(l->peers);
-	l->peers = NULL;
-}
-
-static tensor_channel *open_channel(int socket)
-{
-	return tensor_channel_open_with(socket, TENSOR_CHANNEL_OPTIONS(.ring = true));
-}
-
-/* 1; 0: the peer does not listen yet; -errno with the error set. */
-static int connect_peer(tensor_group *g, int rank)
-{
-	struct local_peer *p = peer_of(g, rank);
-	const int64_t piece = PIECE;
-	struct sockaddr_un to;
-	socklen_t n = address_of(g->state, rank, &to);
-	const int32_t self = g->rank;
-	int fd, code;
-
-	if (!p->pool)
-		p->pool = tensor_pool_open((tensor_ints){ &piece, 1 },
-					   TENSOR_POOL_OPTIONS(.n = PIECES, .dtype = TENSOR_U8));
-	if (!p->pool)
-		return -thread()->error.code;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && !connect(fd, (struct sockaddr *)&to, n) &&
-	    send(fd, &self, sizeof(self), MSG_NOSIGNAL) == sizeof(self)) {
-		p->out = open_channel(fd);
-		if (p->out) {
-			p->out_socket = fd;
-			return 1;
-		}
-		close(fd);
-		return -thread()->error.code;
-	}
-	code = errno;
-	if (fd >= 0)
-		close(fd);
-	if (code == ECONNREFUSED || code == EAGAIN || code == EINTR || code == EPIPE)
-		return 0;
-	return tensor_fail(code, "rank %d: %s", rank, strerror(code));
-}
-
-static int accept_peer(tensor_group *g, int fd)
-{
-	int32_t rank = -1;
-
-	/* The names of sockets can be read by all users. */
-	if (!local_is_same_user(fd) ||
-	    link_wait_socket(fd, POLLIN, link_now() + INT64_C(1000000000)) < 0 ||
-	    recv(fd, &rank, sizeof(rank), 0) != sizeof(rank) || rank < 0 || rank >= g->size ||
-	    peer_of(g, rank)->in) {
-		close(fd);
-		return 0;
-	}
-	peer_of(g, rank)->in = open_channel(fd);
-	if (!peer_of(g, rank)->in) {
-		close(fd);
-		return -thread()->error.code;
-	}
-	peer_of(g, rank)->in_socket = fd;
-	return 0;
-}
-
-static int accept_all(tensor_group *g)
-{
-	struct local *l = g->state;
-	int fd, err = 0;
-
-	while (!err && (fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
-		err = accept_peer(g, fd);
-	if (!err && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-		err = tensor_fail(errno, "no socket for a rank: %s", strerror(errno));
-	return err;
+	return local_peer_of(r->group, LOCAL_MESSAGES, r->call.root);
 }
 
 /* ---- sending ---- */
@@ -200,7 +67,7 @@ static int send_piece(tensor_request *r, bool whole)
 	tensor *list[] = { r->private[LOAN], r -> in_tensor };
 	struct outgoing o = { list, whole ? 2 : 1, r->call.kind, 0, link_now() };
 	struct lease *lease;
-	int err = channel_send_leased(peer_of(r->group, r->call.root)->out, &o, &lease);
+	int err = channel_send_leased(peer_of(r)->out, &o, &lease);
 
 	if (err < 0)
 		return err == -ETIMEDOUT || err == -EAGAIN ? 0 : err;
@@ -222,7 +89,7 @@ static int send_next(tensor_request *r)
 
 	if (!r->private[LOAN]) {
 		tensor_scope {
-			tensor *loan = tensor_pool_loan(peer_of(r->group, r->call.root)->pool, 0);
+			tensor *loan = tensor_pool_loan(peer_of(r)->pool, 0);
 
 			if (loan) {
 				r->private[LOAN] = tensor_get(loan);
@@ -243,11 +110,16 @@ static int send_next(tensor_request *r)
 /* 1: ended, 0: it waits for the peer, -errno with the error set. */
 static int send_step(tensor_request *r)
 {
-	struct local_peer *p = peer_of(r->group, r->call.root);
-	int res = 1;
+	struct local_peer *p = peer_of(r);
+	const int64_t piece = PIECE;
+	int res;
 
-	if (!p->out)
-		res = connect_peer(r->group, r->call.root);
+	if (!p->pool)
+		p->pool = tensor_pool_open((tensor_ints){ &piece, 1 },
+					   TENSOR_POOL_OPTIONS(.n = PIECES, .dtype = TENSOR_U8));
+	if (!p->pool)
+		return -thread()->error.code;
+	res = local_connect(r->group, LOCAL_MESSAGES, r->call.root);
 	while (res > 0 && (!(r->phase & BEGUN) || r->at < request_bytes(r)))
 		res = send_next(r);
 	if (res <= 0)
@@ -313,7 +185,7 @@ static int take(tensor_request *r, tensor **t, int n)
 
 static int recv_next(tensor_request *r)
 {
-	struct local_peer *p = peer_of(r->group, r->call.root);
+	struct local_peer *p = peer_of(r);
 	int err = 0, n = 0;
 
 	tensor_scope {
@@ -332,15 +204,8 @@ static int recv_next(tensor_request *r)
 
 static int recv_step(tensor_request *r)
 {
-	struct local_peer *p = peer_of(r->group, r->call.root);
-	int res = 1;
+	int res = local_accept(r->group, LOCAL_MESSAGES, r->call.root);
 
-	if (!p->in) {
-		res = accept_all(r->group);
-		if (res < 0)
-			return res;
-		res = p->in ? 1 : 0;
-	}
 	while (res > 0 && (!(r->phase & BEGUN) || r->at < (int64_t)r->step))
 		res = recv_next(r);
 	if (res > 0 && r->phase & WRONG)

@@ -25,6 +25,7 @@ struct local_rank {
 	_Alignas(128) _Atomic uint32_t bell; /* a futex; others write it */
 	_Alignas(128) struct group_call
 		calls[2]; /* of the last operation that began in an even and in an odd step */
+	_Atomic uint32_t offers[2]; /* for the same: 1: its tensors can be read in place */
 };
 
 struct local_page {

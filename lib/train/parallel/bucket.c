@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <tensor/storage.h>
 
 #define BUCKET_BYTES INT64_C(26214400)
 #define FIRST_BYTES  INT64_C(1048576) /* so that the first message goes early */
@@ -70,6 +71,14 @@ void buckets_free(tensor_data_parallel *dp)
 	dp->nbuckets = 0;
 }
 
+/* Ranks of one machine read large buckets in place if they are in buffers; without memory for one they copy. */
+static void share_memory(const tensor_data_parallel *dp, tensor *flat)
+{
+	if (tensor_group_size(dp->group) > 1 && !strcmp(tensor_group_engine(dp->group), "local") &&
+	    flat->numel * (int64_t)itemsize(flat) >= FIRST_BYTES)
+		tensor_share_memory(flat);
+}
+
 static void begin(tensor_data_parallel *dp)
 {
 	for (int i = 0; i < dp->nbuckets; i++) {
@@ -98,8 +107,10 @@ int buckets_make(tensor_data_parallel *dp)
 			tensor_new(plans[i].device, plans[i].dtype, &plans[i].numel, 1);
 		if (!dp->buckets[i].flat)
 			err = -ENOMEM;
-		else
+		else {
+			share_memory(dp, dp->buckets[i].flat);
 			dp->nbuckets++;
+		}
 	}
 	free(plans);
 	if (!err)

@@ -2,6 +2,9 @@
 /* Data-parallel training: hooks of the parameters fill the buckets, and backward's end waits for them. */
 #include "train/parallel/parallel.h"
 
+#include "core/trace.h"
+#include "iter/iter.h"
+
 #include "family/copy.h"
 
 #include <limits.h>
@@ -187,6 +190,7 @@ TENSOR_EXPORT int tensor_data_parallel_finish(tensor_data_parallel *dp)
 	tensor *used;
 	int err;
 
+	TRACE_SPAN("group", "tensor_data_parallel_finish");
 	if (!dp)
 		return tensor_fail(EINVAL, "data_parallel_finish: dp is NULL");
 	if (!dp->sync)
@@ -222,6 +226,7 @@ TENSOR_EXPORT int tensor_data_parallel_backward(tensor_data_parallel *dp, tensor
 {
 	int err;
 
+	TRACE_SPAN("group", "tensor_data_parallel_backward");
 	if (!dp)
 		return tensor_fail(EINVAL, "data_parallel_backward: dp is NULL");
 	err = tensor_backward(loss);
@@ -234,58 +239,6 @@ TENSOR_EXPORT int tensor_data_parallel_set_sync(tensor_data_parallel *dp, bool s
 		return tensor_fail(EINVAL, "data_parallel_set_sync: dp is NULL");
 	dp->sync = sync;
 	return 0;
-}
-
-/* ---- a sharded optimizer ---- */
-
-/* Each parameter, the largest first, to the rank with the fewest elements. */
-static int share_out(tensor_data_parallel *dp)
-{
-	int size = tensor_group_size(dp->group), rank = tensor_group_rank(dp->group);
-	int64_t *load = calloc((size_t)size, sizeof(*load));
-	bool *given = calloc((size_t)dp->n + 1, sizeof(*given));
-
-	for (int k = 0; k < dp->n && load && given; k++) {
-		int largest = -1, least = 0;
-
-		for (int i = 0; i < dp->n; i++)
-			if (!given[i] &&
-			    (largest < 0 ||
-			     dp->parameters[i].leaf->numel > dp->parameters[largest].leaf->numel))
-				largest = i;
-		for (int i = 1; i < size; i++)
-			least = load[i] < load[least] ? i : least;
-		given[largest] = true;
-		load[least] += dp->parameters[largest].leaf->numel;
-		dp->parameters[largest].owner = least;
-	}
-	for (int i = 0; i < dp->n && load && given; i++)
-		if (dp->parameters[i].owner == rank)
-			dp->owned[dp->nowned++] = dp->parameters[i].leaf;
-	free(load);
-	free(given);
-	return load && given ? 0 : tensor_fail(ENOMEM, "data_parallel: no memory");
-}
-
-TENSOR_EXPORT tensor_list tensor_data_parallel_owned(tensor_data_parallel *dp)
-{
-	if (!dp) {
-		tensor_fail(EINVAL, "data_parallel_owned: dp is NULL");
-		return (tensor_list){ NULL, 0 };
-	}
-	return (tensor_list){ dp->owned, dp->nowned };
-}
-
-TENSOR_EXPORT int tensor_data_parallel_share(tensor_data_parallel *dp)
-{
-	int err = 0;
-
-	if (!dp)
-		return tensor_fail(EINVAL, "data_parallel_share: dp is NULL");
-	for (int i = 0; i < dp->n && !err; i++)
-		err = tensor_group_broadcast(dp->group, dp->parameters[i].leaf,
-					     dp->parameters[i].owner, NULL);
-	return err;
 }
 
 /* ---- the object ---- */
@@ -402,6 +355,54 @@ static int compare_trained(tensor_data_parallel *dp, tensor_list parameters)
 	return err;
 }
 
+static bool is_receivable(const tensor *t)
+{
+	return !t->ext && t->layout == TENSOR_STRIDED && !tensor_overlaps_itself(t) &&
+	       tensor_check_writable("data_parallel_new", t) == 0;
+}
+
+/* 1 and the number of the first buffer that no operation can write to, or 0; -errno with the error set. */
+static int64_t first_unwritable_buffer(tensor_data_parallel *dp)
+{
+	const struct tensor_named *named = NULL;
+	int64_t n = dp->nbuffers;
+
+	if (dp->module)
+		n = tensor_module_named(dp->module, TENSOR_MODULE_BUFFERS, &named);
+	for (int64_t i = 0; i < n; i++)
+		if (!is_receivable(named ? named[i].t : dp->buffers[i]))
+			return i + 1;
+	return n < 0 ? n : 0;
+}
+
+/* Rank 0 only reads its tensors: it would wait for a rank that cannot receive them. */
+static int check_receivable(tensor_data_parallel *dp, tensor_list parameters)
+{
+	static const char *const names[] = { "parameter", "buffer" };
+	const int64_t n = 2;
+	tensor *t = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I64, &n, 1);
+	int64_t *first = t ? t->data : NULL;
+	int err = t ? 0 : -ENOMEM;
+
+	if (!err) {
+		first[0] = 0;
+		for (int64_t i = parameters.len; i > 0; i--)
+			if (!is_receivable(parameters.data[i - 1]))
+				first[0] = i;
+		first[1] = first_unwritable_buffer(dp);
+		err = first[1] < 0 ? (int)first[1] : 0;
+	}
+	if (!err)
+		err = tensor_group_all_reduce(dp->group, t, t, TENSOR_GROUP_MAX, NULL);
+	for (int i = 0; i < 2 && !err; i++)
+		if (first[i])
+			err = tensor_fail(EINVAL,
+					  "data_parallel_new: %s %lld of a rank cannot be written",
+					  names[i], (long long)first[i] - 1);
+	tensor_put(t);
+	return err;
+}
+
 static int prepare(tensor_data_parallel *dp, tensor_list parameters, tensor_list buffers)
 {
 	int err = add_parameters(dp, parameters);
@@ -409,9 +410,11 @@ static int prepare(tensor_data_parallel *dp, tensor_list parameters, tensor_list
 	if (!err)
 		err = add_buffers(dp, buffers);
 	if (!err)
-		err = share_out(dp);
+		err = owners_choose(dp);
 	if (!err)
 		err = buckets_make(dp);
+	if (!err)
+		err = check_receivable(dp, parameters);
 	if (!err)
 		err = broadcast_list(dp, parameters.data, parameters.len);
 	if (!err)

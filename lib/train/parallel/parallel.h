@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Data-parallel training: bucket.c has the gradients that travel together, data_parallel.c the public functions. */
+/*
+ * Data-parallel training: bucket.c has the gradients that travel together, owner.c the
+ * parts of a sharded optimizer, data_parallel.c the other public functions.
+ */
 #ifndef TENSOR_LIB_PARALLEL_H
 #define TENSOR_LIB_PARALLEL_H
 
@@ -63,5 +66,8 @@ int bucket_add_zeros(struct parameter *p);
 int buckets_wait(tensor_data_parallel *dp, int64_t timeout_ns);
 /* The part of the bucket with the parameter's shape: a new tensor, or NULL with the error set. */
 tensor *bucket_part(const struct parameter *p);
+
+/* Each parameter, the largest first, to the rank with the fewest elements. 0, or -ENOMEM with the error set. */
+int owners_choose(tensor_data_parallel *dp);
 
 #endif

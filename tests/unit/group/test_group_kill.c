@@ -13,9 +13,9 @@ static int work(tensor_group *g)
 	int rank = tensor_group_rank(g), next = (rank + 1) % RANKS,
 	    before = (rank + RANKS - 1) % RANKS, err = 0;
 	tensor *small = tensor_zeros(TENSOR_INTS(4), F32),
-	       *large = tensor_zeros(TENSOR_INTS(RANKS * 90000), F32);
-	tensor *shared = tensor_zeros(TENSOR_INTS(90000), SHAREABLE(TENSOR_F32)),
-	       *part = tensor_narrow(large, 0, 0, 90000);
+	       *large = tensor_zeros(TENSOR_INTS(RANKS * 300000), F32);
+	tensor *shared = tensor_zeros(TENSOR_INTS(300000), SHAREABLE(TENSOR_F32)),
+	       *part = tensor_narrow(large, 0, 0, 300000);
 	tensor_request *r[3];
 
 	for (int i = 0; !err; i++) {
@@ -26,6 +26,8 @@ static int work(tensor_group *g)
 		n += !err && !(i & 1);
 		if (!err)
 			err = tensor_group_all_gather(g, large, shared, NULL);
+		if (!err && i % 4 == 0)
+			err = tensor_group_all_reduce(g, shared, shared, TENSOR_GROUP_MAX, NULL);
 		if (!err) {
 			err = tensor_group_send(g, i & 2 ? shared : part, next, &r[n]);
 			n += !err;

@@ -211,6 +211,65 @@ static void address_can_be_used_again_at_once(void **state)
 }
 
 /* Every length is one that a socket can have, or an error that says how long it may be. */
+static void *join_first(void *address)
+{
+	return tensor_group_open("local",
+				 TENSOR_GROUP_OPTIONS(.rank = 0, .size = 2, .address = address,
+						      .timeout_ns = 20000 * MS));
+}
+
+/* A child of another thread, forked while this rank waits for the others, lives longer. */
+static void fork_during_open(const char *address)
+{
+	tensor_group *g = NULL;
+	pthread_t thread;
+	pid_t child = -1;
+
+	alarm(60);
+	for (int i = 0; i < 2; i++) {
+		pthread_create(&thread, NULL, join_first, (void *)address);
+		usleep(100000);
+		child = i ? child : fork();
+		if (!child) {
+			sleep(6);
+			_exit(0);
+		}
+		pthread_join(thread, (void **)&g);
+		NEED(g);
+		tensor_group_close(g);
+	}
+	kill(child, SIGKILL);
+	_exit(0);
+}
+
+static void child_of_an_open_does_not_keep_the_address(void **state)
+{
+	const char *address = ranks_address();
+	pid_t first, second;
+
+	NOT_UNDER_TSAN(THREADS_AFTER_FORK);
+	first = fork();
+	if (!first)
+		fork_during_open(address);
+	second = fork();
+	if (!second) {
+		tensor_group *g = NULL;
+
+		for (int i = 0; i < 2; i++) {
+			usleep(300000);
+			g = tensor_group_open("local",
+					      TENSOR_GROUP_OPTIONS(.rank = 1, .size = 2,
+								   .address = address,
+								   .timeout_ns = 4000 * MS));
+			NEED(g);
+			tensor_group_close(g);
+		}
+		_exit(0);
+	}
+	assert_int_equal(rank_end(first), 0);
+	assert_int_equal(rank_end(second), 0);
+}
+
 static void long_address_is_an_error_with_the_limit(void **state)
 {
 	char address[100] = "";
@@ -277,6 +336,7 @@ int main(void)
 		cmocka_unit_test(message_does_not_need_a_third_rank),
 		cmocka_unit_test(process_of_another_user_is_no_rank),
 		cmocka_unit_test(address_can_be_used_again_at_once),
+		cmocka_unit_test(child_of_an_open_does_not_keep_the_address),
 		cmocka_unit_test(long_address_is_an_error_with_the_limit),
 		cmocka_unit_test(few_descriptors_are_an_error_with_their_number),
 		cmocka_unit_test(sizes_of_empty_tensors_do_not_overflow),

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Large collectives on tensors in buffers. Each rank sends its tensor to those that read it, by a channel, which passes the
+ * descriptor of a buffer once; they read from the owner's memory. The step ends when all have read: until then the owner's
+ * call, which keeps the tensor, has not returned.
+ *
+ * In an all_reduce a rank reduces its share of the elements of all ranks into its own result, in a second step it reads the
+ * other shares from the results of the others, and a third one ends it. Of a tensor in place each rank reads its share
+ * alone before it is written.
+ */
+#include "group/local/local.h"
+
+#include "core/scope.h"
+#include "storage/provider/provider.h"
+
+#include <tensor/channel.h>
+#include <unistd.h>
+
+/* Bytes from which it is faster than the slots (make bench-group). */
+#define LEAST (INT64_C(1) << 20)
+
+enum { OPENING, READING, ENDING };
+
+static struct local_in_place *state_of(const tensor_request *r)
+{
+	return &((struct local *)r->group->state)->in_place;
+}
+
+static bool is_all_reduce(const tensor_request *r)
+{
+	return r->call.kind == GROUP_ALL_REDUCE;
+}
+
+static int64_t bytes_of_in(const tensor_request *r)
+{
+	return request_bytes(r) * (request_has_parts(r) ? r->group->size : 1);
+}
+
+bool in_place_is_possible(const tensor_request *r)
+{
+	int size = r->group->size;
+
+	return r->call.kind != GROUP_BARRIER && r->call.kind != GROUP_REDUCE && size > 1 &&
+	       size <= LOCAL_IN_PLACE && bytes_of_in(r) >= LEAST;
+}
+
+/* Whether other ranks read the memory of this one. */
+static bool is_read(const tensor_request *r, int rank)
+{
+	switch (r->call.kind) {
+	case GROUP_BROADCAST:
+	case GROUP_SCATTER:
+		return rank == r->call.root;
+	case GROUP_GATHER:
+		return rank != r->call.root;
+	default:
+		return true;
+	}
+}
+
+/* Whether it reads the memory of others. */
+static bool is_reader(const tensor_request *r, int rank)
+{
+	switch (r->call.kind) {
+	case GROUP_BROADCAST:
+	case GROUP_SCATTER:
+		return rank != r->call.root;
+	case GROUP_GATHER:
+		return rank == r->call.root;
+	default:
+		return true;
+	}
+}
+
+/* ---- what this rank offers ---- */
+
+/* Rights, forks and limits can prevent that other processes get a descriptor: it is tried once for each buffer. */
+static bool can_send(struct local_in_place *p, const tensor *t)
+{
+	struct tensor_buffer *b = tensor_storage_buffer(t->storage);
+	struct tensor_identity *tried;
+	int fd;
+
+	if (!b || b->purgeable)
+		return false;
+	tried = &p->tried[b->id.ino % ARRAY_SIZE(p->tried)];
+	if (identity_equal(*tried, b->id))
+		return true;
+	fd = b->provider->export(b, b->rights & (b->readonly ? SHARE_RO : SHARE_RW));
+	if (fd < 0)
+		return false;
+	close(fd);
+	*tried = b->id;
+	return true;
+}
+
+bool in_place_is_offered(const tensor_request *r)
+{
+	struct local_in_place *p = state_of(r);
+
+	if (!is_read(r, r->group->rank))
+		return true;
+	if (r->in_packed || !can_send(p, r->in_tensor))
+		return false;
+	return !is_all_reduce(r) || r->out == r->in ||
+	       (!r->out_packed && can_send(p, r->out_tensor));
+}
+
+/* ---- the tensors of the others ---- */
+
+void in_place_drop(struct local_in_place *p)
+{
+	for (int i = 0; i < LOCAL_IN_PLACE; i++) {
+		tensor_put(p->in[i]);
+		tensor_put(p->out[i]);
+		p->in[i] = p->out[i] = NULL;
+	}
+}
+
+void in_place_begin(tensor_request *r)
+{
+	struct local_in_place *p = state_of(r);
+
+	p->stage = OPENING;
+	p->sent = 0;
+}
+
+static int lost(tensor_request *r, int rank, int err)
+{
+	return err == -EPIPE || err == -ECONNRESET ? local_gone(r->group, rank) : err;
+}
+
+/* 1; 0: the rank takes no message yet; -errno with the error set. */
+static int send_to(tensor_request *r, int rank)
+{
+	tensor *list[] = { r->in_tensor, r->out_tensor };
+	int n = is_all_reduce(r) && r->out != r->in ? 2 : 1;
+	int res = local_connect(r->group, LOCAL_TENSORS, rank);
+
+	if (res <= 0)
+		return res;
+	res = tensor_send_many(local_peer_of(r->group, LOCAL_TENSORS, rank)->out, list, n,
+			       (uint64_t)r->call.kind, 0, 0);
+	if (res == -ETIMEDOUT || res == -EAGAIN)
+		return 0;
+	if (res < 0)
+		return lost(r, rank, res);
+	state_of(r)->sent |= UINT32_C(1) << rank;
+	local_ring(r->group->state, rank);
+	return 1;
+}
+
+static int take(tensor_request *r, int rank, tensor *const *t, int n)
+{
+	struct local_in_place *p = state_of(r);
+
+	for (int i = 0; i < n; i++)
+		if (!t[i]->contiguous || t[i]->dtype != r->call.dtype ||
+		    t[i]->numel * (int64_t)itemsize(t[i]) != bytes_of_in(r))
+			n = 0;
+	if (n < 1)
+		return tensor_fail(EPROTO, "rank %d sent another tensor", rank);
+	p->in[rank] = tensor_get(t[0]);
+	p->out[rank] = tensor_get(t[n - 1]);
+	return 1;
+}
+
+static int recv_from(tensor_request *r, int rank)
+{
+	int res = local_accept(r->group, LOCAL_TENSORS, rank), err = 0;
+
+	if (res <= 0)
+		return res;
+	tensor_scope {
+		tensor *t[2] = { NULL, NULL };
+
+		res = tensor_recv_many(local_peer_of(r->group, LOCAL_TENSORS, rank)->in, t, 2, NULL,
+				       0);
+		if (res >= 0)
+			err = take(r, rank, t, res);
+	}
+	if (res >= 0)
+		return err;
+	return res == -ETIMEDOUT || res == -EAGAIN ? 0 : lost(r, rank, res);
+}
+
+/* Sends this rank's tensor, and receives those that it reads. 1: done, 0: others are not as far, -errno with the error set. */
+static int open_tensors(tensor_request *r)
+{
+	const struct local_in_place *p = state_of(r);
+	int self = r->group->rank, done = 1, res;
+
+	for (int i = 0; i < r->group->size; i++) {
+		if (i == self)
+			continue;
+		if (is_read(r, self) && is_reader(r, i) && !(p->sent >> i & 1)) {
+			res = send_to(r, i);
+			if (res < 0)
+				return res;
+			done &= res;
+		}
+		if (is_reader(r, self) && is_read(r, i) && !p->in[i]) {
+			res = recv_from(r, i);
+			if (res < 0)
+				return res;
+			done &= res;
+		}
+	}
+	return done;
+}
+
+/* ---- reading ---- */
+
+static const char *source(const tensor_request *r, int rank, int part)
+{
+	const void *in = rank == r->group->rank ? r->in : state_of(r)->in[rank]->data;
+
+	return (const char *)in + part * request_bytes(r);
+}
+
+static void copy(const tensor_request *r, int to_part, int from, int part)
+{
+	memcpy((char *)r->out + to_part * request_bytes(r), source(r, from, part),
+	       (size_t)request_bytes(r));
+}
+
+/* Elements begin to begin + n of a part of all ranks, reduced, to `to`; through a slot of this rank, which is not in use. */
+static int reduce(const tensor_request *r, int part, int64_t begin, int64_t n, char *to)
+{
+	const struct local *l = r->group->state;
+	const int size = r->group->size;
+	const int64_t item = dtype_sizes[r->call.dtype];
+	const int64_t room = (int64_t)(l->slot / (size_t)size) / LOCAL_LINE * LOCAL_LINE;
+	char *parts = local_slot(l, r->group->rank, r->step);
+	int err = 0;
+
+	for (int64_t at = begin; at < begin + n && !err; at += room / item) {
+		int64_t count = begin + n - at < room / item ? begin + n - at : room / item;
+
+		for (int i = 0; i < size; i++)
+			memcpy(parts + i * room, source(r, i, part) + at * item,
+			       (size_t)(count * item));
+		err = group_reduce(to + (at - begin) * item, parts, room, size, count,
+				   (enum tensor_dtype)r->call.dtype,
+				   (enum tensor_group_op)r->call.op);
+	}
+	return err;
+}
+
+/* Elements of the share of a rank; shares begin at cache lines. */
+static int64_t share_of(const tensor_request *r, int rank, int64_t *begin)
+{
+	int64_t each = (r->n / r->group->size / LOCAL_LINE + 1) * LOCAL_LINE;
+
+	*begin = rank * each < r->n ? rank * each : r->n;
+	return r->n - *begin < each ? r->n - *begin : each;
+}
+
+static int reduce_share(const tensor_request *r)
+{
+	int64_t begin, n = share_of(r, r->group->rank, &begin);
+
+	return reduce(r, 0, begin, n, (char *)r->out + begin * dtype_sizes[r->call.dtype]);
+}
+
+static void copy_shares(const tensor_request *r)
+{
+	const int64_t item = dtype_sizes[r->call.dtype];
+	int size = r->group->size;
+
+	for (int k = 1; k < size; k++) {
+		int i = (r->group->rank + k) % size;
+		int64_t begin, n = share_of(r, i, &begin);
+
+		memcpy((char *)r->out + begin * item,
+		       (const char *)state_of(r)->out[i]->data + begin * item, (size_t)(n * item));
+	}
+}
+
+/* All that this rank reads in the first step. 0, or -errno with the error set. */
+static int read_all(const tensor_request *r)
+{
+	int rank = r->group->rank, size = r->group->size;
+
+	switch (r->call.kind) {
+	case GROUP_BROADCAST:
+		if (rank != r->call.root)
+			copy(r, 0, r->call.root, 0);
+		return 0;
+	case GROUP_SCATTER:
+		copy(r, 0, r->call.root, rank);
+		return 0;
+	case GROUP_GATHER:
+	case GROUP_ALL_GATHER:
+	case GROUP_ALL_TO_ALL:
+		/* Each rank begins with another one. */
+		for (int k = 0; k < size && is_reader(r, rank); k++) {
+			int i = (rank + k) % size;
+
+			copy(r, i, i, r->call.kind == GROUP_ALL_TO_ALL ? rank : 0);
+		}
+		return 0;
+	case GROUP_REDUCE_SCATTER:
+		return reduce(r, rank, 0, r->n, r->out);
+	default:
+		return reduce_share(r);
+	}
+}
+
+int in_place_step(tensor_request *r)
+{
+	struct local_in_place *p = state_of(r);
+	int res;
+
+	if (p->stage == OPENING) {
+		res = open_tensors(r);
+		if (res > 0)
+			res = read_all(r) < 0 ? -1 : 1;
+		if (res < 0)
+			return group_fail_here(r->group);
+		if (!res)
+			return 0;
+		p->stage = READING;
+		local_post(r->group, r->step);
+	}
+	while (local_missing(r->group, r->step) < 0) {
+		if (p->stage == ENDING || !is_all_reduce(r)) {
+			in_place_drop(p);
+			return 1;
+		}
+		copy_shares(r);
+		p->stage = ENDING;
+		local_begin_step(r);
+		local_post(r->group, r->step);
+	}
+	return 0;
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/* Large collectives on tensors in shared buffers: the bits of those on private memory, the mappings, and what prevents them. */
+#include "ranks.h"
+
+#include <signal.h>
+#include <tensor/buffer.h>
+#include <tensor/storage.h>
+
+#define LARGE 300007 /* elements of f32: more than 1 MiB, and no multiple of a share */
+
+static bool same(tensor *a, tensor *b)
+{
+	bool equal = a && b && tensor_numel(a) == tensor_numel(b);
+
+	return equal && !memcmp(tensor_data(a), tensor_data(b),
+				(size_t)tensor_numel(a) * tensor_itemsize(tensor_dtype(a)));
+}
+
+/* Numbers whose sum depends on the order. */
+static tensor *numbers(int64_t n, enum tensor_dtype d)
+{
+	tensor *t = tensor_mul_scalar(tensor_randn(TENSOR_INTS(n), F32), S(2));
+
+	t = d == TENSOR_I64 || d == TENSOR_U8 ? tensor_mul_scalar(t, S(100)) : tensor_exp(t);
+	return tensor_to(tensor_abs(t), OF(d));
+}
+
+static tensor *in_buffer(tensor *t)
+{
+	return tensor_copy_(tensor_empty(TENSOR_INTS(tensor_numel(t)), SHAREABLE(tensor_dtype(t))),
+			    t);
+}
+
+static tensor *empty(int64_t n, enum tensor_dtype d, bool shareable)
+{
+	return tensor_zeros(TENSOR_INTS(n), TENSOR_OPTIONS(.dtype = d, .shareable = shareable));
+}
+
+/* ---- bits ---- */
+
+/* All operations on `in`, the results one after the other in a list. */
+static void results(tensor_group *g, tensor *in, bool shareable, int op, tensor *out[7])
+{
+	int rank = tensor_group_rank(g), size = tensor_group_size(g), root = size - 1;
+	enum tensor_dtype d = tensor_dtype(in);
+	int64_t n = tensor_numel(in), part = n / size;
+
+	out[0] = empty(n, d, shareable);
+	NEED(!tensor_group_all_reduce(g, out[0], in, op, NULL));
+	out[1] = empty(part, d, shareable);
+	NEED(!tensor_group_reduce_scatter(g, out[1], in, op, NULL));
+	out[2] = empty(n * size, d, shareable);
+	NEED(!tensor_group_all_gather(g, out[2], in, NULL));
+	out[3] = empty(rank == root ? n * size : 1, d, shareable);
+	NEED(!tensor_group_gather(g, out[3], in, root, NULL));
+	out[4] = empty(part, d, shareable);
+	NEED(!tensor_group_scatter(g, out[4], in, root, NULL));
+	out[5] = empty(n, d, shareable);
+	NEED(!tensor_group_all_to_all(g, out[5], in, NULL));
+	out[6] = tensor_copy_(empty(n, d, shareable), in);
+	NEED(!tensor_group_broadcast(g, out[6], root, NULL));
+	NEED(!tensor_group_all_reduce(g, out[6], out[6], op, NULL));
+}
+
+static void compare(tensor_group *g, enum tensor_dtype d, int op)
+{
+	int size = tensor_group_size(g);
+	tensor *in = numbers((int64_t)LARGE * 4 / (int)tensor_itemsize(d) / size * size, d);
+	tensor *plain[7], *shared[7], *buffer = in_buffer(in);
+
+	results(g, in, false, op, plain);
+	results(g, buffer, true, op, shared);
+	for (int i = 0; i < 7; i++)
+		NEED(same(plain[i], shared[i]));
+	NEED(same(in, buffer));
+}
+
+static void operations(tensor_group *g, void *arg)
+{
+	static const struct {
+		enum tensor_dtype dtype;
+		int op;
+	} cases[] = {
+		{ TENSOR_F32, TENSOR_GROUP_SUM },     { TENSOR_BF16, TENSOR_GROUP_MEAN },
+		{ TENSOR_F64, TENSOR_GROUP_PRODUCT }, { TENSOR_I64, TENSOR_GROUP_MAX },
+		{ TENSOR_U8, TENSOR_GROUP_SUM },
+	};
+
+	tensor_manual_seed(tensor_group_rank(g) + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		tensor_scope
+			compare(g, cases[i].dtype, cases[i].op);
+}
+
+static void results_have_the_bits_of_copies(void **state)
+{
+	run_ranks(2, operations, NULL);
+	run_ranks(5, operations, NULL);
+}
+
+/* ---- mappings ---- */
+
+/* Buffers of at least 1 MiB that this process has mapped, those of other ranks among them. */
+static int buffers(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long begin, end;
+	char line[512];
+	int n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		n += strstr(line, "memfd:tensor (") && sscanf(line, "%lx-%lx", &begin, &end) == 2 &&
+		     end - begin >= 1 << 20;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static void map_and_forget(tensor_group *g, void *arg)
+{
+	int size = tensor_group_size(g);
+	tensor *t = in_buffer(numbers(LARGE, TENSOR_F32));
+
+	NEED(buffers() == 1);
+	for (int i = 0; i < 3; i++) {
+		NEED(!tensor_group_all_reduce(g, t, t, TENSOR_GROUP_MAX, NULL));
+		NEED(buffers() == size);
+	}
+	/* The others release a buffer that its owner has freed when the next one comes. */
+	for (int i = 0; i < 20; i++) {
+		tensor_release(t);
+		t = in_buffer(numbers(LARGE, TENSOR_F32));
+		NEED(!tensor_group_all_reduce(g, t, t, TENSOR_GROUP_MAX, NULL));
+		NEED(buffers() <= 2 * size);
+	}
+	tensor_release(t);
+	NEED(!tensor_group_barrier(g, NULL));
+}
+
+static void buffers_are_mapped_once_and_released(void **state)
+{
+	const char *provider = getenv("TENSOR_PROVIDER");
+
+	if (provider && strcmp(provider, "memfd") != 0)
+		skip();
+	run_ranks(3, map_and_forget, NULL);
+}
+
+/* All ranks copy, also those whose tensors could be read in place. */
+static void copied(tensor_group *g, tensor *t)
+{
+	int before = buffers();
+
+	NEED(!tensor_group_all_reduce(g, t, t, TENSOR_GROUP_SUM, NULL));
+	NEED(same(tensor_copy_(empty(LARGE, TENSOR_F32, false), t),
+		  tensor_full(TENSOR_INTS(LARGE), S(tensor_group_size(g)), F32)));
+	NEED(buffers() == before);
+}
+
+static void one_rank_cannot(tensor_group *g, void *arg)
+{
+	bool is_one = tensor_group_rank(g) == 1;
+
+	tensor_scope {
+		tensor *ones = tensor_full(TENSOR_INTS(LARGE), S(1), F32);
+		tensor *wide = tensor_full(TENSOR_INTS(2 * LARGE), S(1), SHAREABLE(TENSOR_F32));
+		tensor *part = tensor_slice(wide, 0, 0, 2 * LARGE, 2);
+
+		copied(g, is_one ? part : in_buffer(ones));
+		copied(g, is_one ? ones : in_buffer(ones));
+	}
+}
+
+static void one_rank_that_cannot_is_enough(void **state)
+{
+	run_ranks(3, one_rank_cannot, NULL);
+}
+
+/* ---- beside other operations ---- */
+
+static void beside_messages(tensor_group *g, void *arg)
+{
+	int rank = tensor_group_rank(g), size = tensor_group_size(g), next = (rank + 1) % size,
+	    before = (rank + size - 1) % size;
+
+	for (int i = 0; i < 20; i++)
+		tensor_scope {
+			tensor *t = in_buffer(tensor_full(TENSOR_INTS(LARGE), S(rank), F32));
+			tensor *sent = in_buffer(tensor_full(TENSOR_INTS(LARGE), S(rank + i), F32));
+			tensor *got = empty(LARGE, TENSOR_F32, i & 1);
+			tensor_request *r[3];
+
+			NEED(!tensor_group_send(g, sent, next, &r[0]));
+			NEED(!tensor_group_all_reduce(g, t, t, TENSOR_GROUP_SUM, &r[1]));
+			NEED(!tensor_group_recv(g, got, before, &r[2]));
+			for (int k = 0; k < 3; k++)
+				NEED(!tensor_request_wait(r[k], -1));
+			NEED(same(got, tensor_full(TENSOR_INTS(LARGE), S(before + i), F32)));
+			NEED(same(t,
+				  tensor_full(TENSOR_INTS(LARGE), S(size * (size - 1) / 2), F32)));
+		}
+}
+
+static void messages_are_not_taken_for_tensors_in_place(void **state)
+{
+	run_ranks(3, beside_messages, NULL);
+}
+
+/* ---- what the owner does ---- */
+
+/* A sealed buffer is read by the others; it cannot be a result. */
+static void sealed(tensor_group *g, void *arg)
+{
+	int rank = tensor_group_rank(g);
+
+	tensor_scope {
+		tensor *t = in_buffer(tensor_full(TENSOR_INTS(LARGE), S(rank + 5), F32));
+
+		if (!rank)
+			NEED(!tensor_buffer_seal(t));
+		NEED(!tensor_group_broadcast(g, t, 0, NULL));
+		NEED(same(t, tensor_full(TENSOR_INTS(LARGE), S(5), F32)));
+		if (rank)
+			NEED(tensor_is_writable(t));
+	}
+}
+
+static void sealed_buffers_are_read(void **state)
+{
+	run_ranks(3, sealed, NULL);
+}
+
+/* The owner changes and frees its tensor as soon as its call has returned. */
+static void change_at_once(tensor_group *g, void *arg)
+{
+	int rank = tensor_group_rank(g), size = tensor_group_size(g);
+
+	for (int i = 0; i < 50; i++)
+		tensor_scope {
+			tensor *t = in_buffer(tensor_full(TENSOR_INTS(LARGE), S(rank + i), F32));
+			tensor *all = empty((int64_t)LARGE * size, TENSOR_F32, i & 1);
+
+			if (rank == i % size)
+				usleep(500);
+			NEED(!tensor_group_all_gather(g, all, t, NULL));
+			tensor_fill_(t, S(-1));
+			for (int k = 0; k < size; k++)
+				NEED(same(tensor_narrow(all, 0, (int64_t)k * LARGE, LARGE),
+					  tensor_full(TENSOR_INTS(LARGE), S(k + i), F32)));
+		}
+}
+
+static void owner_may_change_its_tensor_after_the_call(void **state)
+{
+	run_ranks(3, change_at_once, NULL);
+}
+
+/* Rank 1 stops after it has opened its buffer to the others, and is killed. */
+static void killed_owner(tensor_group *g, void *arg)
+{
+	int rank = tensor_group_rank(g);
+	tensor *t = in_buffer(tensor_full(TENSOR_INTS(LARGE), S(rank), F32));
+	tensor_request *r;
+
+	NEED(!tensor_group_all_reduce(g, t, t, TENSOR_GROUP_SUM, NULL));
+	if (rank == 1) {
+		raise(SIGKILL);
+		_exit(1);
+	}
+	NEED(!tensor_group_all_reduce(g, t, t, TENSOR_GROUP_SUM, &r));
+	NEED_ERROR(tensor_request_wait(r, -1), ECONNRESET, "rank 1");
+	tensor_release(t);
+}
+
+static void death_of_an_owner_is_an_error_that_names_it(void **state)
+{
+	const char *address = ranks_address();
+	pid_t pids[3];
+
+	for (int i = 0; i < 3; i++)
+		pids[i] = rank_start(address, i, 3, INT64_C(60000000000), killed_owner, NULL);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(rank_end(pids[i]), i == 1 ? -SIGKILL : 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(results_have_the_bits_of_copies),
+		cmocka_unit_test(buffers_are_mapped_once_and_released),
+		cmocka_unit_test(one_rank_that_cannot_is_enough),
+		cmocka_unit_test(messages_are_not_taken_for_tensors_in_place),
+		cmocka_unit_test(sealed_buffers_are_read),
+		cmocka_unit_test(owner_may_change_its_tensor_after_the_call),
+		cmocka_unit_test(death_of_an_owner_is_an_error_that_names_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
