@@ -111,6 +111,9 @@ HOST_TESTS = $(patsubst tests/unit/cuda/%.c,$(1)/tests/%,$(wildcard tests/unit/c
 HOST_GROUPS = $(addprefix $(1)/tests/,test_group test_group_engines test_data_parallel)
 HOST_OWN   = $(HOST_SELF:%=$(1)/tests/%)
 HOST_MODES := eager lazy-20 random lazy-4300 random-8000
+# Under the sanitizers, which take three times as long; together they have each limit.
+HOST_ASAN_MODES := eager lazy-20 random-8000
+HOST_TSAN_MODES := eager lazy-20 random-4300
 # $(call host_build,BUILD) are the files to build there, $(call host_run,BUILD,NAME,MODES) runs the tests.
 host_build = $(call HOST_TESTS,$(1)) $(call HOST_GROUPS,$(1)) $(call HOST_OWN,$(1)) $(HOST_SO:$(B)/%=$(1)/%) $(HOST_NCCL_SO:$(B)/%=$(1)/%)
 host_run   = tests/cuda/host/run $(B) $(2) $(HOST_SO:$(B)/%=$(1)/%) $(3) -- $(call HOST_TESTS,$(1)) -- $(call HOST_GROUPS,$(1)) -- $(call HOST_OWN,$(1)) \
@@ -128,8 +131,8 @@ test-cuda: $(call host_build,$(B))
 # not chosen at random. The first build of the library takes minutes.
 test-cuda-asan:
 	+$(Q)packaging/build-steps make B=build/asan LEVELS="$(SANITIZE_LEVELS)" $(SANITIZED) $(call host_build,build/asan)
-	$(Q)$(ASAN) $(call host_run,build/asan,cuda-asan,$(HOST_MODES))
+	$(Q)$(ASAN) $(call host_run,build/asan,cuda-asan,$(HOST_ASAN_MODES))
 
 test-cuda-tsan:
 	+$(Q)packaging/build-steps make B=build/tsan LEVELS="$(SANITIZE_LEVELS)" $(TSAN) $(call host_build,build/tsan)
-	$(Q)TSAN_OPTIONS=atexit_sleep_ms=0 setarch -R $(call host_run,build/tsan,cuda-tsan,eager lazy-20 random-4300)
+	$(Q)TSAN_OPTIONS=atexit_sleep_ms=0 setarch -R $(call host_run,build/tsan,cuda-tsan,$(HOST_TSAN_MODES))
