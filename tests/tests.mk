@@ -25,7 +25,7 @@ $(B)/tests/test_conv_tiles: tests/unit/nn/test_conv_bf16.c
 $(B)/tests/test_quantized_tiles: tests/unit/quantized/test_quantized.c
 
 # Load the plugin.
-$(B)/tests/test_remote $(B)/tests/test_remote_ends $(B)/tests/test_remote_hostile: | $(UCX_SO)
+$(B)/tests/test_remote $(B)/tests/test_remote_ends $(B)/tests/test_remote_hostile $(B)/tests/test_remote_limits: | $(UCX_SO)
 
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'
@@ -104,7 +104,7 @@ TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd
 	test_autograd_eight_threads test_autograd_depth test_autograd_depth_modes test_autograd_forward test_channel test_channel_many test_channel_pool test_channel_fork test_channel_group test_channel_ring test_channel_time test_version test_buffer \
 	test_buffer_errors test_tensor test_scope test_blob test_dlpack test_dispatch test_random test_optim test_clip test_autocast \
 	test_module_threads test_profiler test_loader test_loader_errors test_loader_workers test_attention test_group_requests test_group_threads test_group_in_place test_data_parallel \
-	$(if $(UCX_SO),test_remote test_remote_ends)
+	$(if $(UCX_SO),test_remote test_remote_ends test_remote_limits)
 
 include tests/python/python.mk
 

@@ -61,7 +61,8 @@ int tensor_channel_listener_fd(const tensor_channel_listener *listener);
 
 /*
  * Called by a thread that sends or receives a long message on a channel between machines, while the message is on its way: as
- * pieces go or come, and every 50 ms; for a sender at the end, too. done and total: bytes of elements. A negative errno as
+ * pieces go or come, and every 50 ms; for a sender at the end, too. It must not use the channel, whose lock is held. done and
+ * total: bytes of elements. A negative errno as
  * result ends the transfer: the call fails with it, the send of the peer, if it is the sender, with ECANCELED, and the
  * channel goes on.
  */

@@ -197,12 +197,22 @@ static void remote_serve(struct served *s)
 static void remote_leave(struct served *s)
 {
 	struct remote *r = (struct remote *)s;
-	int64_t until = link_deadline(FLUSH_NS);
 
 	if (pthread_mutex_trylock(&r->lock))
 		return;
-	if (r->is_open && !r->dead && !r->has_left)
+	if (r->is_open && !r->dead && !r->has_left) {
 		remote_say(r, FRAME_BYE, 0, 0, 0);
+		remote_step(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void remote_flush(struct served *s, int64_t until)
+{
+	struct remote *r = (struct remote *)s;
+
+	if (pthread_mutex_trylock(&r->lock))
+		return;
 	while (r->is_open && !r->dead && !r->has_left && !r->all_came && link_left(until))
 		if (!remote_step(r))
 			link_wait_socket(remote_fd(s), POLLIN, link_deadline(1000000));
@@ -261,8 +271,9 @@ struct remote *remote_new(const char *function, const struct transport *transpor
 		free(r);
 		return NULL;
 	}
-	r->served =
-		(struct served){ .fd = remote_fd, .serve = remote_serve, .leave = remote_leave };
+	r->served = (struct served){
+		.fd = remote_fd, .serve = remote_serve, .leave = remote_leave, .flush = remote_flush
+	};
 	r->transport = transport;
 	r->timeout_ns = o->timeout_ns;
 	r->spin_ns = o->spin_ns;

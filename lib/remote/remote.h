@@ -27,8 +27,10 @@ struct served {
 	struct served *next, **link;
 	int (*fd)(struct served *s);
 	void (*serve)(struct served *s);
-	void (*leave)(struct served *s); /* the program ends; may be NULL */
+	void (*leave)(struct served *s); /* the program ends: says so to the peer; may be NULL */
+	void (*flush)(struct served *s, int64_t until); /* after leave(): waits for the peer */
 	int64_t due; /* serve() is called then, or when the descriptor is readable */
+	int event; /* of the descriptors for which the thread waits, the number of this one; 0: none */
 };
 
 /* 0, or -errno with the error set: there is no thread. */
@@ -38,6 +40,8 @@ void serve_remove(struct served *s);
 /* Both inside of the serve() of another one. */
 void serve_add_inside(struct served *s);
 void serve_remove_inside(struct served *s);
+/* The process uses a transport from now on, and a child of fork() cannot. */
+void serve_mark_used(void);
 /* Whether the process is a child of one that has used a transport. */
 bool serve_is_parents(void);
 /* 0, or -EBUSY with the error set: the process is such a child. */
@@ -105,7 +109,8 @@ struct remote {
 	struct incoming *in;		/* the message that is being received */
 	struct incoming *first, **last; /* those that wait for the program */
 	uint32_t waiting, taken; /* how many, and how many it has received since the last TAKEN */
-	uint64_t held;		 /* bytes of those and of in */
+	uint64_t held;		 /* bytes of those and of in, */
+	uint32_t buffers;	 /* and the buffers that long ones have */
 	uint64_t dropped;	 /* number of a message of which pieces may still come */
 	unsigned failed, skip;	 /* waits that spun in vain, and waits that are not to spin */
 };
@@ -166,6 +171,8 @@ struct incoming *incoming_piece(struct remote *r, const struct frame *f, size_t 
 void incoming_data(struct remote *r, const struct arrival *a, int err);
 /* The sender gives up. */
 void incoming_abort(struct remote *r, const struct frame *f);
+/* Makes room for a long message that waits for it, if there is any now. */
+void incoming_grant(struct remote *r);
 /* Frees all that came, at the end. */
 void incoming_end(struct remote *r);
 /* Of struct channel_remote. */
