@@ -40,6 +40,8 @@ void serve_remove(struct served *s);
 /* Both inside of the serve() of another one. */
 void serve_add_inside(struct served *s);
 void serve_remove_inside(struct served *s);
+/* Ends a sleep of the thread. */
+void serve_wake(void);
 /* The process uses a transport from now on, and a child of fork() cannot. */
 void serve_mark_used(void);
 /* Whether the process is a child of one that has used a transport. */
@@ -196,7 +198,8 @@ struct parcel {
 	uint32_t part;	       /* the next piece */
 	uint64_t at;
 	unsigned pending; /* pieces under way */
-	bool is_left;	  /* the last piece frees it */
+	bool is_left;	  /* its send has ended: the thread frees it after the last piece */
+	struct parcel *next;
 	enum answer answer;
 	int code; /* of ANSWER_REFUSED */
 };
@@ -211,6 +214,11 @@ void parcel_free(struct parcel *p);
 void remote_answered(struct remote *r, const struct frame *f);
 /* A piece was sent, or not; with the lock. */
 void parcel_sent(struct parcel *p, size_t bytes, int err);
+/*
+ * Of parcels whose send has ended before the network was done with their pieces. Without locks: the end of a tensor can call a
+ * function of the program, which uses channels, or needs a lock that another thread holds while it does.
+ */
+void parcels_free_left(void);
 int remote_send(tensor_channel *ch, const struct outgoing *o);
 
 /* ---- memory.c ---- */

@@ -65,7 +65,7 @@ int serve_check(const char *function)
 		       0;
 }
 
-static void wake(void)
+void serve_wake(void)
 {
 	uint64_t one = 1;
 
@@ -126,6 +126,7 @@ static void *serve(void *unused)
 
 		fds = descriptors(&n);
 		pthread_mutex_unlock(&service.lock);
+		parcels_free_left();
 		if (fds)
 			link_poll(fds, n, due);
 		else
@@ -151,7 +152,7 @@ static void stop(void)
 	pthread_mutex_unlock(&service.lock);
 	if (!service.runs)
 		return;
-	wake();
+	serve_wake();
 	pthread_join(service.thread, NULL);
 	service.runs = false;
 	/* All peers have one time together, whatever their number. */
@@ -217,7 +218,7 @@ int serve_add(const char *function, struct served *s)
 	if (err < 0)
 		return tensor_fail(-err, "%s: no thread for connections: %s", function,
 				   strerror(-err));
-	wake();
+	serve_wake();
 	return 0;
 }
 

@@ -105,7 +105,9 @@ static PyObject *listener_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 	    as_silence(silence, &options.timeout_ns) < 0 || as_spin(spin, &options.spin_ns) < 0)
 		return NULL;
 	options.max_bytes = max_bytes;
-	listener = tensor_channel_listen(address, &options);
+	/* A name is looked up. */
+	Py_BEGIN_ALLOW_THREADS listener = tensor_channel_listen(address, &options);
+	Py_END_ALLOW_THREADS
 	if (!listener)
 		return raise_error();
 	o = (PyListener *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
@@ -121,7 +123,8 @@ static void listener_dealloc(PyObject *self)
 {
 	PyTypeObject *type = Py_TYPE(self);
 
-	tensor_channel_listener_close(((PyListener *)self)->listener);
+	Py_BEGIN_ALLOW_THREADS tensor_channel_listener_close(((PyListener *)self)->listener);
+	Py_END_ALLOW_THREADS
 	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
 	Py_DECREF(type);
 }

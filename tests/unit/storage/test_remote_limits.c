@@ -191,6 +191,51 @@ static void peer_that_answers_no_abort_ends_the_channel(void **state)
 	end(&h);
 }
 
+/* The end of a tensor calls a function of the program, which may use channels as any other. */
+static void use_channels(void *data, void *context)
+{
+	tensor_channel_listener_close(context);
+	free(data);
+}
+
+/* Its tensor is released when the network is done with it, after the send. */
+static void *send_blob(void *arg)
+{
+	struct hostile *h = arg;
+	bool sent = false;
+
+	tensor_scope {
+		tensor *t = tensor_from_blob(calloc(1, 1 << 20), TENSOR_INTS(1 << 20),
+					     TENSOR_NO_INTS, TENSOR_OPTIONS(.dtype = TENSOR_U8),
+					     use_channels, far_listen(NULL));
+
+		sent = tensor_send_timeout(h->victim, t, 0, LONG_NS) == 0;
+	}
+	return sent ? h : NULL;
+}
+
+static void tensors_are_released_without_locks(void **state)
+{
+	struct hostile h;
+	pthread_t t;
+	void *sent;
+
+	alarm(10);
+	begin(&h, TENSOR_REMOTE_OPTIONS(.timeout_ns = 300 * MS));
+	assert_int_equal(pthread_create(&t, NULL, send_blob, &h), 0);
+	assert_non_null(await(&h, FRAME_MESSAGE));
+	send_frame(&h, frame(FRAME_GRANT, 1, 0, 0, 0), NULL, 0);
+	usleep(50000);
+	/* It lies, and the network here is not done with the elements. */
+	send_frame(&h, frame(FRAME_DONE, 1, 0, 0, 0), NULL, 0);
+	pthread_join(t, &sent);
+	assert_ptr_equal(sent, &h);
+	assert_fails(tensor_recv_timeout(h.victim, LONG_NS), ECONNRESET, "300 ms");
+	usleep(50000);
+	end(&h);
+	alarm(0);
+}
+
 #define PEERS 10
 
 /* Says where it listens, and ends with channels to peers that are silent. */
@@ -283,6 +328,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(long_messages_that_wait_have_few_descriptors),
 		cmocka_unit_test(message_without_descriptors_is_received_later),
 		cmocka_unit_test(peer_that_answers_no_abort_ends_the_channel),
+		cmocka_unit_test(tensors_are_released_without_locks),
 		cmocka_unit_test(program_with_silent_peers_ends_in_time),
 	};
 
