@@ -34,7 +34,8 @@ struct tensor_remote_options {
  * A channel to the listener at an address, "ucx://HOST:PORT", with HOST a name, an IPv4 address or an IPv6 address in
  * brackets. Its messages are received and acknowledged by a thread of the library, also while the program is in no call. NULL
  * as options: the defaults; a negative timeout: that of the options.
- * NULL with the error set: EINVAL; ENOTSUP: the plugin or UCX is not installed; ECONNREFUSED, ETIMEDOUT, EPROTO; EBUSY in a
+ * NULL with the error set: EINVAL; ENOTSUP: the plugin or UCX is not installed; ECONNREFUSED, ETIMEDOUT, EPROTO; EMFILE: fewer than 40
+ * descriptors are free; EBUSY in a
  * child of fork() of a process that has used UCX.
  */
 tensor_channel *tensor_channel_connect(const char *address,

@@ -6,9 +6,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define TIMEOUT_NS INT64_C(10000000000)
-#define RECORDS	   64
-#define FLUSH_NS   INT64_C(200000000)
+#define TIMEOUT_NS  INT64_C(10000000000)
+#define RECORDS	    64
+#define DESCRIPTORS 40 /* that must be free before a connection, which has 7 over TCP */
+#define FLUSH_NS    INT64_C(200000000)
 
 /* ---- frames ---- */
 
@@ -268,6 +269,14 @@ struct remote *remote_new(const char *function, const struct transport *transpor
 	r->event = eventfd(0, EFD_CLOEXEC);
 	if (r->event < 0) {
 		tensor_fail(errno, "%s: no descriptor: %s", function, strerror(errno));
+		free(r);
+		return NULL;
+	}
+	/* UCX ends the program when it gets none in the middle of a connection. */
+	if (!fd_limit_leaves(r->event, DESCRIPTORS)) {
+		tensor_fail(EMFILE, "%s: fewer than %d descriptors are left for a connection",
+			    function, DESCRIPTORS);
+		close(r->event);
 		free(r);
 		return NULL;
 	}

@@ -13,8 +13,6 @@
 #include "core/scope.h"
 #include "storage/provider/provider.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <tensor/channel.h>
 #include <unistd.h>
 
@@ -79,16 +77,12 @@ static bool is_reader(const tensor_request *r, int rank)
 
 /* ---- what this rank offers ---- */
 
-/* Above the lowest that is free. In place without them the group would end, and copies need none. */
+/* In place without them the group would end, and copies need none. */
 static bool has_descriptors(const tensor_group *g)
 {
 	const struct local *l = g->state;
-	int fd = fcntl(l->fd, F_DUPFD_CLOEXEC, 0), first = fd < 0 ? INT_MAX : fd;
-	uint64_t most = (uint64_t)first + (unsigned)(DESCRIPTORS * g->size);
 
-	if (fd >= 0)
-		close(fd);
-	return most <= fd_limit() || (fd >= 0 && fd_limit_raise() && most <= fd_limit());
+	return fd_limit_leaves(l->fd, (unsigned)(DESCRIPTORS * g->size));
 }
 
 /* Rights, forks and limits can prevent that other processes get a descriptor: it is tried once for each buffer. */

@@ -4,9 +4,11 @@
 
 #include "base/compiler.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 void (*buffer_forget)(const struct tensor_buffer *b);
 
@@ -67,6 +69,17 @@ bool fd_limit_raise(void)
 		return false;
 	r.rlim_cur = r.rlim_max;
 	return setrlimit(RLIMIT_NOFILE, &r) == 0;
+}
+
+bool fd_limit_leaves(int fd, unsigned n)
+{
+	int lowest = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (lowest < 0)
+		return fd_limit_raise() && fd_limit_leaves(fd, n);
+	close(lowest);
+	return (unsigned)lowest + n <= fd_limit() ||
+	       (fd_limit_raise() && (unsigned)lowest + n <= fd_limit());
 }
 
 TENSOR_EXPORT const char *tensor_provider_name(void)

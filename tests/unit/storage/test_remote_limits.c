@@ -120,6 +120,29 @@ static void message_without_descriptors_is_received_later(void **state)
 	assert_int_equal(far_end(&p), 0);
 }
 
+/* It has a few descriptors left: UCX ends a program that runs out of them in the middle of a connection. */
+static int connect_with_few(tensor_channel *ch)
+{
+	tensor_channel_listener *l = far_listen(NULL);
+	rlim_t n = (rlim_t)dup(0) + 20;
+	tensor_channel *other;
+
+	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){ n, n }))
+		return 1;
+	other = tensor_channel_connect(tensor_channel_listener_address(l), NULL, LONG_NS);
+	if (other || tensor_last_error()->code != EMFILE)
+		return 2;
+	tensor_channel_listener_close(l);
+	return tensor_recv(ch) || tensor_last_error()->code != EPIPE ? 3 : 0;
+}
+
+static void connection_needs_descriptors(void **state)
+{
+	struct far_peer p = far_start("few", NULL);
+
+	assert_int_equal(far_end(&p), 0);
+}
+
 static int flood_of_lists(tensor_channel *ch)
 {
 	tensor *t[64];
@@ -318,6 +341,7 @@ int main(int argc, char **argv)
 {
 	static const struct far_role roles[] = { { "lists", flood_of_lists },
 						 { "leave", leave_many },
+						 { "few", connect_with_few },
 						 { "starve", starve },
 						 { NULL, NULL } };
 	const struct CMUnitTest tests[] = {
@@ -325,6 +349,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(child_of_a_use_that_failed_is_refused),
 		cmocka_unit_test(peers_that_were_not_accepted_get_no_memory),
 		cmocka_unit_test(short_messages_that_wait_have_no_descriptors),
+		cmocka_unit_test(connection_needs_descriptors),
 		cmocka_unit_test(long_messages_that_wait_have_few_descriptors),
 		cmocka_unit_test(message_without_descriptors_is_received_later),
 		cmocka_unit_test(peer_that_answers_no_abort_ends_the_channel),
