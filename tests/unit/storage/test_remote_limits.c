@@ -124,9 +124,15 @@ static void message_without_descriptors_is_received_later(void **state)
 static int connect_with_few(tensor_channel *ch)
 {
 	tensor_channel_listener *l = far_listen(NULL);
-	rlim_t n = (rlim_t)dup(0) + 20;
 	tensor_channel *other;
+	int spare[60];
+	rlim_t n;
 
+	for (int i = 0; i < 60; i++)
+		spare[i] = dup(0);
+	n = (rlim_t)spare[59] + 1;
+	for (int i = 0; i < 20; i++)
+		close(spare[i]);
 	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){ n, n }))
 		return 1;
 	other = tensor_channel_connect(tensor_channel_listener_address(l), NULL, LONG_NS);
