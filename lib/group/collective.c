@@ -80,8 +80,8 @@ static int check_overlap(const struct arguments *a)
 {
 	enum overlap o = tensor_overlap(a->out, a->in);
 
-	if (o == OVERLAP_NONE || (o == OVERLAP_SAME && sizes_equal(a->out, a->in) &&
-				  a->kind != GROUP_ALL_TO_ALL))
+	if (o == OVERLAP_NONE ||
+	    (o == OVERLAP_SAME && sizes_equal(a->out, a->in) && a->kind != GROUP_ALL_TO_ALL))
 		return 0;
 	return tensor_fail(EINVAL, "%s: out and in share a part of their memory", name_of(a));
 }

@@ -326,11 +326,8 @@ static int read_all(const tensor_request *r)
  */
 static int check_owners(const tensor_request *r)
 {
-	const struct local *l = r->group->state;
-
-	atomic_thread_fence(memory_order_acquire);
 	for (int i = 0; i < r->group->size; i++)
-		if (state_of(r)->in[i] && atomic_load(&l->page->ranks[i].state) == LOCAL_GAVE_UP)
+		if (state_of(r)->in[i] && local_has_given_up(r->group, i))
 			return local_gone(r->group, i);
 	return 0;
 }

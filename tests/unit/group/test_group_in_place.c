@@ -311,34 +311,49 @@ static void sleep_long(int number)
 	usleep(600000);
 }
 
+/* From rank 0 to rank 1: a broadcast, or a message. */
+static int pass_on(tensor_group *g, tensor *t, bool is_message)
+{
+	if (!is_message)
+		return tensor_group_broadcast(g, t, 0, NULL);
+	return tensor_group_rank(g) ? tensor_group_recv(g, t, 0, NULL) :
+				      tensor_group_send(g, t, 1, NULL);
+}
+
 /* Rank 1 is stopped while it reads, until rank 0 has given up and changed its tensor. */
-static void give_up_early(tensor_group *g, void *arg)
+static void give_up_early(tensor_group *g, void *is_message)
 {
 	const int64_t n = INT64_C(12) << 20;
 	tensor *t;
 
 	if (!tensor_group_rank(g)) {
 		t = in_buffer(tensor_full(TENSOR_INTS(n), S(1), F32));
-		NEED_ERROR(tensor_group_broadcast(g, t, 0, NULL), ETIMEDOUT, "rank");
+		NEED_ERROR(pass_on(g, t, is_message), ETIMEDOUT, "rank");
 		tensor_fill_(t, S(2));
 		return;
 	}
 	signal(SIGALRM, sleep_long);
 	t = tensor_empty(TENSOR_INTS(n), F32);
+	usleep(is_message ? 50000 : 0); /* the message is there */
 	setitimer(ITIMER_REAL, &(struct itimerval){ .it_value.tv_usec = 2000 }, NULL);
-	NEED_ERROR(tensor_group_broadcast(g, t, 0, NULL), EPIPE, "rank 0 has left");
+	NEED_ERROR(pass_on(g, t, is_message), EPIPE, "rank 0 has left");
 }
 
 static void owner_that_gave_up_is_an_error(void **state)
 {
-	const char *address = ranks_address();
+	static bool is_message = true;
 	pid_t pids[2];
 
-	for (int i = 0; i < 2; i++)
-		pids[i] = rank_start(address, i, 2, i ? INT64_C(60000000000) : INT64_C(150000000),
-				     give_up_early, NULL);
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(rank_end(pids[i]), 0);
+	for (int kind = 0; kind < 2; kind++) {
+		const char *address = ranks_address();
+
+		for (int i = 0; i < 2; i++)
+			pids[i] = rank_start(address, i, 2,
+					     i ? INT64_C(60000000000) : INT64_C(250000000),
+					     give_up_early, kind ? &is_message : NULL);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(rank_end(pids[i]), 0);
+	}
 }
 
 int main(void)
