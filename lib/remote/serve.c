@@ -15,8 +15,7 @@
 #include <unistd.h>
 
 #define FOREVER_NS INT64_C(1000000000) /* the longest sleep */
-#define LEAVE_NS \
-	INT64_C(200000000) /* for the peers to receive what was sent, at the end of the program */
+#define LEAVE_NS   INT64_C(200000000)  /* for all peers, at the end of the program */
 
 static struct {
 	pthread_mutex_t lock;
@@ -24,9 +23,8 @@ static struct {
 	struct served *first;
 	int n;
 	bool runs, stops, is_parents;
-	atomic_bool
-		is_used; /* the state of UCX is this process's, also if its first use has failed */
-	int wake;	 /* eventfd; made with the thread */
+	atomic_bool is_used; /* a use that has failed leaves state of UCX, too */
+	int wake;	     /* eventfd; made with the thread */
 } service = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The thread, the connections and the state of UCX are the parent's. */

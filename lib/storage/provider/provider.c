@@ -72,7 +72,10 @@ bool fd_limit_raise(void)
 	return setrlimit(RLIMIT_NOFILE, &r) == 0;
 }
 
-/* The number of free descriptors from one on, at least n if there are so many. poll() says which are not open, and takes none from other threads. */
+/*
+ * The number of free descriptors from one on, at least n if there are so many. poll() says which are not open, and takes none
+ * from other threads.
+ */
 static unsigned count_free(int from, unsigned n)
 {
 	unsigned long long limit = fd_limit();
