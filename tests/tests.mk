@@ -15,6 +15,8 @@ $(B)/tests/$(basename $(notdir $(1))): $(1) $(wildcard tests/unit/*.h tests/unit
 endef
 $(foreach s,$(UNIT_SRC),$(eval $(call unit_rule,$(s))))
 
+$(B)/tests/test_tensorstat_group: lib/group/local/page.h
+
 $(B)/tests/test_without_memory $(B)/tests/test_train_without_memory $(B)/tests/test_module_memory \
 	$(B)/tests/test_step_without_memory $(B)/tests/test_loader_without_memory \
 	$(B)/tests/test_autograd_devices_memory $(B)/tests/test_interchange_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
