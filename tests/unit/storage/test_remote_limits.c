@@ -32,9 +32,9 @@ static void peers_that_were_not_accepted_get_no_memory(void **state)
 	/* The first that has connected. */
 	assert_non_null(await(&h[0], FRAME_GRANT));
 	assert_null(await_for(&h[1], FRAME_GRANT, 20));
-	tensor_channel_close(h[0].victim);
 	for (int i = 0; i < 3; i++)
 		h[i].transport->close(h[i].c, 0);
+	tensor_channel_close(h[0].victim);
 	tensor_channel_listener_close(l);
 }
 
