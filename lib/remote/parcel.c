@@ -163,35 +163,15 @@ void parcel_free(struct parcel *p)
 	free(p);
 }
 
-/* Parcels that no send frees any more. */
-static struct {
-	pthread_mutex_t lock;
-	struct parcel *first;
-} left = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static void free_left(struct serve_task *task)
+{
+	parcel_free((struct parcel *)task);
+}
 
 void parcel_sent(struct parcel *p, size_t bytes, int err)
 {
 	p->pending--;
 	p->done += err < 0 ? 0 : bytes;
-	if (!p->is_left || p->pending)
-		return;
-	pthread_mutex_lock(&left.lock);
-	p->next = left.first;
-	left.first = p;
-	pthread_mutex_unlock(&left.lock);
-	serve_wake();
-}
-
-void parcels_free_left(void)
-{
-	struct parcel *p, *next;
-
-	pthread_mutex_lock(&left.lock);
-	p = left.first;
-	left.first = NULL;
-	pthread_mutex_unlock(&left.lock);
-	for (; p; p = next) {
-		next = p->next;
-		parcel_free(p);
-	}
+	if (p->is_left && !p->pending)
+		serve_task(&p->left, free_left);
 }

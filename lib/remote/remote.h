@@ -40,8 +40,16 @@ void serve_remove(struct served *s);
 /* Both inside of the serve() of another one. */
 void serve_add_inside(struct served *s);
 void serve_remove_inside(struct served *s);
-/* Ends a sleep of the thread. */
-void serve_wake(void);
+/*
+ * What the thread does without its lock, once. The end of a tensor, for instance, can call a function of the program, which uses
+ * channels, or needs a lock that another thread holds while it does.
+ */
+struct serve_task {
+	struct serve_task *next;
+	void (*run)(struct serve_task *task);
+};
+
+void serve_task(struct serve_task *task, void (*run)(struct serve_task *task));
 /* The process uses a transport from now on, and a child of fork() cannot. */
 void serve_mark_used(void);
 /* Whether the process is a child of one that has used a transport. */
@@ -186,6 +194,7 @@ enum answer { ANSWER_NONE, ANSWER_GRANT, ANSWER_DONE, ANSWER_REFUSED };
 
 /* A message that goes: its tensors, or copies of them in contiguous memory. */
 struct parcel {
+	struct serve_task left; /* first; frees it */
 	uint32_t n;
 	uint64_t total;
 	tensor *tensors[FRAME_TENSORS]; /* owned */
@@ -199,7 +208,6 @@ struct parcel {
 	uint64_t at;
 	unsigned pending; /* pieces under way */
 	bool is_left;	  /* its send has ended: the thread frees it after the last piece */
-	struct parcel *next;
 	enum answer answer;
 	int code; /* of ANSWER_REFUSED */
 };
@@ -214,11 +222,6 @@ void parcel_free(struct parcel *p);
 void remote_answered(struct remote *r, const struct frame *f);
 /* A piece was sent, or not; with the lock. */
 void parcel_sent(struct parcel *p, size_t bytes, int err);
-/*
- * Of parcels whose send has ended before the network was done with their pieces. Without locks: the end of a tensor can call a
- * function of the program, which uses channels, or needs a lock that another thread holds while it does.
- */
-void parcels_free_left(void);
 int remote_send(tensor_channel *ch, const struct outgoing *o);
 
 /* ---- memory.c ---- */

@@ -63,13 +63,46 @@ int serve_check(const char *function)
 		       0;
 }
 
-void serve_wake(void)
+static void wake(void)
 {
 	uint64_t one = 1;
 
 	if (write(service.wake, &one, sizeof(one)) < 0)
 		return; /* it has been written to before */
 }
+
+/* ---- tasks ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	struct serve_task *first;
+} tasks = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void serve_task(struct serve_task *task, void (*run)(struct serve_task *task))
+{
+	task->run = run;
+	pthread_mutex_lock(&tasks.lock);
+	task->next = tasks.first;
+	tasks.first = task;
+	pthread_mutex_unlock(&tasks.lock);
+	wake();
+}
+
+static void run_tasks(void)
+{
+	struct serve_task *task, *next;
+
+	pthread_mutex_lock(&tasks.lock);
+	task = tasks.first;
+	tasks.first = NULL;
+	pthread_mutex_unlock(&tasks.lock);
+	for (; task; task = next) {
+		next = task->next;
+		task->run(task);
+	}
+}
+
+/* ---- the thread ---- */
 
 /* The caller holds the lock. The descriptors to wait for; NULL without memory, *n is 0 then. */
 static struct pollfd *descriptors(int *n)
@@ -124,7 +157,7 @@ static void *serve(void *unused)
 
 		fds = descriptors(&n);
 		pthread_mutex_unlock(&service.lock);
-		parcels_free_left();
+		run_tasks();
 		if (fds)
 			link_poll(fds, n, due);
 		else
@@ -150,7 +183,7 @@ static void stop(void)
 	pthread_mutex_unlock(&service.lock);
 	if (!service.runs)
 		return;
-	serve_wake();
+	wake();
 	pthread_join(service.thread, NULL);
 	service.runs = false;
 	/* All peers have one time together, whatever their number. */
@@ -216,7 +249,7 @@ int serve_add(const char *function, struct served *s)
 	if (err < 0)
 		return tensor_fail(-err, "%s: no thread for connections: %s", function,
 				   strerror(-err));
-	serve_wake();
+	wake();
 	return 0;
 }
 
