@@ -27,7 +27,8 @@ $(B)/tests/test_conv_tiles: tests/unit/nn/test_conv_bf16.c
 $(B)/tests/test_quantized_tiles: tests/unit/quantized/test_quantized.c
 
 # Load the plugin.
-$(B)/tests/test_cpp_remote $(B)/tests/test_remote $(B)/tests/test_remote_ends $(B)/tests/test_remote_hostile: | $(UCX_SO)
+$(B)/tests/test_cpp_remote $(B)/tests/test_remote $(B)/tests/test_remote_ends $(B)/tests/test_remote_hostile $(B)/tests/test_remote_limits: \
+	| $(UCX_SO)
 
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'

@@ -129,7 +129,7 @@ int tensor_group_gather(tensor_group *group, tensor *out, tensor *in, int root,
 /* in of rank root is [size * n, ...], and may be NULL on others; out, [n, ...], the part of this rank. */
 int tensor_group_scatter(tensor_group *group, tensor *out, tensor *in, int root,
 			 tensor_request **request);
-/* in and out are [size * n, ...]: part i of rank j's in becomes part j of rank i's out. */
+/* in and out are [size * n, ...]: part i of rank j's in becomes part j of rank i's out. They share no memory. */
 int tensor_group_all_to_all(tensor_group *group, tensor *out, tensor *in, tensor_request **request);
 
 /* ---- from one rank to another ---- */

@@ -34,7 +34,8 @@ struct tensor_remote_options {
  * A channel to the listener at an address, "ucx://HOST:PORT", with HOST a name, an IPv4 address or an IPv6 address in
  * brackets. Its messages are received and acknowledged by a thread of the library, also while the program is in no call. NULL
  * as options: the defaults; a negative timeout: that of the options.
- * NULL with the error set: EINVAL; ENOTSUP: the plugin or UCX is not installed; ECONNREFUSED, ETIMEDOUT, EPROTO; EBUSY in a
+ * NULL with the error set: EINVAL; ENOTSUP: the plugin or UCX is not installed; ECONNREFUSED, ETIMEDOUT, EPROTO; EMFILE: fewer than 40
+ * descriptors are free; EBUSY in a
  * child of fork() of a process that has used UCX.
  */
 tensor_channel *tensor_channel_connect(const char *address,
@@ -61,7 +62,8 @@ int tensor_channel_listener_fd(const tensor_channel_listener *listener);
 
 /*
  * Called by a thread that sends or receives a long message on a channel between machines, while the message is on its way: as
- * pieces go or come, and every 50 ms; for a sender at the end, too. done and total: bytes of elements. A negative errno as
+ * pieces go or come, and every 50 ms; for a sender at the end, too. It must not use the channel, whose lock is held. done and
+ * total: bytes of elements. A negative errno as
  * result ends the transfer: the call fails with it, the send of the peer, if it is the sender, with ECANCELED, and the
  * channel goes on.
  */

@@ -6,9 +6,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define TIMEOUT_NS INT64_C(10000000000)
-#define RECORDS	   64
-#define FLUSH_NS   INT64_C(200000000)
+#define TIMEOUT_NS  INT64_C(10000000000)
+#define RECORDS	    64
+#define DESCRIPTORS 40 /* that must be free before a connection, which has 7 over TCP */
+#define FLUSH_NS    INT64_C(200000000)
 
 /* ---- frames ---- */
 
@@ -197,12 +198,22 @@ static void remote_serve(struct served *s)
 static void remote_leave(struct served *s)
 {
 	struct remote *r = (struct remote *)s;
-	int64_t until = link_deadline(FLUSH_NS);
 
 	if (pthread_mutex_trylock(&r->lock))
 		return;
-	if (r->is_open && !r->dead && !r->has_left)
+	if (r->is_open && !r->dead && !r->has_left) {
 		remote_say(r, FRAME_BYE, 0, 0, 0);
+		remote_step(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void remote_flush(struct served *s, int64_t until)
+{
+	struct remote *r = (struct remote *)s;
+
+	if (pthread_mutex_trylock(&r->lock))
+		return;
 	while (r->is_open && !r->dead && !r->has_left && !r->all_came && link_left(until))
 		if (!remote_step(r))
 			link_wait_socket(remote_fd(s), POLLIN, link_deadline(1000000));
@@ -261,8 +272,17 @@ struct remote *remote_new(const char *function, const struct transport *transpor
 		free(r);
 		return NULL;
 	}
-	r->served =
-		(struct served){ .fd = remote_fd, .serve = remote_serve, .leave = remote_leave };
+	/* UCX ends the program when it gets none in the middle of a connection. */
+	if (!fd_limit_leaves(r->event, DESCRIPTORS)) {
+		tensor_fail(EMFILE, "%s: fewer than %d descriptors are left for a connection",
+			    function, DESCRIPTORS);
+		close(r->event);
+		free(r);
+		return NULL;
+	}
+	r->served = (struct served){
+		.fd = remote_fd, .serve = remote_serve, .leave = remote_leave, .flush = remote_flush
+	};
 	r->transport = transport;
 	r->timeout_ns = o->timeout_ns;
 	r->spin_ns = o->spin_ns;

@@ -220,6 +220,7 @@ tensor_channel_listen(const char *address, const struct tensor_remote_options *o
 		freeaddrinfo(found);
 		return NULL;
 	}
+	serve_mark_used();
 	err = transport->listen(found->ai_addr, found->ai_addrlen, asked, l, &l->at);
 	freeaddrinfo(found);
 	if (!err) {
@@ -278,6 +279,9 @@ TENSOR_EXPORT tensor_channel *tensor_channel_accept(tensor_channel_listener *l, 
 		tensor_fail(ETIMEDOUT, "channel_accept: no peer has connected in time");
 		return NULL;
 	}
+	pthread_mutex_lock(&r->lock);
+	incoming_grant(r);
+	pthread_mutex_unlock(&r->lock);
 	return remote_channel("channel_accept", r);
 }
 

@@ -68,6 +68,7 @@ static struct remote *try_address(const struct transport *transport, const char 
 
 	if (!r)
 		return NULL;
+	serve_mark_used();
 	err = transport->connect(a->ai_addr, a->ai_addrlen, &remote_events, r, &r->connection);
 	if (!err) {
 		pthread_mutex_lock(&r->lock);

@@ -163,10 +163,15 @@ void parcel_free(struct parcel *p)
 	free(p);
 }
 
+static void free_left(struct serve_task *task)
+{
+	parcel_free((struct parcel *)task);
+}
+
 void parcel_sent(struct parcel *p, size_t bytes, int err)
 {
 	p->pending--;
 	p->done += err < 0 ? 0 : bytes;
 	if (p->is_left && !p->pending)
-		parcel_free(p);
+		serve_task(&p->left, free_left);
 }

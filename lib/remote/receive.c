@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Messages that come. One at a time is received, by whichever thread serves the connection; those that are complete wait for
- * the program. Their tensors are on shareable buffers of this machine. The sender may be hostile: a message has memory only
- * within max_bytes, and what does not fit its table ends the connection.
+ * the program. Their tensors are on shareable buffers of this machine: those of a long message have them before its elements
+ * come, those of a short one when the program receives it. The sender may be hostile: a message has memory only within max_bytes,
+ * buffers, each of which has a descriptor, only within the limit of room_for(), and what does not fit its table ends the
+ * connection.
  */
 #include "remote/remote.h"
 
@@ -28,11 +30,26 @@ static bool is_short(const struct incoming *in)
 	return in->total <= FRAME_SHORT;
 }
 
+static void drop_tensors(struct incoming *in)
+{
+	for (uint32_t i = 0; i < in->n; i++) {
+		tensor_put(in->tensors[i]);
+		in->tensors[i] = NULL;
+	}
+}
+
 static void free_incoming(struct incoming *in)
 {
-	for (uint32_t i = 0; i < in->n; i++)
-		tensor_put(in->tensors[i]);
+	drop_tensors(in);
 	free(in);
+}
+
+/* The message counts against the limits of the connection, or no longer. */
+static void count(struct remote *r, struct incoming *in, bool holds)
+{
+	r->held += holds ? in->total : -in->total;
+	if (!is_short(in))
+		r->buffers += holds ? in->n : -in->n;
 }
 
 /* The message that is being received is not delivered. Its memory is freed when no piece of it comes any more. */
@@ -43,7 +60,7 @@ static void drop(struct remote *r)
 	r->in = NULL;
 	r->dropped = in->number;
 	if (in->has_memory)
-		r->held -= in->total;
+		count(r, in, false);
 	if (in->pending)
 		in->is_dropped = true;
 	else
@@ -65,7 +82,7 @@ static tensor *make_tensor(const struct frame_tensor *t)
 	return s ? tensor_new_on_storage(s, t->dtype, t->sizes, t->strides, (int)t->ndim, 0) : NULL;
 }
 
-/* The tensors of the message, with the values that the memory has. */
+/* The tensors of the message, with the values that the memory has; false with the error set. */
 static bool make_tensors(struct incoming *in)
 {
 	struct thread_modes before = thread_enter_plain();
@@ -76,6 +93,8 @@ static bool make_tensors(struct incoming *in)
 		done = in->tensors[i];
 	}
 	thread()->modes = before;
+	if (!done)
+		drop_tensors(in);
 	return done;
 }
 
@@ -96,13 +115,33 @@ static void finish_tensor(tensor *t, const struct frame_tensor *table)
 	t->storage->readonly = true;
 }
 
+static void finish_tensors(struct incoming *in)
+{
+	for (uint32_t i = 0; i < in->n; i++)
+		finish_tensor(in->tensors[i], &in->table[i]);
+}
+
+/* The tensors of a short message with its elements; false with the error set. */
+static bool unpack(struct incoming *in)
+{
+	const char *from = (const char *)(in->table + in->n);
+
+	if (!make_tensors(in))
+		return false;
+	for (uint32_t i = 0; i < in->n; from += in->table[i++].bytes)
+		if (in->table[i].bytes)
+			memcpy(in->tensors[i]->storage->data, from, in->table[i].bytes);
+	finish_tensors(in);
+	return true;
+}
+
 /* The message is complete: it waits for the program. */
 static void finish(struct remote *r)
 {
 	struct incoming *in = r->in;
 
-	for (uint32_t i = 0; i < in->n; i++)
-		finish_tensor(in->tensors[i], &in->table[i]);
+	if (!is_short(in))
+		finish_tensors(in);
 	r->in = NULL;
 	*r->last = in;
 	r->last = &in->next;
@@ -111,8 +150,15 @@ static void finish(struct remote *r)
 		remote_say(r, FRAME_DONE, in->number, 0, 0);
 }
 
-/* Makes room for a long message if there is any. */
-static void grant(struct remote *r)
+/* Whether the message may have its memory now. A message alone always may, and so do as many as may wait with one tensor each. */
+static bool room_for(const struct remote *r, const struct incoming *in)
+{
+	uint32_t most = r->records < FRAME_TENSORS ? FRAME_TENSORS : r->records;
+
+	return (!r->held || r->held <= r->max_bytes - in->total) && in->n <= most - r->buffers;
+}
+
+void incoming_grant(struct remote *r)
 {
 	struct incoming *in = r->in;
 
@@ -122,14 +168,15 @@ static void grant(struct remote *r)
 		refuse(r, EMSGSIZE);
 		return;
 	}
-	if (r->held && r->held > r->max_bytes - in->total)
-		return; /* again when the program has received a message */
+	/* Again when the program has accepted the channel, or has received a message. */
+	if (r->listener || !room_for(r, in))
+		return;
 	if (!make_tensors(in)) {
 		refuse(r, ENOMEM);
 		return;
 	}
 	in->has_memory = true;
-	r->held += in->total;
+	count(r, in, true);
 	remote_say(r, FRAME_GRANT, in->number, 0, 0);
 }
 
@@ -138,7 +185,6 @@ static void take_table(struct remote *r)
 {
 	struct incoming *in = r->in;
 	const char *why = frame_check_table(in->table, in->n, in->total);
-	const char *from = (const char *)(in->table + in->n);
 
 	if (why) {
 		remote_fail(r, -EPROTO, "what the peer sends is not valid: %s", why);
@@ -146,19 +192,16 @@ static void take_table(struct remote *r)
 	}
 	in->has_table = true;
 	if (!is_short(in)) {
-		grant(r);
+		incoming_grant(r);
 		return;
 	}
-	if (in->total > r->max_bytes || !make_tensors(in)) {
-		remote_fail(r, in->total > r->max_bytes ? -EPROTO : -ENOMEM,
-			    "no memory for a message of %llu bytes", (unsigned long long)in->total);
+	if (in->total > r->max_bytes) {
+		remote_fail(r, -EPROTO, "no memory for a message of %llu bytes",
+			    (unsigned long long)in->total);
 		return;
 	}
 	in->has_memory = true;
-	r->held += in->total;
-	for (uint32_t i = 0; i < in->n; from += in->table[i++].bytes)
-		if (in->table[i].bytes)
-			memcpy(in->tensors[i]->storage->data, from, in->table[i].bytes);
+	count(r, in, true);
 	finish(r);
 }
 
@@ -249,29 +292,32 @@ void incoming_end(struct remote *r)
 
 /* ---- the program ---- */
 
-/* Gives the first message to the channel. */
-static void deliver(tensor_channel *ch, struct remote *r)
+/* Gives the first message to the channel, or leaves it where it is. 0, or -errno with the error set. */
+static int deliver(tensor_channel *ch, struct remote *r)
 {
 	struct incoming *in = r->first;
 	struct group *g = &ch->group;
 
+	if (is_short(in) && !unpack(in))
+		return -thread()->error.code;
 	r->first = in->next;
 	if (!r->first)
 		r->last = &r->first;
 	r->waiting--;
 	r->taken++;
-	r->held -= in->total;
+	count(r, in, false);
 	if (!r->first || r->taken >= r->records / 2) {
 		remote_say(r, FRAME_TAKEN, 0, r->taken, 0);
 		r->taken = 0;
 	}
-	grant(r);
+	incoming_grant(r);
 	remote_show(r);
 	memcpy(g->tensors, in->tensors, in->n * sizeof(*in->tensors));
 	g->count = g->have = in->n;
 	g->tag = in->tag;
 	g->complete = true;
 	free(in);
+	return 0;
 }
 
 /* Calls the program's function without the lock. 0, or its error with the record set. */
@@ -355,7 +401,7 @@ int remote_receive(tensor_channel *ch, int64_t until)
 		return tensor_fail(ETIMEDOUT, "recv: no message came in time");
 	err = await(ch, r, until);
 	if (!err)
-		deliver(ch, r);
+		err = deliver(ch, r);
 	pthread_mutex_unlock(&r->lock);
 	return err;
 }

@@ -27,8 +27,10 @@ struct served {
 	struct served *next, **link;
 	int (*fd)(struct served *s);
 	void (*serve)(struct served *s);
-	void (*leave)(struct served *s); /* the program ends; may be NULL */
+	void (*leave)(struct served *s); /* the program ends: says so to the peer; may be NULL */
+	void (*flush)(struct served *s, int64_t until); /* after leave(): waits for the peer */
 	int64_t due; /* serve() is called then, or when the descriptor is readable */
+	int event; /* of the descriptors for which the thread waits, the number of this one; 0: none */
 };
 
 /* 0, or -errno with the error set: there is no thread. */
@@ -38,6 +40,18 @@ void serve_remove(struct served *s);
 /* Both inside of the serve() of another one. */
 void serve_add_inside(struct served *s);
 void serve_remove_inside(struct served *s);
+/*
+ * What the thread does without its lock, once. The end of a tensor, for instance, can call a function of the program, which uses
+ * channels, or needs a lock that another thread holds while it does.
+ */
+struct serve_task {
+	struct serve_task *next;
+	void (*run)(struct serve_task *task);
+};
+
+void serve_task(struct serve_task *task, void (*run)(struct serve_task *task));
+/* The process uses a transport from now on, and a child of fork() cannot. */
+void serve_mark_used(void);
 /* Whether the process is a child of one that has used a transport. */
 bool serve_is_parents(void);
 /* 0, or -EBUSY with the error set: the process is such a child. */
@@ -105,7 +119,8 @@ struct remote {
 	struct incoming *in;		/* the message that is being received */
 	struct incoming *first, **last; /* those that wait for the program */
 	uint32_t waiting, taken; /* how many, and how many it has received since the last TAKEN */
-	uint64_t held;		 /* bytes of those and of in */
+	uint64_t held;		 /* bytes of those and of in, */
+	uint32_t buffers;	 /* and the buffers that long ones have */
 	uint64_t dropped;	 /* number of a message of which pieces may still come */
 	unsigned failed, skip;	 /* waits that spun in vain, and waits that are not to spin */
 };
@@ -166,6 +181,8 @@ struct incoming *incoming_piece(struct remote *r, const struct frame *f, size_t 
 void incoming_data(struct remote *r, const struct arrival *a, int err);
 /* The sender gives up. */
 void incoming_abort(struct remote *r, const struct frame *f);
+/* Makes room for a long message that waits for it, if there is any now. */
+void incoming_grant(struct remote *r);
 /* Frees all that came, at the end. */
 void incoming_end(struct remote *r);
 /* Of struct channel_remote. */
@@ -177,6 +194,7 @@ enum answer { ANSWER_NONE, ANSWER_GRANT, ANSWER_DONE, ANSWER_REFUSED };
 
 /* A message that goes: its tensors, or copies of them in contiguous memory. */
 struct parcel {
+	struct serve_task left; /* first; frees it */
 	uint32_t n;
 	uint64_t total;
 	tensor *tensors[FRAME_TENSORS]; /* owned */
@@ -189,7 +207,7 @@ struct parcel {
 	uint32_t part;	       /* the next piece */
 	uint64_t at;
 	unsigned pending; /* pieces under way */
-	bool is_left;	  /* the last piece frees it */
+	bool is_left;	  /* its send has ended: the thread frees it after the last piece */
 	enum answer answer;
 	int code; /* of ANSWER_REFUSED */
 };

@@ -94,10 +94,12 @@ static int show_progress(struct remote *r, uint64_t done, uint64_t total)
 
 /*
  * Until the peer has answered, and the network reads the tensors no more. It gives up at the deadline and when the program says
- * so, and the peer then answers that it has dropped the message, or that it had it before.
+ * so, and the peer then answers that it has dropped the message, or that it had it before. A peer that lives but does not
+ * answer in its timeout has ended the connection: the call would not end otherwise.
  */
 static int carry(struct remote *r, struct parcel *p, int64_t until)
 {
+	int64_t answer = LINK_FOREVER; /* until which the peer may take after ABORT */
 	bool is_late = false;
 	int err = 0; /* of the program's function */
 
@@ -119,10 +121,16 @@ static int carry(struct remote *r, struct parcel *p, int64_t until)
 			send_pieces(r, p);
 			err = show_progress(r, p->done, p->total);
 			is_late = !link_left(until);
-			if (err || is_late)
+			if (err || is_late) {
 				remote_say(r, FRAME_ABORT, p->number, 0, 0);
+				answer = link_deadline(r->timeout_ns);
+			}
+		} else if (!link_left(answer)) {
+			remote_fail(r, -ECONNRESET,
+				    "the peer did not answer the end of a message in %lld ms",
+				    (long long)(r->timeout_ns / 1000000));
 		}
-		remote_wait(r, err || is_late ? LINK_FOREVER : until);
+		remote_wait(r, err || is_late ? answer : until);
 	}
 }
 
@@ -162,7 +170,8 @@ static int send_long(struct remote *r, struct parcel *p, const struct outgoing *
 	remote_post(r, &f, table, NULL, NULL, bytes);
 	err = carry(r, p, until);
 	r->out = NULL;
-	if (p->answer == ANSWER_REFUSED)
+	/* A hostile peer may have given the credit back by TAKEN as well. */
+	if (p->answer == ANSWER_REFUSED && r->credits < r->peer_records)
 		r->credits++;
 	return err;
 }

@@ -9,11 +9,13 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #define FOREVER_NS INT64_C(1000000000) /* the longest sleep */
+#define LEAVE_NS   INT64_C(200000000)  /* for all peers, at the end of the program */
 
 static struct {
 	pthread_mutex_t lock;
@@ -21,13 +23,14 @@ static struct {
 	struct served *first;
 	int n;
 	bool runs, stops, is_parents;
-	int wake; /* eventfd; made with the thread */
+	atomic_bool is_used; /* a use that has failed leaves state of UCX, too */
+	int wake;	     /* eventfd; made with the thread */
 } service = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The thread, the connections and the state of UCX are the parent's. */
 static void begin_anew(void)
 {
-	service.is_parents |= service.runs;
+	service.is_parents |= service.runs || atomic_load(&service.is_used);
 	if (service.runs)
 		close(service.wake);
 	service.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -38,6 +41,11 @@ static void begin_anew(void)
 INIT(INIT_REMOTE) static void watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, begin_anew);
+}
+
+void serve_mark_used(void)
+{
+	atomic_store(&service.is_used, true);
 }
 
 bool serve_is_parents(void)
@@ -63,7 +71,40 @@ static void wake(void)
 		return; /* it has been written to before */
 }
 
-/* The caller holds the lock. The descriptors to wait for; NULL without memory. */
+/* ---- tasks ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	struct serve_task *first;
+} tasks = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void serve_task(struct serve_task *task, void (*run)(struct serve_task *task))
+{
+	task->run = run;
+	pthread_mutex_lock(&tasks.lock);
+	task->next = tasks.first;
+	tasks.first = task;
+	pthread_mutex_unlock(&tasks.lock);
+	wake();
+}
+
+static void run_tasks(void)
+{
+	struct serve_task *task, *next;
+
+	pthread_mutex_lock(&tasks.lock);
+	task = tasks.first;
+	tasks.first = NULL;
+	pthread_mutex_unlock(&tasks.lock);
+	for (; task; task = next) {
+		next = task->next;
+		task->run(task);
+	}
+}
+
+/* ---- the thread ---- */
+
+/* The caller holds the lock. The descriptors to wait for; NULL without memory, *n is 0 then. */
 static struct pollfd *descriptors(int *n)
 {
 	struct pollfd *fds = malloc(((size_t)service.n + 1) * sizeof(*fds));
@@ -72,18 +113,18 @@ static struct pollfd *descriptors(int *n)
 	if (!fds)
 		return NULL;
 	fds[0] = (struct pollfd){ .fd = service.wake, .events = POLLIN };
-	for (struct served *s = service.first; s; s = s->next)
+	for (struct served *s = service.first; s; s = s->next) {
+		s->event = i;
 		fds[i++] = (struct pollfd){ .fd = s->fd(s), .events = POLLIN };
+	}
 	*n = i;
 	return fds;
 }
 
-static bool has_event(const struct pollfd *fds, int n, int fd)
+/* One that was added since has no number. A number may be of an earlier wait if there was no memory for this one. */
+static bool has_event(const struct pollfd *fds, int n, const struct served *s)
 {
-	for (int i = 1; i < n; i++)
-		if (fds[i].fd == fd)
-			return fds[i].revents;
-	return false;
+	return s->event && s->event < n && fds[s->event].revents;
 }
 
 /* The caller holds the lock. serve() may add to the begin of the list, and remove others. */
@@ -92,7 +133,7 @@ static void serve_all(const struct pollfd *fds, int n)
 	int64_t now = link_now();
 
 	for (struct served *s = service.first; s; s = s->next)
-		if (s->due <= now || has_event(fds, n, s->fd(s)))
+		if (s->due <= now || has_event(fds, n, s))
 			s->serve(s);
 }
 
@@ -116,6 +157,7 @@ static void *serve(void *unused)
 
 		fds = descriptors(&n);
 		pthread_mutex_unlock(&service.lock);
+		run_tasks();
 		if (fds)
 			link_poll(fds, n, due);
 		else
@@ -134,6 +176,8 @@ static void *serve(void *unused)
 /* At the end of the program, before that of UCX. */
 static void stop(void)
 {
+	int64_t until;
+
 	pthread_mutex_lock(&service.lock);
 	service.stops = true;
 	pthread_mutex_unlock(&service.lock);
@@ -142,10 +186,15 @@ static void stop(void)
 	wake();
 	pthread_join(service.thread, NULL);
 	service.runs = false;
+	/* All peers have one time together, whatever their number. */
+	until = link_deadline(LEAVE_NS);
 	pthread_mutex_lock(&service.lock);
 	for (struct served *s = service.first; s; s = s->next)
 		if (s->leave)
 			s->leave(s);
+	for (struct served *s = service.first; s; s = s->next)
+		if (s->flush)
+			s->flush(s, until);
 	pthread_mutex_unlock(&service.lock);
 }
 
@@ -179,6 +228,7 @@ static int start(void)
 static void add(struct served *s)
 {
 	s->due = 0;
+	s->event = 0;
 	s->next = service.first;
 	s->link = &service.first;
 	if (s->next)

@@ -93,8 +93,9 @@ static void channel_dealloc(PyObject *self)
 	PyChannel *o = (PyChannel *)self;
 
 	PyObject_GC_UnTrack(self);
-	tensor_channel_close(o->channel);
-	Py_XDECREF(o->socket);
+	/* A remote peer may take a while to say that it has received all. */
+	Py_BEGIN_ALLOW_THREADS tensor_channel_close(o->channel);
+	Py_END_ALLOW_THREADS Py_XDECREF(o->socket);
 	Py_XDECREF(o->progress);
 	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
 	Py_DECREF(type);

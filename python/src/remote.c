@@ -19,8 +19,15 @@ static int as_silence(double seconds, int64_t *ns)
 		PyErr_SetString(PyExc_ValueError, "silence must be seconds, more than 0");
 		return -1;
 	}
-	*ns = (int64_t)(seconds * 1e9);
+	/* Not 0, which is the default. */
+	*ns = seconds < 1e-9 ? 1 : (int64_t)(seconds * 1e9);
 	return 0;
+}
+
+static int as_max_bytes(PyObject *o, uint64_t *bytes)
+{
+	*bytes = PyLong_AsUnsignedLongLong(o);
+	return PyErr_Occurred() ? -1 : 0;
 }
 
 /* ---- channels ---- */
@@ -65,19 +72,17 @@ static PyObject *wrap(tensor_channel *channel, PyObject *progress)
 static PyObject *connect_remote(PyObject *module, PyObject *args)
 {
 	struct tensor_remote_options options = { 0 };
-	unsigned long long max_bytes;
-	PyObject *timeout, *spin, *progress;
+	PyObject *timeout, *max_bytes, *spin, *progress;
 	double silence, deadline;
 	tensor_channel *channel;
 	const char *address;
 	int64_t ns;
 
-	if (!PyArg_ParseTuple(args, "sOdKiOO", &address, &timeout, &silence, &max_bytes,
+	if (!PyArg_ParseTuple(args, "sOdOiOO", &address, &timeout, &silence, &max_bytes,
 			      &options.records, &spin, &progress) ||
 	    as_deadline(timeout, &deadline) < 0 || as_silence(silence, &options.timeout_ns) < 0 ||
-	    as_spin(spin, &options.spin_ns) < 0)
+	    as_max_bytes(max_bytes, &options.max_bytes) < 0 || as_spin(spin, &options.spin_ns) < 0)
 		return NULL;
-	options.max_bytes = max_bytes;
 	ns = deadline == HUGE_VAL ? -1 : ns_until(deadline, INT64_MAX / 2);
 	Py_BEGIN_ALLOW_THREADS channel = tensor_channel_connect(address, &options, ns);
 	Py_END_ALLOW_THREADS return wrap(channel, progress);
@@ -90,24 +95,23 @@ static PyObject *listener_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 {
 	struct tensor_remote_options options = { 0 };
 	tensor_channel_listener *listener;
-	unsigned long long max_bytes;
+	PyObject *max_bytes, *spin;
 	const char *address;
 	double silence;
-	PyObject *spin;
 	PyListener *o;
 
 	if (kwargs && PyDict_Size(kwargs)) {
 		PyErr_SetString(PyExc_TypeError, "_RemoteListener takes no keywords");
 		return NULL;
 	}
-	if (!PyArg_ParseTuple(args, "sdKiO", &address, &silence, &max_bytes, &options.records,
+	if (!PyArg_ParseTuple(args, "sdOiO", &address, &silence, &max_bytes, &options.records,
 			      &spin) ||
-	    as_silence(silence, &options.timeout_ns) < 0 || as_spin(spin, &options.spin_ns) < 0)
+	    as_silence(silence, &options.timeout_ns) < 0 ||
+	    as_max_bytes(max_bytes, &options.max_bytes) < 0 || as_spin(spin, &options.spin_ns) < 0)
 		return NULL;
-	options.max_bytes = max_bytes;
-	listener = tensor_channel_listen(address, &options);
-	if (!listener)
-		return raise_error();
+	/* A name is looked up. */
+	Py_BEGIN_ALLOW_THREADS listener = tensor_channel_listen(address, &options);
+	Py_END_ALLOW_THREADS if (!listener) return raise_error();
 	o = (PyListener *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
 	if (!o) {
 		tensor_channel_listener_close(listener);
@@ -121,8 +125,8 @@ static void listener_dealloc(PyObject *self)
 {
 	PyTypeObject *type = Py_TYPE(self);
 
-	tensor_channel_listener_close(((PyListener *)self)->listener);
-	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	Py_BEGIN_ALLOW_THREADS tensor_channel_listener_close(((PyListener *)self)->listener);
+	Py_END_ALLOW_THREADS((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
 	Py_DECREF(type);
 }
 

@@ -433,6 +433,35 @@ def test_remote_signal_ends_a_send():
     b.close()
 
 
+def stop_remote(address):
+    channel = sharing.connect(address, timeout=20)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    channel.close()
+
+
+def test_remote_release_lets_other_threads_run():
+    with listen_remote(silence=0.6) as listener:
+        process = mp.get_context('spawn').Process(target=stop_remote, args=(listener.address,))
+        process.start()
+        channel = listener.accept(timeout=20)
+    time.sleep(0.1)
+    turns, over = [], threading.Event()
+
+    def run():
+        while not over.wait(0.01):
+            turns.append(time.monotonic())
+    thread = threading.Thread(target=run)
+    thread.start()
+    begin = time.monotonic()
+    del channel     # waits for the peer
+    took = time.monotonic() - begin
+    over.set()
+    thread.join()
+    process.kill()
+    process.join()
+    assert took > 0.2 and len(turns) > 5
+
+
 def test_remote_in_asyncio():
     async def main():
         a, b = map(sharing.AsyncChannel, remote_pair())
@@ -452,6 +481,11 @@ def test_remote_errors():
         sharing.connect('tcp://x:1')
     with pytest.raises(ValueError, match='silence'):
         sharing.connect('ucx://127.0.0.1:1', silence=0)
+    with pytest.raises(ValueError, match='100 ms'):
+        sharing.connect('ucx://127.0.0.1:1', silence=1e-10)
+    for n in -1, 1 << 70:
+        with pytest.raises(OverflowError):
+            sharing.connect('ucx://127.0.0.1:1', max_bytes=n)
     with listen_remote() as listener:
         address = listener.address
         with pytest.raises(TimeoutError):

@@ -19,6 +19,9 @@
 /* Bytes from which it is faster than the slots (make bench-group). */
 #define LEAST (INT64_C(1) << 20)
 
+/* For each rank: sockets, what its channels have, and buffers. */
+#define DESCRIPTORS 8
+
 enum { OPENING, READING, ENDING };
 
 static struct local_in_place *state_of(const tensor_request *r)
@@ -74,6 +77,14 @@ static bool is_reader(const tensor_request *r, int rank)
 
 /* ---- what this rank offers ---- */
 
+/* In place without them the group would end, and copies need none. */
+static bool has_descriptors(const tensor_group *g)
+{
+	const struct local *l = g->state;
+
+	return fd_limit_leaves(l->fd, (unsigned)(DESCRIPTORS * g->size));
+}
+
 /* Rights, forks and limits can prevent that other processes get a descriptor: it is tried once for each buffer. */
 static bool can_send(struct local_in_place *p, const tensor *t)
 {
@@ -98,6 +109,8 @@ bool in_place_is_offered(const tensor_request *r)
 {
 	struct local_in_place *p = state_of(r);
 
+	if (!has_descriptors(r->group))
+		return false;
 	if (!is_read(r, r->group->rank))
 		return true;
 	if (r->in_packed || !can_send(p, r->in_tensor))
@@ -307,6 +320,18 @@ static int read_all(const tensor_request *r)
 	}
 }
 
+/*
+ * After this rank has read: a rank whose call has failed, for instance because it was late for its timeout, may have changed
+ * its tensor meanwhile. 0, or -errno with the error set.
+ */
+static int check_owners(const tensor_request *r)
+{
+	for (int i = 0; i < r->group->size; i++)
+		if (state_of(r)->in[i] && local_has_given_up(r->group, i))
+			return local_gone(r->group, i);
+	return 0;
+}
+
 int in_place_step(tensor_request *r)
 {
 	struct local_in_place *p = state_of(r);
@@ -320,6 +345,9 @@ int in_place_step(tensor_request *r)
 			return group_fail_here(r->group);
 		if (!res)
 			return 0;
+		res = check_owners(r);
+		if (res < 0)
+			return res;
 		p->stage = READING;
 		local_post(r->group, r->step);
 	}
@@ -329,6 +357,9 @@ int in_place_step(tensor_request *r)
 			return 1;
 		}
 		copy_shares(r);
+		res = check_owners(r);
+		if (res < 0)
+			return res;
 		p->stage = ENDING;
 		local_begin_step(r);
 		local_post(r->group, r->step);

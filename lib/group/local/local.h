@@ -125,6 +125,8 @@ void local_arm(tensor_group *g);
 int local_sleep(tensor_group *g, tensor_request *r, int64_t ns);
 /* Whether the process of the rank has ended. */
 bool local_is_dead(const struct local *l, int rank);
+/* Whether the rank has left after an error: what this one has read of its memory may have been changed meanwhile. */
+bool local_has_given_up(const tensor_group *g, int rank);
 /* Sets the error that the rank is gone; returns -errno. */
 int local_gone(tensor_group *g, int rank);
 

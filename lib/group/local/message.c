@@ -180,7 +180,10 @@ static int take(tensor_request *r, tensor **t, int n)
 		memcpy((char *)r->out + r->at, head.whole ? t[1]->data : (char *)t[0]->data + begin,
 		       (size_t)count);
 	r->at += count;
-	return 0;
+	/* Its send lasts until this rank has copied, but may have failed, and its program changed the tensor. */
+	return head.whole && local_has_given_up(r->group, r->call.root) ?
+		       local_gone(r->group, r->call.root) :
+		       0;
 }
 
 static int recv_next(tensor_request *r)

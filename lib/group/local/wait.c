@@ -69,6 +69,15 @@ bool local_is_dead(const struct local *l, int rank)
 	return p.fd >= 0 && poll(&p, 1, 0) == 1;
 }
 
+bool local_has_given_up(const tensor_group *g, int rank)
+{
+	const struct local *l = g->state;
+
+	/* After the reads. */
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load(&l->page->ranks[rank].state) == LOCAL_GAVE_UP;
+}
+
 /* A rank that has left after an error may have done so because of one that has died. */
 static int culprit(const tensor_group *g, int rank)
 {

@@ -14,6 +14,13 @@
 #define CLOSE_NS \
 	INT64_C(100000000) /* for the answer of the peer, which a network that is cut does not carry */
 
+/* A send, or data that comes. UCX calls nothing for some that were under way at the end. */
+struct under_way {
+	struct under_way *next, **link;
+	struct transport_connection *c;
+	void *token;
+};
+
 struct transport_connection {
 	const struct transport_events *events;
 	void *owner;
@@ -21,7 +28,30 @@ struct transport_connection {
 	ucp_ep_h endpoint;
 	int fd;
 	bool has_failed;
+	struct under_way *first;
 };
+
+/* NULL without memory. */
+static struct under_way *under_way_new(struct transport_connection *c, void *token)
+{
+	struct under_way *u = malloc(sizeof(*u));
+
+	if (!u)
+		return NULL;
+	*u = (struct under_way){ c->first, &c->first, c, token };
+	if (u->next)
+		u->next->link = &u->next;
+	c->first = u;
+	return u;
+}
+
+static void under_way_free(struct under_way *u)
+{
+	*u->link = u->next;
+	if (u->next)
+		u->next->link = u->link;
+	free(u);
+}
 
 static bool is_pointer(ucs_status_ptr_t p)
 {
@@ -30,11 +60,6 @@ static bool is_pointer(ucs_status_ptr_t p)
 
 /* ---- frames that come ---- */
 
-struct arriving {
-	struct transport_connection *c;
-	void *token;
-};
-
 static void report(struct transport_connection *c, void *token, ucs_status_t status)
 {
 	c->events->data(c->owner, token, status == UCS_OK ? 0 : -ECONNRESET);
@@ -42,10 +67,10 @@ static void report(struct transport_connection *c, void *token, ucs_status_t sta
 
 static void arrived(void *request, ucs_status_t status, size_t bytes, void *data)
 {
-	struct arriving *a = data;
+	struct under_way *a = data;
 
 	report(a->c, a->token, status);
-	free(a);
+	under_way_free(a);
 	ucp_request_free(request);
 }
 
@@ -53,7 +78,7 @@ static void arrived(void *request, ucs_status_t status, size_t bytes, void *data
 static ucs_status_t fetch(struct transport_connection *c, void *from, void *to, size_t bytes,
 			  void *token)
 {
-	struct arriving *a = malloc(sizeof(*a));
+	struct under_way *a = under_way_new(c, token);
 	ucp_request_param_t params = { .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
 						       UCP_OP_ATTR_FIELD_USER_DATA,
 				       .cb.recv_am = arrived,
@@ -64,11 +89,10 @@ static ucs_status_t fetch(struct transport_connection *c, void *from, void *to, 
 		report(c, token, UCS_ERR_NO_MEMORY);
 		return UCS_OK;
 	}
-	*a = (struct arriving){ c, token };
 	res = ucp_am_recv_data_nbx(c->worker, from, to, bytes, &params);
 	if (!is_pointer(res)) {
 		report(c, token, UCS_PTR_STATUS(res));
-		free(a);
+		under_way_free(a);
 	}
 	return UCS_INPROGRESS;
 }
@@ -93,40 +117,32 @@ static ucs_status_t came(void *arg, const void *header, size_t header_bytes, voi
 
 static void sent(void *request, ucs_status_t status, void *data)
 {
-	struct transport_connection *c;
-	void **pair = data;
+	struct under_way *u = data;
 
-	c = pair[0];
-	c->events->sent(c->owner, pair[1], status == UCS_OK ? 0 : -ECONNRESET);
-	free(pair);
+	u->c->events->sent(u->c->owner, u->token, status == UCS_OK ? 0 : -ECONNRESET);
+	under_way_free(u);
 	ucp_request_free(request);
 }
 
 int ucx_send(struct transport_connection *c, const void *header, size_t header_bytes,
 	     const void *data, size_t bytes, bool is_long, void *token)
 {
-	void **pair = malloc(2 * sizeof(*pair));
+	struct under_way *u = c->has_failed ? NULL : under_way_new(c, token);
 	ucp_request_param_t params = { .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
 						       UCP_OP_ATTR_FIELD_USER_DATA |
 						       UCP_OP_ATTR_FIELD_FLAGS,
 				       .flags = is_long ? UCP_AM_SEND_FLAG_RNDV :
 							  UCP_AM_SEND_FLAG_EAGER,
 				       .cb.send = sent,
-				       .user_data = pair };
+				       .user_data = u };
 	ucs_status_ptr_t res;
 
-	if (!pair)
-		return -ENOMEM;
-	if (c->has_failed) {
-		free(pair);
-		return -ECONNRESET;
-	}
-	pair[0] = c;
-	pair[1] = token;
+	if (!u)
+		return c->has_failed ? -ECONNRESET : -ENOMEM;
 	res = ucp_am_send_nbx(c->endpoint, FRAMES, header, header_bytes, data, bytes, &params);
 	if (is_pointer(res))
 		return 1;
-	free(pair);
+	under_way_free(u);
 	return UCS_PTR_STATUS(res) == UCS_OK ? 0 : -ucx_errno(UCS_PTR_STATUS(res));
 }
 
@@ -265,5 +281,7 @@ void ucx_close(struct transport_connection *c, int64_t wait_ns)
 		complete(c, ucp_ep_flush_nbx(c->endpoint, &flush), wait_ns);
 	complete(c, ucp_ep_close_nbx(c->endpoint, &force), CLOSE_NS);
 	ucp_worker_destroy(c->worker);
+	while (c->first)
+		under_way_free(c->first);
 	free(c);
 }

@@ -4,9 +4,12 @@
 
 #include "base/compiler.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 void (*buffer_forget)(const struct tensor_buffer *b);
 
@@ -67,6 +70,39 @@ bool fd_limit_raise(void)
 		return false;
 	r.rlim_cur = r.rlim_max;
 	return setrlimit(RLIMIT_NOFILE, &r) == 0;
+}
+
+/*
+ * The number of free descriptors from one on, at least n if there are so many. poll() says which are not open, and takes none
+ * from other threads.
+ */
+static unsigned count_free(int from, unsigned n)
+{
+	unsigned long long limit = fd_limit();
+	struct pollfd p[64];
+	unsigned found = 0;
+
+	for (unsigned long long at = (unsigned)from; at < limit && found < n; at += ARRAY_SIZE(p)) {
+		nfds_t k = limit - at < ARRAY_SIZE(p) ? limit - at : ARRAY_SIZE(p);
+
+		for (nfds_t i = 0; i < k; i++)
+			p[i] = (struct pollfd){ .fd = (int)(at + i) };
+		if (poll(p, k, 0) < 0)
+			break;
+		for (nfds_t i = 0; i < k; i++)
+			found += !!(p[i].revents & POLLNVAL);
+	}
+	return found;
+}
+
+bool fd_limit_leaves(int fd, unsigned n)
+{
+	int lowest = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (lowest < 0)
+		return fd_limit_raise() && fd_limit_leaves(fd, n);
+	close(lowest);
+	return count_free(lowest, n) >= n || (fd_limit_raise() && count_free(lowest, n) >= n);
 }
 
 TENSOR_EXPORT const char *tensor_provider_name(void)

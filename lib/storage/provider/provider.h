@@ -120,6 +120,8 @@ int provider_open_fd(int fd, bool foreign, struct tensor_buffer *b);
 /* Raises the soft limit of open files to the hard limit; false if it already was there. */
 bool fd_limit_raise(void);
 unsigned long long fd_limit(void);
+/* Whether n descriptors are free; raises the limit for them. fd: any that is open. */
+bool fd_limit_leaves(int fd, unsigned n);
 
 /* Number of forks: a buffer that existed before a fork is shared with the other process. */
 extern _Atomic uint32_t fork_generation;

@@ -2,7 +2,10 @@
 /* Large collectives on tensors in shared buffers: the bits of those on private memory, the mappings, and what prevents them. */
 #include "ranks.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <tensor/buffer.h>
 #include <tensor/storage.h>
 
@@ -176,6 +179,26 @@ static void one_rank_that_cannot_is_enough(void **state)
 	run_ranks(3, one_rank_cannot, NULL);
 }
 
+/* Rank 1 has descriptors for itself, and none for what the others send. */
+static void few_descriptors(tensor_group *g, void *arg)
+{
+	tensor *t = in_buffer(tensor_full(TENSOR_INTS(LARGE), S(1), F32));
+
+	if (tensor_group_rank(g) == 1) {
+		rlim_t n = (rlim_t)fcntl(0, F_DUPFD, 0) + 2;
+
+		NEED(!setrlimit(RLIMIT_NOFILE, &(struct rlimit){ n, n }));
+	}
+	copied(g, t);
+	NEED(!tensor_group_broadcast(g, t, 0, NULL));
+	tensor_release(t);
+}
+
+static void rank_without_descriptors_copies(void **state)
+{
+	run_ranks(3, few_descriptors, NULL);
+}
+
 /* ---- beside other operations ---- */
 
 static void beside_messages(tensor_group *g, void *arg)
@@ -283,16 +306,68 @@ static void death_of_an_owner_is_an_error_that_names_it(void **state)
 		assert_int_equal(rank_end(pids[i]), i == 1 ? -SIGKILL : 0);
 }
 
+static void sleep_long(int number)
+{
+	usleep(600000);
+}
+
+/* From rank 0 to rank 1: a broadcast, or a message. */
+static int pass_on(tensor_group *g, tensor *t, bool is_message)
+{
+	if (!is_message)
+		return tensor_group_broadcast(g, t, 0, NULL);
+	return tensor_group_rank(g) ? tensor_group_recv(g, t, 0, NULL) :
+				      tensor_group_send(g, t, 1, NULL);
+}
+
+/* Rank 1 is stopped while it reads, until rank 0 has given up and changed its tensor. */
+static void give_up_early(tensor_group *g, void *is_message)
+{
+	const int64_t n = INT64_C(12) << 20;
+	tensor *t;
+
+	if (!tensor_group_rank(g)) {
+		t = in_buffer(tensor_full(TENSOR_INTS(n), S(1), F32));
+		NEED_ERROR(pass_on(g, t, is_message), ETIMEDOUT, "rank");
+		tensor_fill_(t, S(2));
+		return;
+	}
+	signal(SIGALRM, sleep_long);
+	t = tensor_empty(TENSOR_INTS(n), F32);
+	usleep(is_message ? 50000 : 0); /* the message is there */
+	setitimer(ITIMER_REAL, &(struct itimerval){ .it_value.tv_usec = 2000 }, NULL);
+	NEED_ERROR(pass_on(g, t, is_message), EPIPE, "rank 0 has left");
+}
+
+static void owner_that_gave_up_is_an_error(void **state)
+{
+	static bool is_message = true;
+	pid_t pids[2];
+
+	for (int kind = 0; kind < 2; kind++) {
+		const char *address = ranks_address();
+
+		for (int i = 0; i < 2; i++)
+			pids[i] = rank_start(address, i, 2,
+					     i ? INT64_C(60000000000) : INT64_C(250000000),
+					     give_up_early, kind ? &is_message : NULL);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(rank_end(pids[i]), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results_have_the_bits_of_copies),
 		cmocka_unit_test(buffers_are_mapped_once_and_released),
 		cmocka_unit_test(one_rank_that_cannot_is_enough),
+		cmocka_unit_test(rank_without_descriptors_copies),
 		cmocka_unit_test(messages_are_not_taken_for_tensors_in_place),
 		cmocka_unit_test(sealed_buffers_are_read),
 		cmocka_unit_test(owner_may_change_its_tensor_after_the_call),
 		cmocka_unit_test(death_of_an_owner_is_an_error_that_names_it),
+		cmocka_unit_test(owner_that_gave_up_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -465,6 +465,7 @@ static void wrong_arguments(tensor_group *g, void *arg)
 		NEED(tensor_group_all_gather(g, a, a, NULL) == -EINVAL);
 		NEED(tensor_group_scatter(g, a, a, tensor_group_rank(g), NULL) == -EINVAL);
 		NEED(tensor_group_all_to_all(g, a, a, NULL) == -EINVAL);
+		NEED(tensor_group_all_to_all(g, tensor_detach(d), d, NULL) == -EINVAL);
 		NEED(tensor_group_all_to_all(g, b, tensor_clone(b), NULL) == -EINVAL);
 		NEED(tensor_group_send(g, a, tensor_group_rank(g), NULL) == -EINVAL);
 		NEED(tensor_group_recv(g, a, 7, NULL) == -EINVAL);

@@ -1,134 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Peers of a channel between machines that send other frames than this library would. Each is an error of the channel or of the
- * message: no crash, and no more memory than the receiver permits. The peer uses the same transport below.
+ * message: no crash, and no more memory than the receiver permits.
  */
-#include "remote.h"
-
-#include "lib/remote/frame.h"
-#include "lib/remote/transport.h"
-
-#include <arpa/inet.h>
-
-/* ---- a peer that sends what the test wants ---- */
-
-struct hostile {
-	const struct transport *transport;
-	struct transport_connection *c;
-	tensor_channel *victim;
-	struct frame seen[64]; /* frames of the victim, without pings */
-	int n;
-	bool ended;
-};
-
-static bool on_frame(void *owner, const void *header, size_t header_bytes, size_t bytes, void **to,
-		     void **token)
-{
-	struct hostile *h = owner;
-	struct frame f;
-
-	memcpy(&f, header, sizeof(f));
-	if (f.kind != FRAME_PING && h->n < (int)ARRAY_SIZE(h->seen))
-		h->seen[h->n++] = f;
-	return false;
-}
-
-static void on_data(void *owner, void *token, int err)
-{
-}
-
-static void on_sent(void *owner, void *token, int err)
-{
-	free(token);
-}
-
-static void on_failed(void *owner, int err, const char *why)
-{
-	struct hostile *h = owner;
-
-	h->ended = true;
-}
-
-static const struct transport_events events = { on_frame, on_data, on_sent, on_failed };
-
-/* Sends a frame and data, both copied. */
-static void send_raw(struct hostile *h, const void *header, size_t header_bytes, const void *data,
-		     size_t bytes)
-{
-	char *copy = malloc(header_bytes + bytes + 1);
-
-	memcpy(copy, header, header_bytes);
-	if (bytes)
-		memcpy(copy + header_bytes, data, bytes);
-	if (h->transport->send(h->c, copy, header_bytes, bytes ? copy + header_bytes : NULL, bytes,
-			       false, copy) <= 0)
-		free(copy);
-}
-
-static void send_frame(struct hostile *h, struct frame f, const void *data, size_t bytes)
-{
-	send_raw(h, &f, sizeof(f), data, bytes);
-}
-
-static struct frame frame(enum frame_kind kind, uint64_t message, uint64_t a, uint64_t b,
-			  uint64_t c)
-{
-	struct frame f = frame_of(kind, message);
-
-	f.values[0] = a;
-	f.values[1] = b;
-	f.values[2] = c;
-	return f;
-}
-
-static void greet(struct hostile *h)
-{
-	send_frame(h, frame(FRAME_HELLO, 0, 1 << 30, (uint64_t)(10000 * MS), 64), NULL, 0);
-}
-
-/* Until the victim has sent a frame of this kind, or 3 seconds. */
-static const struct frame *await(struct hostile *h, enum frame_kind kind)
-{
-	double begin = seconds_of(CLOCK_MONOTONIC);
-
-	while (far_ms_since(begin) < 3000) {
-		if (!h->transport->step(h->c))
-			usleep(200);
-		for (int i = 0; i < h->n; i++)
-			if (h->seen[i].kind == kind)
-				return &h->seen[i];
-	}
-	return NULL;
-}
-
-static void connect_to(struct hostile *h, const tensor_channel_listener *l)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET };
-
-	memset(h, 0, sizeof(*h));
-	h->transport = tensor_remote_transport("test");
-	to.sin_port = htons((uint16_t)atoi(strrchr(tensor_channel_listener_address(l), ':') + 1));
-	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_done(h->transport->connect((struct sockaddr *)&to, sizeof(to), &events, h, &h->c));
-}
-
-static void begin(struct hostile *h, const struct tensor_remote_options *o)
-{
-	tensor_channel_listener *l = far_listen(o);
-
-	connect_to(h, l);
-	greet(h);
-	assert_non_null(await(h, FRAME_HELLO));
-	h->victim = tensor_channel_accept(l, LONG_NS);
-	assert_true(check_done_(h->victim ? 0 : -1));
-	tensor_channel_listener_close(l);
-}
-
-static void end(struct hostile *h)
-{
-	h->transport->close(h->c, 0);
-	tensor_channel_close(h->victim);
-}
+#include "remote_hostile.h"
 
 /* The victim ends the channel with this reason. */
 static void assert_ends(struct hostile *h, const char *words)
@@ -158,15 +33,6 @@ static void assert_frame_ends(struct frame f, const void *data, size_t bytes, co
 	send_frame(&h, f, data, bytes);
 	assert_ends(&h, words);
 	end(&h);
-}
-
-static struct frame_tensor floats_of(int64_t n)
-{
-	return (struct frame_tensor){ .dtype = TENSOR_F32,
-				      .ndim = 1,
-				      .bytes = (uint64_t)n * 4,
-				      .sizes = { n },
-				      .strides = { 1 } };
 }
 
 static void frames_are_checked(void **state)
