@@ -15,6 +15,8 @@ $(B)/tests/$(basename $(notdir $(1))): $(1) $(wildcard tests/unit/*.h tests/unit
 endef
 $(foreach s,$(UNIT_SRC),$(eval $(call unit_rule,$(s))))
 
+$(B)/tests/test_tensorstat_group: lib/group/local/page.h
+
 $(B)/tests/test_without_memory $(B)/tests/test_train_without_memory $(B)/tests/test_module_memory \
 	$(B)/tests/test_step_without_memory $(B)/tests/test_loader_without_memory \
 	$(B)/tests/test_autograd_devices_memory $(B)/tests/test_interchange_memory: tests/fuzz/calls/fail.c tests/fuzz/calls/fail.h
@@ -25,7 +27,7 @@ $(B)/tests/test_conv_tiles: tests/unit/nn/test_conv_bf16.c
 $(B)/tests/test_quantized_tiles: tests/unit/quantized/test_quantized.c
 
 # Load the plugin.
-$(B)/tests/test_remote $(B)/tests/test_remote_ends $(B)/tests/test_remote_hostile: | $(UCX_SO)
+$(B)/tests/test_cpp_remote $(B)/tests/test_remote $(B)/tests/test_remote_ends $(B)/tests/test_remote_hostile: | $(UCX_SO)
 
 # Opens the library by itself.
 $(B)/tests/test_unload: TEST_LINK = -Wl,--as-needed -DLIBRARY='"$(abspath $(B))/libtensor.so.0"'

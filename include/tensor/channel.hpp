@@ -36,6 +36,11 @@ class channel
 	{
 	}
 
+	/* Takes the channel, as of a function of C. */
+	explicit channel(tensor_channel *owned) noexcept : channel_(owned)
+	{
+	}
+
 	channel(channel &&other) noexcept : channel_(std::exchange(other.channel_, nullptr))
 	{
 	}

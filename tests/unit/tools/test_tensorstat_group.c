@@ -3,6 +3,8 @@
 #include "ranks.h"
 #include "tensorstat.h"
 
+#include "lib/group/local/page.h"
+
 static const char *const address = "tensorstat";
 
 static tensor_group *join(int rank)
@@ -92,9 +94,9 @@ static void other_files_are_passed_over(void **state)
 {
 	static const uint32_t heads[][4] = {
 		{ 0 },
-		{ 0x74677232, 0xffffffff, 4096, 0 },
-		{ 0x74677232, 2, 4096, 0 },
-		{ 0x74677232, 0, 0, 0 },
+		{ LOCAL_MAGIC, 0xffffffff, 4096, 0 },
+		{ LOCAL_MAGIC, 2, 4096, 0 },
+		{ LOCAL_MAGIC, 0, 0, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
@@ -112,11 +114,11 @@ static void other_files_are_passed_over(void **state)
 /* A process writes what it likes to its own memory. */
 static void hostile_numbers_are_only_numbers(void **state)
 {
-	static char page[1 << 17];
+	static char page[sizeof(struct local_page) + 128 * sizeof(struct local_rank)];
 	int fd = memfd_create("tensor-group", 0);
 
 	memset(page, 0xff, sizeof(page));
-	memcpy(page, (uint32_t[]){ 0x74677232, 128 }, 8);
+	memcpy(page, (uint32_t[]){ LOCAL_MAGIC, 128 }, 8);
 	for (size_t i = 16; i + 4 <= sizeof(page); i += 4)
 		memcpy(page + i, (int32_t[]){ getpid() }, 4);
 	assert_int_equal(write(fd, page, sizeof(page)), sizeof(page));
