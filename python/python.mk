@@ -37,7 +37,7 @@ $(PY_EXT): $(PY_OBJ) $(B)/libtensor.so
 
 $(PY_OUT)/libtensor.so.$(SOVERSION): $(LIB_SO)
 	@mkdir -p $(@D)
-	$(Q)ln -sf $(abspath $(LIB_SO)) $@
+	$(Q)ln -sfr $(LIB_SO) $@
 
 $(PY_OUT)/%: python/devtensor/%
 	@mkdir -p $(@D)

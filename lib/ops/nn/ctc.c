@@ -24,6 +24,13 @@ static tensor *private_copy(tensor *t, enum tensor_dtype dtype)
 	return tensor_scope_add(operand_contiguous_copy(t, TENSOR_OPTIONS(.dtype = dtype)));
 }
 
+static tensor *on_host(tensor *t)
+{
+	if (!t || t->device.type == TENSOR_CPU)
+		return t;
+	return tensor_to(t, TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU));
+}
+
 /* ---- lengths and labels ---- */
 
 static int check_lengths(const struct ctc *c, tensor_ints input_lengths, tensor_ints target_lengths)
@@ -130,9 +137,7 @@ static int prepare(struct ctc *c, tensor *log_probs, tensor *targets, tensor_int
 	if (place_targets(c, targets, first) < 0)
 		return error_code();
 	probs = tensor_scope_add(operand_contiguous(log_probs));
-	labels = private_copy(targets, TENSOR_I64);
-	if (labels && labels->device.type != TENSOR_CPU)
-		labels = tensor_to(labels, TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU));
+	labels = on_host(private_copy(targets, TENSOR_I64));
 	if (!probs || !labels)
 		return error_code();
 	c->device = log_probs->device;
@@ -275,18 +280,16 @@ tensor *explicit_ctc_loss_backward(tensor *grad, tensor *log_probs, tensor *targ
 
 /* ---- lengths in tensors ---- */
 
-/* Copy the numbers into memory of the open scope. */
+/* Copy the numbers, for which the host waits if they are on a device, into memory of the open scope. */
 static int copy_lengths(const char *what, tensor *t, tensor_ints *list)
 {
 	tensor *copy;
 
-	if (t->ndim != 1 || t->dtype == TENSOR_BOOL || !dtype_is_integral(t->dtype) ||
-	    t->device.type != TENSOR_CPU)
-		return tensor_fail(
-			EINVAL,
-			OP ": %s must be a vector of integers on the cpu, got %s of shape %s", what,
-			tensor_dtype_name(t->dtype), SHAPE_STR(t));
-	copy = private_copy(t, TENSOR_I64);
+	if (t->ndim != 1 || t->dtype == TENSOR_BOOL || !dtype_is_integral(t->dtype))
+		return tensor_fail(EINVAL,
+				   OP ": %s must be a vector of integers, got %s of shape %s", what,
+				   tensor_dtype_name(t->dtype), SHAPE_STR(t));
+	copy = on_host(private_copy(t, TENSOR_I64));
 	if (!copy)
 		return error_code();
 	*list = (tensor_ints){ copy->numel ? copy->data : NULL, copy->numel };

@@ -15,8 +15,11 @@ bool unique_is_on_device(const tensor *self)
 	       !dtype_is_f8(self->dtype);
 }
 
+/* NULL, as the operators return it, if a result that is used here failed: `like` is NULL then. */
 static tensor *ints(const tensor *like, int64_t n, int64_t value)
 {
+	if (!like)
+		return NULL;
 	return tensor_full(TENSOR_INTS(n), TENSOR_SCALAR(value),
 			   TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = like->device));
 }

@@ -127,6 +127,25 @@ static void copies_of_strided_host_tensors(void **state)
 	}
 }
 
+/* Gaps in three dimensions, which the CPU's kernel visits with a loop of another kind. */
+static void copies_of_host_tensors_with_gaps_in_each_dimension(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = iota(0, TENSOR_SHAPE(2, 5, 6, 8)), *gaps = a, *to, *g;
+
+		for (int d = 1; d < 4; d++)
+			gaps = ok(tensor_slice(gaps, d, 0, 8, 2));
+		g = on_cuda(gaps);
+		assert_near(g, gaps, 0);
+		to = ok(tensor_zeros_like(a, TENSOR_OPTIONS(0)));
+		for (int d = 1; d < 4; d++)
+			to = ok(tensor_slice(to, d, 0, 8, 2));
+		ok(tensor_copy_(to, g));
+		assert_true(equal(to, gaps));
+	}
+}
+
 static void item_reads_single_elements(void **state)
 {
 	NEED_DEVICE();
@@ -720,6 +739,7 @@ int main(void)
 		cmocka_unit_test(copies_convert_dtypes),
 		cmocka_unit_test(copies_write_strided_tensors),
 		cmocka_unit_test(copies_of_strided_host_tensors),
+		cmocka_unit_test(copies_of_host_tensors_with_gaps_in_each_dimension),
 		cmocka_unit_test(item_reads_single_elements),
 		cmocka_unit_test(large_copies_go_through_pinned_memory),
 		cmocka_unit_test(fill_writes_every_element),

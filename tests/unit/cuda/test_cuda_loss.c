@@ -115,6 +115,26 @@ static void ctc_equals_the_cpu_in(enum tensor_dtype d, bool zero_infinity)
 		    20 * tolerance(d));
 }
 
+static void ctc_takes_lengths_on_the_device(void **state)
+{
+	const int64_t labels[] = { 1, 2, 3, 1 }, steps[] = { 5, 4 }, lengths[] = { 2, 1 };
+
+	NEED_DEVICE();
+	for (int reduction = 0; reduction < 3; reduction++)
+		tensor_scope {
+			tensor *p = ok(tensor_log_softmax(
+				pseudo_random(TENSOR_SHAPE(5, 2, 4), TENSOR_F32), 2));
+			tensor *t = integers(TENSOR_SHAPE(2, 2), labels);
+			tensor *n = integers(TENSOR_SHAPE(2), steps);
+			tensor *m = integers(TENSOR_SHAPE(2), lengths);
+
+			assert_near(tensor_ctc_loss_tensor(on_cuda(p), on_cuda(t), on_cuda(n),
+							   on_cuda(m), 0, reduction, false),
+				    tensor_ctc_loss_tensor(p, t, n, m, 0, reduction, false),
+				    tolerance(TENSOR_F32));
+		}
+}
+
 static void ctc_equals_the_cpu(void **state)
 {
 	NEED_DEVICE();
@@ -250,6 +270,7 @@ int main(void)
 		cmocka_unit_test(distances_equal_the_cpu),
 		cmocka_unit_test(losses_of_pairs_equal_the_cpu),
 		cmocka_unit_test(ctc_equals_the_cpu),
+		cmocka_unit_test(ctc_takes_lengths_on_the_device),
 		cmocka_unit_test(lstm_equals_the_cpu),
 		cmocka_unit_test(grid_samples_equal_the_cpu),
 		cmocka_unit_test(lists_equal_the_cpu),

@@ -107,6 +107,11 @@ static void divisor_and_ceil_mode_give_known_values(void **state)
 		assert_values(tensor_avg_pool2d(ok(tensor_to(y, I64)), TENSOR_INTS(2), ONE, ZERO,
 						false, true, 3),
 			      0, 4, 5, 8, 9);
+		/* INT64_MIN / -1 is not a number of 64 bits, and wraps. */
+		assert_values(tensor_avg_pool2d(ok(tensor_full(TENSOR_SHAPE(1, 1, 1),
+							       TENSOR_SCALAR(INT64_MIN), I64)),
+						ONE, ONE, ZERO, false, true, -1),
+			      0, (double)INT64_MIN);
 		assert_values(tensor_max_pool2d(y, TENSOR_INTS(2), NONE, ZERO, ONE, true), 0, 5, 6,
 			      8, 9);
 		assert_values(tensor_max_pool3d(ok(tensor_view(y, TENSOR_INTS(1, 3, 3, 1))),

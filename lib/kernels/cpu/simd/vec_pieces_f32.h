@@ -2,7 +2,7 @@
 /*
  * tanh of f32 as a polynomial in each of 16 pieces of the positive axis, whose coefficients are read from registers by
  * permutation; see vec_pieces_f64.h for the rows. Points were selected whose f(c) is within 2^-6 of a unit in the last place
- * of an f32, where there are such points. Errors are below 0.6 units of the last place of the result.
+ * of an f32, where there are such points. Errors are below 0.72 units of the last place of the result.
  */
 #ifndef TENSOR_VEC_PIECES_F32_H
 #define TENSOR_VEC_PIECES_F32_H

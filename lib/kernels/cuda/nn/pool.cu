@@ -110,6 +110,12 @@ static __device__ inline int64_t divisor_of(const cuda_pool &p, int z, int y, in
 	return n ? n : 1;
 }
 
+/* As on the CPU, which traps INT64_MIN / -1. */
+template <class T> static __device__ inline T quotient(T sum, int64_t divisor)
+{
+	return divisor == -1 ? -sum : sum / (T)divisor;
+}
+
 template <class T, class P> __global__ void avg_pool_kernel(cuda_pool p, T *out, const T *in)
 {
 	const cuda_windows &w = p.w;
@@ -132,7 +138,7 @@ template <class T, class P> __global__ void avg_pool_kernel(cuda_pool p, T *out,
 				for (int k = t.from[2]; k < t.until[2]; k++)
 					sum += image[line + k];
 			}
-		out[i] = sum / (T)divisor_of(p, t.start[0], t.start[1], t.start[2]);
+		out[i] = quotient(sum, divisor_of(p, t.start[0], t.start[1], t.start[2]));
 	}
 }
 

@@ -41,13 +41,17 @@ static void piece_iter(struct tensor_iter *p, const struct tensor_iter *it, int 
 	}
 }
 
-/* Both operands are on the host: calls the CPU's copy kernel, which moves bits and reads no
- * it->op. */
-static int host_copy(struct tensor_iter *it, enum tensor_dtype dtype)
+/* Copies on the host between operand `side` and a piece of its dtype by the CPU's kernel, which moves bits. */
+static int host_copy(struct tensor_iter *piece, const tensor *side)
 {
 	copy_kernel fn = (copy_kernel)tensor_kernel_table_get("copy", TENSOR_KEY_CPU);
+	const tensor *const op[] = { side, side };
+	int err;
 
-	return fn(it, dtype, dtype);
+	piece->op = op;
+	err = fn(piece, side->dtype, side->dtype);
+	piece->op = NULL;
+	return err;
 }
 
 static int device_copy(const struct cuda_call *c, const struct tensor_iter *it,
@@ -124,7 +128,7 @@ static int copy_in(struct cuda_call *c, const struct tensor_iter *it, enum tenso
 			return tensor_fail(ENOMEM, "%s: no memory for %lld bytes to stage a copy",
 					   c->op, (long long)(it->numel * size));
 		piece_iter(&gather, it, 1, staging, size);
-		err = host_copy(&gather, from);
+		err = host_copy(&gather, it->op[1]);
 		if (!err)
 			err = send_piece(c, it, staging, to, from);
 	}
@@ -188,7 +192,7 @@ static int copy_out(struct cuda_call *c, const struct tensor_iter *it, enum tens
 		err = waited;
 	if (!err) {
 		piece_iter(&scatter, it, 0, staging, size);
-		err = host_copy(&scatter, to);
+		err = host_copy(&scatter, it->op[0]);
 	}
 	free(staging);
 	return err;

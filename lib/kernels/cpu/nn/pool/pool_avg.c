@@ -51,14 +51,19 @@ static void divisors(const struct pool_shape *s, int64_t oz, int64_t oy, int64_t
 #if VEC_BYTES > 16
 #define POOL_VECTORS
 #endif
+#define QUOTIENT(x, y) ((x) / (y))
 #include "kernels/cpu/simd/each_float.h"
 #undef POOL_VECTORS
-#define T      int64_t
-#define SUFFIX i64
+#undef QUOTIENT
+/* The processor traps INT64_MIN / -1. */
+#define QUOTIENT(x, y) ((y) == -1 ? -(x) : (x) / (y))
+#define T	       int64_t
+#define SUFFIX	       i64
 #include LOOPS_FILE
 #undef T
 #undef SUFFIX
 #undef LOOPS_FILE
+#undef QUOTIENT
 
 #define LOOPS_FILE "kernels/cpu/nn/pool/pool_avg_backward_loops.h"
 #include "kernels/cpu/simd/each_float.h"

@@ -101,7 +101,7 @@ static void F(avg_chunk)(const struct pool_shape *s, const T *in, int64_t oz, in
 					F(gather)(sum + i, in + x, p->stride[2], until - from);
 			}
 	for (int64_t i = 0; i < n; i++)
-		sum[i] = sum[i] / (T)divisor_of(s, rows, columns[i]);
+		sum[i] = QUOTIENT(sum[i], (T)divisor_of(s, rows, columns[i]));
 }
 
 static void F(avg_rows)(int64_t begin, int64_t end, void *ctx)
