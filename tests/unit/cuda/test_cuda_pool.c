@@ -139,6 +139,13 @@ static void avg_pool_equals_the_cpu(void **state)
 			avg_pool_equals_the_cpu_in(w, pseudo_random(TENSOR_SHAPE(2, 3, 7, 8, 9), d),
 						   i & 4, divisor);
 		}
+	tensor_scope {
+		const tensor_ints one = TENSOR_INTS(1), none = TENSOR_INTS(0);
+		tensor *x = integers(TENSOR_SHAPE(1, 1, 1), (const int64_t[]){ INT64_MIN });
+
+		assert_near(tensor_avg_pool2d(on_cuda(x), one, one, none, false, true, -1),
+			    tensor_avg_pool2d(x, one, one, none, false, true, -1), 0);
+	}
 }
 
 /* ---- adaptive ---- */
