@@ -106,9 +106,12 @@ $(HOST_SELF:%=$(B)/tests/%): $(B)/tests/%: tests/cuda/host/self/%.cu tests/cuda/
 
 # The tests of CUDA with each order of streams and both widths of indices, and those of the emulation. The limits
 # of narrow indices are such that sums of two offsets that are just below them are above.
-HOST_TESTS = $(patsubst tests/unit/cuda/%.c,$(1)/tests/%,$(wildcard tests/unit/cuda/test_*.c))
+HOST_TESTS = $(filter-out $(if $(findstring san,$(1)),$(HOST_PLAIN:%=$(1)/tests/%)), \
+	$(patsubst tests/unit/cuda/%.c,$(1)/tests/%,$(wildcard tests/unit/cuda/test_*.c)))
 # With TEST_GROUP=nccl.
-HOST_GROUPS = $(addprefix $(1)/tests/,test_group test_group_engines test_data_parallel)
+HOST_GROUPS = $(if $(findstring san,$(1)),,$(addprefix $(1)/tests/,test_group test_group_engines test_data_parallel))
+# Not under the sanitizers yet: ranks are killed, and calls fail, in the middle of the emulation's work.
+HOST_PLAIN := test_cuda_group test_cuda_failures
 HOST_OWN   = $(HOST_SELF:%=$(1)/tests/%)
 HOST_MODES := eager lazy-20 random lazy-4300 random-8000
 # Under the sanitizers, which take three times as long; together they have each limit.
