@@ -2,7 +2,8 @@
 /* libnccl, loaded when a first group is opened: the plugin can be installed where there is no NCCL. */
 #include "group/nccl/nccl.h"
 
-#include <dlfcn.h>
+#include "base/library.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,15 +15,9 @@ static bool is_loaded;
 static char why_not[TENSOR_ERROR_TEXT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#define FUNCTION(member, name)                              \
-	{                                                   \
-		name, offsetof(struct nccl_library, member) \
-	}
+#define FUNCTION(member, name) LIBRARY_FUNCTION(struct nccl_library, member, name)
 
-static const struct {
-	const char *name;
-	size_t at;
-} functions[] = {
+static const struct library_function functions[] = {
 	FUNCTION(get_version, "ncclGetVersion"),
 	FUNCTION(get_unique_id, "ncclGetUniqueId"),
 	FUNCTION(comm_init, "ncclCommInitRankConfig"),
@@ -47,18 +42,10 @@ static void load(void)
 {
 	const char *name = secure_getenv("TENSOR_NCCL"), *reason;
 	int version = 0;
-	void *handle;
 
 	if (!name || !*name)
 		name = LIBRARY;
-	handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-	reason = handle ? NULL : dlerror();
-	for (size_t i = 0; handle && !reason && i < ARRAY_SIZE(functions); i++) {
-		void *f = dlsym(handle, functions[i].name);
-
-		memcpy((char *)&library + functions[i].at, &f, sizeof(f));
-		reason = f ? NULL : dlerror();
-	}
+	reason = library_load(name, functions, ARRAY_SIZE(functions), &library);
 	if (reason)
 		snprintf(why_not, sizeof(why_not), "%.400s", reason);
 	else if (library.get_version(&version) != ncclSuccess || version < OLDEST)

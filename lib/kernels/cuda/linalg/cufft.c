@@ -2,9 +2,9 @@
 /* Loads cuFFT (cufft.h). */
 #include "kernels/cuda/linalg/cufft.h"
 
+#include "base/library.h"
 #include "dispatch/kernel_error.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,15 +14,9 @@ static bool is_loaded;
 static char why_not[TENSOR_ERROR_TEXT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#define FUNCTION(member, name)                       \
-	{                                            \
-		name, offsetof(struct cufft, member) \
-	}
+#define FUNCTION(member, name) LIBRARY_FUNCTION(struct cufft, member, name)
 
-static const struct {
-	const char *name;
-	size_t at;
-} names[] = {
+static const struct library_function names[] = {
 	FUNCTION(create, "cufftCreate"),
 	FUNCTION(set_auto_allocation, "cufftSetAutoAllocation"),
 	FUNCTION(make_plan_many64, "cufftMakePlanMany64"),
@@ -38,32 +32,24 @@ static const struct {
 };
 
 /* That of the runtime's CUDA, 13 or 12; each has a number of its own. */
-static void *open_library(void)
+static const char *file_of_library(void)
 {
 	const char *name = secure_getenv("TENSOR_CUFFT");
 	int version = 0;
 
 	if (name && *name)
-		return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+		return name;
 	if (cudaRuntimeGetVersion(&version) != cudaSuccess)
 		cudaGetLastError();
-	return dlopen(version >= 13000 ? "libcufft.so.12" :
-		      version >= 12000 ? "libcufft.so.11" :
-					 "libcufft.so.10",
-		      RTLD_NOW | RTLD_LOCAL);
+	return version >= 13000 ? "libcufft.so.12" :
+	       version >= 12000 ? "libcufft.so.11" :
+				  "libcufft.so.10";
 }
 
 static void load(void)
 {
-	void *library = open_library();
-	const char *reason = library ? NULL : dlerror();
+	const char *reason = library_load(file_of_library(), names, ARRAY_SIZE(names), &functions);
 
-	for (size_t i = 0; library && !reason && i < ARRAY_SIZE(names); i++) {
-		void *f = dlsym(library, names[i].name);
-
-		memcpy((char *)&functions + names[i].at, &f, sizeof(f));
-		reason = f ? NULL : dlerror();
-	}
 	is_loaded = !reason;
 	if (reason)
 		snprintf(why_not, sizeof(why_not), "%.400s", reason);
