@@ -10,8 +10,6 @@
 
 #include <stdlib.h>
 
-#define SKIP_MAX 127 /* waits without spinning after one that spun in vain */
-
 struct incoming {
 	struct incoming *next;
 	uint64_t number, tag, total;
@@ -343,25 +341,24 @@ static int show_progress(struct remote *r)
 	return tensor_fail(-err, "recv: the function for the progress ended the transfer");
 }
 
-/* Spins until a message comes; see link.c, which does the same for a ring. */
+/* Spins until a message comes. */
 static void spin(const tensor_channel *ch, struct remote *r, int64_t until)
 {
 	struct link_spin s;
 
-	if (!ch->spin_ns || (r->skip && r->skip--))
+	if (!link_may_spin(ch, &r->habit))
 		return;
 	s = link_spin_begin(ch, until);
 	s.look = LINK_FOREVER;
 	do {
 		remote_step(r);
 		if (r->first || r->in || r->dead || r->has_left) {
-			r->failed = 0;
+			link_has_spun(ch, &r->habit, false);
 			return;
 		}
 		ring_pause();
 	} while (link_spin_on(&s));
-	r->failed = r->failed < SKIP_MAX ? 2 * r->failed + 1 : SKIP_MAX;
-	r->skip = ch->adaptive ? r->failed : 0;
+	link_has_spun(ch, &r->habit, true);
 }
 
 /* With the lock: 0 with a message in r->first. */

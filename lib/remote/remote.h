@@ -122,7 +122,7 @@ struct remote {
 	uint64_t held;		 /* bytes of those and of in, */
 	uint32_t buffers;	 /* and the buffers that long ones have */
 	uint64_t dropped;	 /* number of a message of which pieces may still come */
-	unsigned failed, skip;	 /* waits that spun in vain, and waits that are not to spin */
+	struct link_habit habit;
 };
 
 /* With options that were checked; NULL with the error set. */

@@ -32,6 +32,11 @@ struct held {
 	bool readonly; /* as the sender sent it; the storage may also be read-only */
 };
 
+/* Whether waits of a receiver spin. */
+struct link_habit {
+	unsigned failed, skip; /* waits that spun in vain, and waits that are not to spin */
+};
+
 /* The receiving side of a channel with rings; protected by receiving. */
 struct link_in {
 	struct ring ring;
@@ -44,7 +49,7 @@ struct link_in {
 	bool have;	   /* copy is a record that was not delivered yet */
 	struct ring_copy copy;
 	struct wire_in message; /* of that record */
-	unsigned failed, skip;	/* waits that spun in vain, and waits that are not to spin */
+	struct link_habit habit;
 };
 
 /* The sending side. */

@@ -6,8 +6,9 @@
 #include <sched.h>
 #include <time.h>
 
-#define SPIN_NS 50000	/* about as long as it takes to wake an idle processor */
-#define LOOK_NS 1000000 /* while spinning, between looks whether the peer lives */
+#define SPIN_NS	 50000	 /* about as long as it takes to wake an idle processor */
+#define LOOK_NS	 1000000 /* while spinning, between looks whether the peer lives */
+#define SKIP_MAX 127	 /* waits without spinning after one that spun in vain */
 
 int64_t link_now(void)
 {
@@ -113,6 +114,25 @@ bool link_spin_on(struct link_spin *s)
 		s->look = now + LOOK_NS;
 	}
 	return now < s->end;
+}
+
+bool link_may_spin(const tensor_channel *ch, struct link_habit *h)
+{
+	return ch->spin_ns && !(h->skip && h->skip--);
+}
+
+/*
+ * In vain: messages are rare, or the scheduler has put the peer on this processor. Skips 1, 3, 7, ... waits if the program
+ * has set no time.
+ */
+void link_has_spun(const tensor_channel *ch, struct link_habit *h, bool in_vain)
+{
+	if (!in_vain) {
+		h->failed = 0;
+		return;
+	}
+	h->failed = h->failed < SKIP_MAX ? 2 * h->failed + 1 : SKIP_MAX;
+	h->skip = ch->adaptive ? h->failed : 0;
 }
 
 int link_poll(struct pollfd *fds, int n, int64_t until)

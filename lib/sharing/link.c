@@ -22,7 +22,6 @@
 #define PUMP_MAX    64 /* messages on the socket that are read without a look at the deadline */
 #define PUMP_ROUNDS 256
 #define BELL_TRIES  100 /* while the kernel has no memory */
-#define SKIP_MAX    127 /* waits without spinning after one that spun in vain */
 #define LIVES_EVERY 16	/* records between looks whether the peer lives */
 
 static const uint64_t mark[WIRE_SLOTS / 64] = WIRE_MARK;
@@ -355,13 +354,13 @@ static bool spin(tensor_channel *ch, int64_t until)
 	struct link_spin s;
 
 	/* Before the first record the peer may not have the ring. */
-	if (!ch->spin_ns || !in->ring.at || (in->skip && in->skip--))
+	if (!in->ring.at || !link_may_spin(ch, &in->habit))
 		return false;
 	s = link_spin_begin(ch, until);
 	do {
 		for (int i = 0; i < 16; i++) {
 			if (ring_ready(&in->ring)) {
-				in->failed = 0;
+				link_has_spun(ch, &in->habit, false);
 				return true;
 			}
 			ring_pause();
@@ -369,12 +368,7 @@ static bool spin(tensor_channel *ch, int64_t until)
 		if (ring_has_mail(&in->ring))
 			return false;
 	} while (link_spin_on(&s));
-	/*
-	 * In vain: messages are rare, or the scheduler has put the peer on this processor. Skips 1, 3, 7, ... waits if
-	 * the program has set no time.
-	 */
-	in->failed = in->failed < SKIP_MAX ? 2 * in->failed + 1 : SKIP_MAX;
-	in->skip = ch->adaptive ? in->failed : 0;
+	link_has_spun(ch, &in->habit, true);
 	return false;
 }
 

@@ -36,6 +36,11 @@ struct link_spin link_spin_begin(const tensor_channel *ch, int64_t until);
 /* False when the time or the deadline is over, or the peer is dead. */
 bool link_spin_on(struct link_spin *s);
 
+/* Whether a receiver's wait may spin. */
+bool link_may_spin(const tensor_channel *ch, struct link_habit *h);
+/* It has spun: until something came, or in vain. */
+void link_has_spun(const tensor_channel *ch, struct link_habit *h, bool in_vain);
+
 /* poll() with a deadline. The number of descriptors with events; -ETIMEDOUT; -errno. */
 int link_poll(struct pollfd *fds, int n, int64_t until);
 /* Waits for events, errors and the death of the peer. The events that came; -ETIMEDOUT; -errno. */
