@@ -41,7 +41,7 @@ PyChannel *channel_wrap(PyTypeObject *type, tensor_channel *channel, PyObject *s
 	PyChannel *o;
 
 	type = type ? type : channel_type;
-	o = (PyChannel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+	o = (PyChannel *)type_alloc(type);
 	if (!o) {
 		tensor_channel_close(channel);
 		return NULL;
@@ -97,7 +97,7 @@ static void channel_dealloc(PyObject *self)
 	Py_BEGIN_ALLOW_THREADS tensor_channel_close(o->channel);
 	Py_END_ALLOW_THREADS Py_XDECREF(o->socket);
 	Py_XDECREF(o->progress);
-	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	type_free(type, self);
 	Py_DECREF(type);
 }
 

@@ -334,15 +334,30 @@ static PyType_Slot format_slots[] = {
 	{ Py_tp_getset, constant_getset },
 	{ 0 },
 };
-PyTypeObject *add_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots)
+static PyTypeObject *add_type_with(PyObject *module, const char *name, size_t size,
+				   PyType_Slot *slots, unsigned flags)
 {
-	PyType_Spec spec = { name, (int)size, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
-			     slots };
+	PyType_Spec spec = { name, (int)size, 0, (unsigned)(Py_TPFLAGS_DEFAULT | flags), slots };
 	PyObject *type = PyType_FromSpec(&spec);
 
 	if (type && PyModule_AddObjectRef(module, strrchr(name, '.') + 1, type) < 0)
 		Py_CLEAR(type);
 	return (PyTypeObject *)type;
+}
+
+PyTypeObject *add_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots)
+{
+	return add_type_with(module, name, size, slots, Py_TPFLAGS_IMMUTABLETYPE);
+}
+
+int add_base_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots)
+{
+	PyTypeObject *type = add_type_with(module, name, size, slots, Py_TPFLAGS_BASETYPE);
+
+	if (!type)
+		return -1;
+	Py_DECREF(type);
+	return 0;
 }
 
 static int add_values(PyObject *module, PyTypeObject *type, const struct constant_name *names,

@@ -222,7 +222,7 @@ static void context_dealloc(PyObject *self)
 	Py_CLEAR(((PyContext *)self)->cls);
 	Py_CLEAR(((PyContext *)self)->info);
 	free(((PyContext *)self)->tensors);
-	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	type_free(type, self);
 	Py_DECREF(type);
 }
 

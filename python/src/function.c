@@ -253,7 +253,7 @@ int function_backward(tensor_function_ctx *c, tensor *const *output_grads, int n
 static PyContext *new_context(PyObject *cls, PyObject *info, PyObject *const *args, Py_ssize_t n)
 {
 	PyTypeObject *type = context_class ? (PyTypeObject *)context_class : context_type;
-	PyContext *o = (PyContext *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+	PyContext *o = (PyContext *)type_alloc(type);
 
 	if (!o)
 		return NULL;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* _Group: one send to several channels; sharing.Group is its subclass. */
 #include "channel.h"
-
-#include <errno.h>
+#include "closable.h"
 
 typedef struct {
 	PyObject_HEAD tensor_channel_group *group; /* NULL: closed */
@@ -18,10 +17,8 @@ static PyObject *group_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	int kind, full;
 	PyGroup *o;
 
-	if (kwargs && PyDict_Size(kwargs)) {
-		PyErr_SetString(PyExc_TypeError, "_Group takes no keywords");
+	if (!has_no_keywords(kwargs, "_Group"))
 		return NULL;
-	}
 	if (!PyArg_ParseTuple(args, "iii", &kind, &full, &options.window))
 		return NULL;
 	options.kind = (enum tensor_channel_group_kind)kind;
@@ -29,7 +26,7 @@ static PyObject *group_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	group = tensor_channel_group_open(&options);
 	if (!group)
 		return raise_error();
-	o = (PyGroup *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+	o = (PyGroup *)type_alloc(type);
 	if (o)
 		o->channels = PyList_New(0);
 	if (!o || !o->channels) {
@@ -57,7 +54,7 @@ static void group_dealloc(PyObject *self)
 	PyTypeObject *type = Py_TYPE(self);
 
 	end_group((PyGroup *)self);
-	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	type_free(type, self);
 	Py_DECREF(type);
 }
 
@@ -66,12 +63,7 @@ static PyGroup *enter(PyObject *self)
 {
 	PyGroup *o = (PyGroup *)self;
 
-	if (o->group) {
-		o->users++;
-		return o;
-	}
-	PyErr_SetString(PyExc_ValueError, "the group is closed");
-	return NULL;
+	return call_begin(o->group, &o->users, "group") ? o : NULL;
 }
 
 /* A channel in use, or NULL with TypeError or ValueError. */
@@ -229,8 +221,8 @@ static PyObject *group_close(PyObject *self, PyObject *unused)
 {
 	PyGroup *o = (PyGroup *)self;
 
-	if (o->users)
-		return PyErr_Format(PyExc_RuntimeError, "close: another thread uses the group");
+	if (!close_begin(o->users, "group"))
+		return NULL;
 	end_group(o);
 	Py_RETURN_NONE;
 }
@@ -288,11 +280,5 @@ static PyType_Slot slots[] = { { Py_tp_new, group_new },
 
 int add_channel_group(PyObject *module)
 {
-	PyType_Spec spec = { "devtensor._C._Group", sizeof(PyGroup), 0,
-			     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots };
-	PyObject *type = PyType_FromSpec(&spec);
-	int err = type ? PyModule_AddObjectRef(module, "_Group", type) : -1;
-
-	Py_XDECREF(type);
-	return err;
+	return add_base_type(module, "devtensor._C._Group", sizeof(PyGroup), slots);
 }

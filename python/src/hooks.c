@@ -18,7 +18,7 @@ static void handle_dealloc(PyObject *self)
 	PyTypeObject *type = Py_TYPE(self);
 
 	tensor_hook_release(((PyHandle *)self)->hook);
-	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	type_free(type, self);
 	Py_DECREF(type);
 }
 
@@ -68,7 +68,7 @@ static PyHandle *new_handle(PyObject *fn)
 		PyErr_Format(PyExc_TypeError, "a hook must be callable, got %R", Py_TYPE(fn));
 		return NULL;
 	}
-	h = (PyHandle *)((allocfunc)PyType_GetSlot(handle_type, Py_tp_alloc))(handle_type, 0);
+	h = (PyHandle *)type_alloc(handle_type);
 	if (h) {
 		h->hook = NULL;
 		Py_INCREF(fn); /* for the library */

@@ -32,6 +32,18 @@ static inline void set_ref(PyObject **at, PyObject *o)
 	Py_XDECREF(old);
 }
 
+/* Memory for an object of a type, which may be a subclass; the object holds its type. */
+static inline PyObject *type_alloc(PyTypeObject *type)
+{
+	return ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+}
+
+/* The reference to the type remains. */
+static inline void type_free(PyTypeObject *type, PyObject *o)
+{
+	((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+}
+
 /* ---- error.c ---- */
 
 /* Raises the exception for the library's error record. Always returns NULL, or -1. */
@@ -184,6 +196,8 @@ const char *dtype_public_name(int dtype);
 void constant_dealloc(PyObject *o);
 /* Adds an immutable type to the module, under the last part of its name. NULL with an exception. */
 PyTypeObject *add_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots);
+/* The same of a type that has subclasses in Python. */
+int add_base_type(PyObject *module, const char *name, size_t size, PyType_Slot *slots);
 
 /* ---- generator.c ---- */
 

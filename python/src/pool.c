@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* _Pool: buffers that are lent, sent, and lent again when no receiver uses them any more; sharing.Pool is its subclass. */
-#include "internal.h"
+#include "closable.h"
 #include "waiting.h"
 
-#include <errno.h>
 #include <tensor/channel.h>
 
 typedef struct {
@@ -40,16 +39,14 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	PyPool *o;
 	int full;
 
-	if (kwargs && PyDict_Size(kwargs)) {
-		PyErr_SetString(PyExc_TypeError, "_Pool takes no keywords");
+	if (!has_no_keywords(kwargs, "_Pool"))
 		return NULL;
-	}
 	if (!PyArg_ParseTuple(args, "Oi", &objects, &full))
 		return NULL;
 	pool = open_pool(objects, full);
 	if (!pool)
 		return NULL;
-	o = (PyPool *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+	o = (PyPool *)type_alloc(type);
 	if (!o) {
 		tensor_pool_close(pool);
 		return NULL;
@@ -63,7 +60,7 @@ static void pool_dealloc(PyObject *self)
 	PyTypeObject *type = Py_TYPE(self);
 
 	tensor_pool_close(((PyPool *)self)->pool);
-	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	type_free(type, self);
 	Py_DECREF(type);
 }
 
@@ -72,12 +69,7 @@ static PyPool *enter(PyObject *self)
 {
 	PyPool *o = (PyPool *)self;
 
-	if (o->pool) {
-		o->users++;
-		return o;
-	}
-	PyErr_SetString(PyExc_ValueError, "the pool is closed");
-	return NULL;
+	return call_begin(o->pool, &o->users, "pool") ? o : NULL;
 }
 
 static PyObject *pool_loan(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -109,8 +101,8 @@ static PyObject *pool_close(PyObject *self, PyObject *unused)
 	PyPool *o = (PyPool *)self;
 	tensor_pool *pool = o->pool;
 
-	if (o->users)
-		return PyErr_Format(PyExc_RuntimeError, "close: another thread uses the pool");
+	if (!close_begin(o->users, "pool"))
+		return NULL;
 	o->pool = NULL;
 	tensor_pool_close(pool);
 	Py_RETURN_NONE;
@@ -157,11 +149,5 @@ static PyType_Slot slots[] = { { Py_tp_new, pool_new },
 
 int add_pool(PyObject *module)
 {
-	PyType_Spec spec = { "devtensor._C._Pool", sizeof(PyPool), 0,
-			     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots };
-	PyObject *type = PyType_FromSpec(&spec);
-	int err = type ? PyModule_AddObjectRef(module, "_Pool", type) : -1;
-
-	Py_XDECREF(type);
-	return err;
+	return add_base_type(module, "devtensor._C._Pool", sizeof(PyPool), slots);
 }

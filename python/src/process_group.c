@@ -324,7 +324,7 @@ static PyObject *group_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	options.timeout_ns = timeout;
 	Py_BEGIN_ALLOW_THREADS group = tensor_group_open(engine, &options);
 	Py_END_ALLOW_THREADS if (!group) return raise_error();
-	g = (PyProcessGroup *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+	g = (PyProcessGroup *)type_alloc(type);
 	if (!g)
 		tensor_group_close(group);
 	else
@@ -356,7 +356,7 @@ static void group_dealloc(PyObject *self)
 	end_group(g);
 	errors_restore(&before);
 	free(g->dropped);
-	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	type_free(type, self);
 	Py_DECREF(type);
 }
 

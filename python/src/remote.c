@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Channels between machines: connecting, and _RemoteListener, whose subclass is sharing.RemoteListener. */
 #include "channel.h"
+#include "closable.h"
 
-#include <errno.h>
 #include <tensor/remote.h>
 
 typedef struct {
@@ -100,10 +100,8 @@ static PyObject *listener_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 	double silence;
 	PyListener *o;
 
-	if (kwargs && PyDict_Size(kwargs)) {
-		PyErr_SetString(PyExc_TypeError, "_RemoteListener takes no keywords");
+	if (!has_no_keywords(kwargs, "_RemoteListener"))
 		return NULL;
-	}
 	if (!PyArg_ParseTuple(args, "sdOiO", &address, &silence, &max_bytes, &options.records,
 			      &spin) ||
 	    as_silence(silence, &options.timeout_ns) < 0 ||
@@ -112,7 +110,7 @@ static PyObject *listener_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 	/* A name is looked up. */
 	Py_BEGIN_ALLOW_THREADS listener = tensor_channel_listen(address, &options);
 	Py_END_ALLOW_THREADS if (!listener) return raise_error();
-	o = (PyListener *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+	o = (PyListener *)type_alloc(type);
 	if (!o) {
 		tensor_channel_listener_close(listener);
 		return NULL;
@@ -126,7 +124,7 @@ static void listener_dealloc(PyObject *self)
 	PyTypeObject *type = Py_TYPE(self);
 
 	Py_BEGIN_ALLOW_THREADS tensor_channel_listener_close(((PyListener *)self)->listener);
-	Py_END_ALLOW_THREADS((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	Py_END_ALLOW_THREADS type_free(type, self);
 	Py_DECREF(type);
 }
 
@@ -135,12 +133,7 @@ static PyListener *enter(PyObject *self)
 {
 	PyListener *o = (PyListener *)self;
 
-	if (o->listener) {
-		o->users++;
-		return o;
-	}
-	PyErr_SetString(PyExc_ValueError, "the listener is closed");
-	return NULL;
+	return call_begin(o->listener, &o->users, "listener") ? o : NULL;
 }
 
 /* accept(timeout, progress) */
@@ -181,8 +174,8 @@ static PyObject *listener_close(PyObject *self, PyObject *unused)
 	PyListener *o = (PyListener *)self;
 	tensor_channel_listener *listener = o->listener;
 
-	if (o->users)
-		return PyErr_Format(PyExc_RuntimeError, "close: another thread uses the listener");
+	if (!close_begin(o->users, "listener"))
+		return NULL;
 	o->listener = NULL;
 	Py_BEGIN_ALLOW_THREADS tensor_channel_listener_close(listener);
 	Py_END_ALLOW_THREADS Py_RETURN_NONE;
@@ -223,11 +216,7 @@ static PyMethodDef functions[] = { { "_connect_remote", connect_remote, METH_VAR
 
 int add_remote(PyObject *module)
 {
-	PyType_Spec spec = { "devtensor._C._RemoteListener", sizeof(PyListener), 0,
-			     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots };
-	PyObject *type = PyType_FromSpec(&spec);
-	int err = type ? PyModule_AddObjectRef(module, "_RemoteListener", type) : -1;
+	int err = add_base_type(module, "devtensor._C._RemoteListener", sizeof(PyListener), slots);
 
-	Py_XDECREF(type);
 	return err < 0 ? err : PyModule_AddFunctions(module, functions);
 }

@@ -42,8 +42,7 @@ static PyTensor *alloc_exact(void)
 /* Objects of subclasses are allocated and tracked by PyType_GenericAlloc(). */
 static PyTensor *alloc_subclass(PyTypeObject *type)
 {
-	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-	PyTensor *o = (PyTensor *)alloc(type, 0);
+	PyTensor *o = (PyTensor *)type_alloc(type);
 
 	have_subclasses = true;
 	if (o)
@@ -181,7 +180,7 @@ static void tensor_dealloc(PyObject *self)
 	else if (type == tensor_type)
 		PyObject_GC_Del(self);
 	else
-		((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+		type_free(type, self);
 	Py_DECREF(type);
 }
 
