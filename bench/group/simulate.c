@@ -223,7 +223,10 @@ static int64_t resident(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Of one step, but for memory: gradients and buckets among it, and what malloc() gave, of which the engine has the most. */
+/*
+ * Counts of one step. memory: bytes that are allocated, gradients and buckets among them; engine: those from malloc(), most of
+ * which the engine has.
+ */
 struct row {
 	int64_t operations, messages, collectives, bytes, memory, engine;
 };
@@ -304,7 +307,7 @@ int main(void)
 		       (long long)row.collectives, mib(row.bytes), mib(row.memory),
 		       mib(row.engine));
 		/*
-		 * What the engine's may grow by: a record for each of up to 8 ranks; scratch memory for parts of 16 KiB of each
+		 * The engine's counts grow by a record for each of up to 8 ranks; scratch memory for parts of 16 KiB of each
 		 * rank. A byte is sent at most twice, in pieces of at least 4 MiB.
 		 */
 		grows |= row.operations != one.operations || row.messages > 7 * row.operations ||

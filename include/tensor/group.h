@@ -20,7 +20,7 @@
  * Every collective takes `request`. NULL: the call returns when the operation has ended on this rank. Otherwise it
  * returns at once, *request is set, and the tensors must not be changed, nor `out` read, before the request has ended.
  * A group carries its collectives out one after the other, in the order of the calls; sends and receives beside them.
- * Of tensors on a device of "nccl" it is carried out in a stream of the group, beside other work.
+ * In a group of "nccl" one on tensors of the device is carried out in a stream of the group, beside other work.
  *
  * Errors, besides those of each function: 0 or -errno, with the thread's error record.
  * 	EINVAL		a rank, operation, shape or dtype that is not possible; ranks that called different operations,
@@ -148,7 +148,7 @@ int tensor_group_recv(tensor_group *group, tensor *out, int from, tensor_request
  * Wait for the end of an operation, at most for a time (negative: no limit). Returns its result and frees the request,
  * or -ETIMEDOUT, with the error text "request_wait: ...", and the request remains. -EINVAL for NULL.
  *
- * Of tensors on a device of "nccl": waits until the operation is queued. What this thread queues in its current stream
+ * In a group of "nccl", with tensors of the device, it waits until the operation is queued. What this thread queues in its current stream
  * from then on waits for it.
  */
 int tensor_request_wait(tensor_request *request, int64_t timeout_ns);

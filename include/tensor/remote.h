@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* Of one end; each end has its own. */
+/* Options of one end of a channel; the peer has its own. */
 struct tensor_remote_options {
 	/*
 	 * The peer has gone if nothing comes from it for this time: calls then fail with ECONNRESET, a quarter of the time later at

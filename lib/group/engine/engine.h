@@ -69,7 +69,7 @@ struct tensor_request {
 };
 
 /*
- * Of an engine that works on memory of a device, in whose streams it queues operations. A request with such memory has an
+ * The functions of an engine that queues operations in the streams of a device. A request with such memory has an
  * operation of the engine, and ends on the host when it is queued.
  */
 struct group_device {

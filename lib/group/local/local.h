@@ -40,7 +40,7 @@ struct local_peer {
 	tensor_pool *pool;	   /* message.c */
 };
 
-/* Of the collective that runs. */
+/* The state of the collective that runs. */
 struct local_in_place {
 	tensor *in[LOCAL_IN_PLACE],
 		*out[LOCAL_IN_PLACE]; /* of the ranks that this one reads; owned */
