@@ -187,11 +187,11 @@ static void lstm_equals_the_cpu(void **state)
 
 static void grid_samples_equal_the_cpu_in(enum tensor_dtype d, int mode, int padding, bool align)
 {
-	static const double far[] = { NAN,  INFINITY, -INFINITY, 1e7,	-1.1e7,
-				      3e7, -7.3e8,   1.3e9,	 1e12, -1e20 };
+	static const double far[] = { NAN, INFINITY, -INFINITY, 1e7,  -1.1e7,
+				      3e7, -7.3e8,   1.3e9,	1e12, -1e20 };
 	tensor *x = pseudo_random(TENSOR_SHAPE(2, 3, 5, 4), d);
-	tensor *grid = ok(tensor_mul_scalar(pseudo_random(TENSOR_SHAPE(2, 11, 8, 2), d),
-					    TENSOR_SCALAR(0.4)));
+	tensor *grid = ok(
+		tensor_mul_scalar(pseudo_random(TENSOR_SHAPE(2, 11, 8, 2), d), TENSOR_SCALAR(0.4)));
 	tensor *grad = pseudo_random(TENSOR_SHAPE(2, 3, 11, 8), d), *y[2], *g[2];
 	const double tol = 10 * tolerance(d);
 
