@@ -13,6 +13,7 @@
 #include "kernels/abi/list.h"
 #include "kernels/abi/lstm.h"
 #include "kernels/abi/pair_loss.h"
+#include "kernels/abi/quantized.h"
 #include "kernels/abi/search.h"
 #include "kernels/abi/spatial.h"
 #include "kernels/cuda/cuda.h"
@@ -81,5 +82,9 @@ __typeof__(*type_of_geqrf) cuda_geqrf;
 __typeof__(*type_of_linalg_householder_product) cuda_linalg_householder_product;
 __typeof__(*type_of__linalg_eigh) cuda__linalg_eigh;
 __typeof__(*type_of__linalg_svd) cuda__linalg_svd;
+__typeof__(*type_of_quantize) cuda_quantize;
+__typeof__(*type_of_dequantize) cuda_dequantize;
+__typeof__(*type_of_gemm_s8) cuda_gemm_s8;
+__typeof__(*type_of_patches_u8) cuda_patches_u8;
 
 #endif

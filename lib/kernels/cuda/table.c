@@ -129,6 +129,10 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(linalg_householder_product),
 	KERNEL(_linalg_eigh),
 	KERNEL(_linalg_svd),
+	KERNEL(quantize),
+	KERNEL(dequantize),
+	KERNEL(gemm_s8),
+	KERNEL(patches_u8),
 };
 /* clang-format on */
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);

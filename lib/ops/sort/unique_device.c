@@ -104,7 +104,8 @@ static tensor *order_of(tensor *rows)
 /* Whether each of the values but the first differs from the one before; NaN differs from all. */
 static tensor *differences(tensor *values, int64_t n)
 {
-	tensor *ne = tensor_ne(tensor_narrow(values, 0, 1, n - 1), tensor_narrow(values, 0, 0, n - 1));
+	tensor *ne =
+		tensor_ne(tensor_narrow(values, 0, 1, n - 1), tensor_narrow(values, 0, 0, n - 1));
 
 	return ne && ne->ndim > 1 ? tensor_any_dim(ne, 1, false) : ne;
 }

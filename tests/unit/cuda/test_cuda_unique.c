@@ -120,17 +120,17 @@ static void unique_complex_numbers_equal_the_cpu(void **state)
 		for (int i = 0; i < 4; i++)
 			assert_near(real_of(x[i]), real_of(y[i]), 0);
 		for (int64_t dim = 0; dim < 2; dim++) {
-			assert_done(tensor_unique_dim(g, dim, true, true, true, &x[0], &x[1],
-						      &x[2]));
-			assert_done(tensor_unique_dim(a, dim, true, true, true, &y[0], &y[1],
-						      &y[2]));
+			assert_done(
+				tensor_unique_dim(g, dim, true, true, true, &x[0], &x[1], &x[2]));
+			assert_done(
+				tensor_unique_dim(a, dim, true, true, true, &y[0], &y[1], &y[2]));
 			for (int i = 0; i < 3; i++)
 				assert_near(real_of(x[i]), real_of(y[i]), 0);
 		}
-		assert_done(tensor_unique_consecutive(g, true, true, TENSOR_NONE, &x[0], &x[1],
-						      &x[2]));
-		assert_done(tensor_unique_consecutive(a, true, true, TENSOR_NONE, &y[0], &y[1],
-						      &y[2]));
+		assert_done(
+			tensor_unique_consecutive(g, true, true, TENSOR_NONE, &x[0], &x[1], &x[2]));
+		assert_done(
+			tensor_unique_consecutive(a, true, true, TENSOR_NONE, &y[0], &y[1], &y[2]));
 		for (int i = 0; i < 3; i++)
 			assert_near(real_of(x[i]), real_of(y[i]), 0);
 	}
