@@ -15,6 +15,7 @@
 #include "kernels/abi/pair_loss.h"
 #include "kernels/abi/quantized.h"
 #include "kernels/abi/search.h"
+#include "kernels/abi/sparse.h"
 #include "kernels/abi/spatial.h"
 #include "kernels/cuda/cuda.h"
 
@@ -86,5 +87,8 @@ __typeof__(*type_of_quantize) cuda_quantize;
 __typeof__(*type_of_dequantize) cuda_dequantize;
 __typeof__(*type_of_gemm_s8) cuda_gemm_s8;
 __typeof__(*type_of_patches_u8) cuda_patches_u8;
+__typeof__(*type_of_spmm) cuda_spmm;
+__typeof__(*type_of_sampled_mm) cuda_sampled_mm;
+__typeof__(*type_of_sum_runs) cuda_sum_runs;
 
 #endif

@@ -133,6 +133,9 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(dequantize),
 	KERNEL(gemm_s8),
 	KERNEL(patches_u8),
+	KERNEL(spmm),
+	KERNEL(sampled_mm),
+	KERNEL(sum_runs),
 };
 /* clang-format on */
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);
