@@ -455,6 +455,7 @@ const struct group_engine group_local = {
 	.close = local_close,
 	.start = start,
 	.step = step,
+	.drop = message_drop,
 	.arm = local_arm,
 	.sleep = local_sleep,
 	.wake = wake,

@@ -84,6 +84,7 @@ int local_accept(tensor_group *g, enum local_lane lane, int rank);
 /* ---- message.c ---- */
 
 int message_step(tensor_request *r);
+void message_drop(tensor_request *r);
 
 /* ---- in_place.c ---- */
 
