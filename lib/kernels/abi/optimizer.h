@@ -33,6 +33,7 @@ struct optimizer_item {
 	/* The tensors of this memory in the same order, for backends that record its use by streams. */
 	const tensor *tensors[2 + OPTIMIZER_STATES];
 	double step; /* counts from 1 */
+	tensor *count; /* the tensor that has it, or NULL */
 };
 
 /* Items with n > 0 only. */
