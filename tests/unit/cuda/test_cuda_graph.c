@@ -2,6 +2,7 @@
 /* Graphs: captured work, replayed. On the emulation (make test-cuda) or a GPU, else skipped. */
 #include "check.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <tensor/cuda.h>
@@ -122,17 +123,17 @@ static tensor *parameter(tensor_ints shape, double seed)
 
 static void make_net(struct net *n, tensor_optim_options options)
 {
-	int64_t classes[12];
+	int64_t classes[4];
 	tensor *params[4];
 
-	for (int i = 0; i < 12; i++)
+	for (int i = 0; i < 4; i++)
 		classes[i] = i * 5 % 3;
-	n->w1 = params[0] = parameter(TENSOR_SHAPE(8, 16), 1);
-	n->b1 = params[1] = parameter(TENSOR_SHAPE(16), 2);
-	n->w2 = params[2] = parameter(TENSOR_SHAPE(16, 3), 3);
+	n->w1 = params[0] = parameter(TENSOR_SHAPE(5, 6), 1);
+	n->b1 = params[1] = parameter(TENSOR_SHAPE(6), 2);
+	n->w2 = params[2] = parameter(TENSOR_SHAPE(6, 3), 3);
 	n->b2 = params[3] = parameter(TENSOR_SHAPE(3), 4);
-	n->x = ok(tensor_zeros(TENSOR_SHAPE(12, 8), ON_GPU));
-	n->target = on_gpu(tensor_from_data(classes, TENSOR_SHAPE(12), I64));
+	n->x = ok(tensor_zeros(TENSOR_SHAPE(4, 5), ON_GPU));
+	n->target = on_gpu(tensor_from_data(classes, TENSOR_SHAPE(4), I64));
 	n->optim = tensor_optim_new(TENSOR_LIST(params[0], params[1], params[2], params[3]), options);
 	assert_non_null(n->optim);
 }
@@ -155,7 +156,7 @@ static tensor *train(struct net *n, bool dropout)
 
 static void set_input(struct net *n, int step)
 {
-	tensor *x = iota(0, TENSOR_SHAPE(12, 8));
+	tensor *x = iota(0, TENSOR_SHAPE(4, 5));
 	float *p = tensor_mutable_data(x);
 
 	for (int64_t i = 0; i < tensor_numel(x); i++)
@@ -265,6 +266,98 @@ static void replays_draw_the_numbers_that_eager_calls_would_draw(void **state)
 		assert_done(tensor_cuda_graph_release(g));
 		tensor_generator_release(own);
 	}
+}
+
+/* ---- pinned memory ---- */
+
+static void a_replay_copies_pinned_memory_that_the_graph_holds(void **state)
+{
+	NEED_GPU();
+	tensor_scope {
+		tensor_cuda_graph *g = new_graph();
+		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(64), ON_GPU)), *in, *out;
+
+		in = ok(tensor_full(TENSOR_SHAPE(64), S(2.0), F32));
+		out = ok(tensor_zeros(TENSOR_SHAPE(64), F32));
+		assert_done(tensor_share_memory(in));
+		assert_done(tensor_share_memory(out));
+		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
+		ok(tensor_copy_(x, in));
+		ok(tensor_mul_(x, x));
+		ok(tensor_copy_(out, x));
+		assert_done(tensor_cuda_graph_capture_end(g));
+		for (int i = 2; i < 5; i++) {
+			ok(tensor_fill_(in, S((double)i)));
+			assert_done(tensor_cuda_graph_replay(g));
+			assert_done(tensor_cuda_graph_wait(g));
+			assert_true(element(out, 63) == i * i);
+		}
+		assert_done(tensor_cuda_graph_release(g));
+	}
+}
+
+/* ---- calls that fail (on the emulation) ---- */
+
+static void (*inject)(const char *function, unsigned long nth, int error);
+static unsigned long (*calls)(void);
+
+/* 0, or the first error. */
+static int capture_and_replay(tensor_cuda_graph *g, tensor *x, tensor *index)
+{
+	int err = tensor_cuda_graph_capture_begin(g, NULL), end;
+
+	if (err)
+		return err;
+	tensor_scope {
+		tensor *y = tensor_dropout(x, 0.5, true);
+
+		y = y ? tensor_index_select(y, 0, index) : NULL;
+		y = y ? tensor_mm(y, y) : NULL;
+		err = y ? 0 : -tensor_last_error()->code;
+	}
+	end = tensor_cuda_graph_capture_end(g);
+	err = err ? err : end;
+	err = err ? err : tensor_cuda_graph_replay(g);
+	return err ? err : tensor_cuda_graph_wait(g);
+}
+
+static void each_failing_call_is_an_error_and_leaves_nothing(void **state)
+{
+	static const int64_t order[] = { 2, 0, 1 };
+	void *library = dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
+	unsigned long n = 0, failures = 0;
+	bool failed = true;
+
+	NEED_GPU();
+	if (!library)
+		skip();
+	inject = (__typeof__(inject))dlsym(library, "cuda_host_fail");
+	calls = (__typeof__(calls))dlsym(library, "cuda_host_calls");
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(3, 3), ON_GPU));
+		tensor *i = on_gpu(tensor_from_data(order, TENSOR_SHAPE(3), I64));
+		tensor_cuda_graph *g = new_graph();
+		uint64_t allocated;
+		int err;
+
+		assert_done(capture_and_replay(g, x, i));
+		assert_done(tensor_cuda_graph_reset(g));
+		allocated = usage().allocated;
+		while (failed) {
+			inject(NULL, ++n, 719 /* cudaErrorLaunchFailure */);
+			err = capture_and_replay(g, x, i);
+			failed = calls() >= n;
+			inject(NULL, 0, 0);
+			failures += err != 0;
+			assert_false(tensor_cuda_is_capturing(0));
+			assert_done(tensor_cuda_graph_reset(g));
+			assert_int_equal(usage().allocated, allocated);
+		}
+		assert_true(failures > 10);
+		assert_done(capture_and_replay(g, x, i));
+		assert_done(tensor_cuda_graph_release(g));
+	}
+	dlclose(library);
 }
 
 /* ---- what cannot be captured ---- */
@@ -486,7 +579,7 @@ static void two_graphs_share_a_pool(void **state)
 	NEED_GPU();
 	tensor_scope {
 		tensor_cuda_graph *a = new_graph(), *b = new_graph(), *none = new_graph();
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(1 << 17), ON_GPU)), *y, *z;
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(1 << 14), ON_GPU)), *y, *z;
 		uint64_t reserved;
 
 		assert_int_equal(tensor_cuda_graph_capture_begin(b, none), -EINVAL);
@@ -504,12 +597,12 @@ static void two_graphs_share_a_pool(void **state)
 			ok(tensor_fill_(x, S((double)i)));
 			assert_done(tensor_cuda_graph_replay(a));
 			assert_done(tensor_cuda_graph_replay(b));
-			assert_true(value_of(z) == (2.0 * i + i * i) * (1 << 17));
+			assert_true(value_of(z) == (2.0 * i + i * i) * (1 << 14));
 		}
 		/* The pool lives as long as one of them. */
 		assert_done(tensor_cuda_graph_release(a));
 		assert_done(tensor_cuda_graph_replay(b));
-		assert_true(value_of(z) == (6.0 + 9) * (1 << 17));
+		assert_true(value_of(z) == (6.0 + 9) * (1 << 14));
 		assert_done(tensor_cuda_graph_release(b));
 		assert_done(tensor_cuda_graph_release(none));
 	}
@@ -672,6 +765,8 @@ int main(void)
 		cmocka_unit_test(a_captured_step_of_adam_with_dropout_equals_eager_steps),
 		cmocka_unit_test(a_captured_step_of_adagrad_equals_eager_steps),
 		cmocka_unit_test(replays_draw_the_numbers_that_eager_calls_would_draw),
+		cmocka_unit_test(a_replay_copies_pinned_memory_that_the_graph_holds),
+		cmocka_unit_test(each_failing_call_is_an_error_and_leaves_nothing),
 		cmocka_unit_test(what_waits_for_the_device_ends_the_capture),
 		cmocka_unit_test(the_first_step_of_an_optimizer_is_refused),
 		cmocka_unit_test(an_index_out_of_range_in_a_replay_is_reported_by_a_wait),

@@ -138,6 +138,8 @@ int cuda_begin(struct cuda_call *c, const char *op, int device)
 	err = cuda_check(op, cudaGetDevice(&c->before));
 	if (!err && c->before != device)
 		err = cuda_check(op, cudaSetDevice(device));
+	if (unlikely(err && c->capture))
+		cuda_capture_break(c->capture);
 	return err;
 }
 

@@ -127,6 +127,13 @@ cudaError_t capture_close(struct tensor_cuda_graph *g, cudaGraph_t *graph)
 	cudaGraph_t made = NULL;
 	cudaError_t err = cudaStreamEndCapture(g->pool->stream, &made);
 
+	/* A call that failed may not have ended it. */
+	if (err != cudaSuccess)
+		cudaStreamEndCapture(g->pool->stream, &made);
+	if (err != cudaSuccess && made) {
+		cudaGraphDestroy(made);
+		made = NULL;
+	}
 	cudaGetLastError();
 	lock_captures();
 	while (*at != g)
