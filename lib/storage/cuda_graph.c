@@ -48,8 +48,7 @@ TENSOR_EXPORT tensor_cuda_graph *tensor_cuda_graph_new(int device)
 	return graph;
 }
 
-TENSOR_EXPORT int tensor_cuda_graph_capture_begin(tensor_cuda_graph *graph,
-						  tensor_cuda_graph *with)
+TENSOR_EXPORT int tensor_cuda_graph_capture_begin(tensor_cuda_graph *graph, tensor_cuda_graph *with)
 {
 	return graph ? cuda_graph_calls()->capture_begin(graph, with) :
 		       absent("cuda_graph_capture_begin");

@@ -34,7 +34,8 @@ TEST(an_exception_ends_a_capture)
 	cuda_graph g;
 	Tensor x = full({ 40 }, 1, options(f32).device(cuda(0)));
 
-	CHECK_THROWS(std::runtime_error, g.capture([] { throw std::runtime_error("of the program"); }));
+	CHECK_THROWS(std::runtime_error,
+		     g.capture([] { throw std::runtime_error("of the program"); }));
 	CHECK(!tensor_cuda_is_capturing(0));
 	CHECK(CHECK_THROWS(error, g.capture([&] { (void)x.sum().item<double>(); })).code() ==
 	      EOPNOTSUPP);

@@ -14,7 +14,7 @@ extern "C" {
 struct cuda_random {
 	int64_t n;
 	uint64_t seed, offset; /* of Philox: the key, the first block */
-	const uint64_t *at;    /* if not NULL: the key, and what is added to offset, on the device */
+	const uint64_t *at; /* if not NULL: the key, and what is added to offset, on the device */
 	uint32_t last;
 	bool never; /* no number is true */
 };

@@ -16,9 +16,8 @@ static inline int random_take(struct random_params *p, const tensor *t, tensor_g
 	int64_t group = p->wide ? PHILOX_WORDS / 2 : PHILOX_WORDS;
 
 	uint64_t blocks = (uint64_t)((n + group - 1) / group) * PHILOX_BLOCKS;
-	int captured = t->device.type == TENSOR_CPU ?
-			       0 :
-			       device_take_random(t->device, g, blocks, &p->at);
+	int captured =
+		t->device.type == TENSOR_CPU ? 0 : device_take_random(t->device, g, blocks, &p->at);
 
 	if (!captured)
 		p->at = generator_take(g, blocks);

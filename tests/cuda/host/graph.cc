@@ -65,7 +65,7 @@ cudaError_t host_may_be_unsafe(void)
 
 		if (!c || (own ? c->mode == cudaStreamCaptureModeRelaxed :
 				 c->mode != cudaStreamCaptureModeGlobal ||
-					 thread_mode != cudaStreamCaptureModeGlobal))
+					   thread_mode != cudaStreamCaptureModeGlobal))
 			continue;
 		host_invalidate(s);
 		err = cudaErrorStreamCaptureUnsupported;

@@ -137,8 +137,8 @@ struct CUstream_st {
 	int device;
 	bool blocking, is_default;
 	std::shared_ptr<host_op> last;
-	void *context;	     /* of ThreadSanitizer */
-	host_fibers *fibers; /* of block.cc */
+	void *context;	       /* of ThreadSanitizer */
+	host_fibers *fibers;   /* of block.cc */
 	host_capture *capture; /* open, or NULL */
 };
 

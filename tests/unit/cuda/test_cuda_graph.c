@@ -19,6 +19,13 @@
 		}                                                     \
 	} while (0)
 
+/* Of the emulation, which the plugin has loaded; NULL: a GPU, or no device. */
+static void *emulation(void)
+{
+	return tensor_cuda_is_available() ? dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
+					    NULL;
+}
+
 static tensor *on_gpu(tensor *t)
 {
 	return ok(tensor_to(ok(t), ON_GPU));
@@ -134,7 +141,8 @@ static void make_net(struct net *n, tensor_optim_options options)
 	n->b2 = params[3] = parameter(TENSOR_SHAPE(3), 4);
 	n->x = ok(tensor_zeros(TENSOR_SHAPE(4, 5), ON_GPU));
 	n->target = on_gpu(tensor_from_data(classes, TENSOR_SHAPE(4), I64));
-	n->optim = tensor_optim_new(TENSOR_LIST(params[0], params[1], params[2], params[3]), options);
+	n->optim =
+		tensor_optim_new(TENSOR_LIST(params[0], params[1], params[2], params[3]), options);
 	assert_non_null(n->optim);
 }
 
@@ -164,7 +172,8 @@ static void set_input(struct net *n, int step)
 	ok(tensor_copy_(n->x, x));
 }
 
-static void check_training(tensor_optim_options options, bool dropout)
+/* One step as usual, then `replays`. */
+static void check_training(tensor_optim_options options, bool dropout, int replays)
 {
 	tensor_scope {
 		struct net eager, graphed;
@@ -175,20 +184,18 @@ static void check_training(tensor_optim_options options, bool dropout)
 		make_net(&eager, options);
 		make_net(&graphed, options);
 		tensor_manual_seed(7);
-		for (int i = 0; i < 12; i++) {
+		for (int i = 0; i <= replays; i++) {
 			set_input(&eager, i);
 			losses[i] = ok(tensor_to(train(&eager, dropout), ON_CPU));
 		}
 		tensor_generator_get_state(NULL, &here);
 		tensor_manual_seed(7);
-		for (int i = 0; i < 2; i++) {
-			set_input(&graphed, i);
-			assert_same_bits(train(&graphed, dropout), losses[i]);
-		}
+		set_input(&graphed, 0);
+		assert_same_bits(train(&graphed, dropout), losses[0]);
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
 		loss = train(&graphed, dropout);
 		assert_done(tensor_cuda_graph_capture_end(g));
-		for (int i = 2; i < 12; i++) {
+		for (int i = 1; i <= replays; i++) {
 			set_input(&graphed, i);
 			assert_done(tensor_cuda_graph_replay(g));
 			assert_same_bits(loss, losses[i]);
@@ -199,7 +206,7 @@ static void check_training(tensor_optim_options options, bool dropout)
 		assert_same_bits(eager.b2, graphed.b2);
 		tensor_generator_get_state(NULL, &there);
 		assert_int_equal(here.offset, there.offset);
-		/* One more step without the graph: the counts of the steps are those of 12. */
+		/* One more step without the graph: the steps of the replays are counted. */
 		set_input(&eager, 12);
 		set_input(&graphed, 12);
 		tensor_manual_seed(8);
@@ -217,23 +224,24 @@ static void check_training(tensor_optim_options options, bool dropout)
 static void a_captured_step_of_sgd_equals_eager_steps(void **state)
 {
 	NEED_GPU();
-	check_training((tensor_optim_options){
-			       .method = TENSOR_OPTIM_SGD, .lr = 0.1, .momentum = 0.9 },
-		       false);
+	check_training(
+		(tensor_optim_options){ .method = TENSOR_OPTIM_SGD, .lr = 0.1, .momentum = 0.9 },
+		false, 3);
 }
 
-static void a_captured_step_of_adam_with_dropout_equals_eager_steps(void **state)
+static void ten_replays_of_adam_with_dropout_equal_eager_steps(void **state)
 {
 	NEED_GPU();
-	check_training((tensor_optim_options){ .method = TENSOR_OPTIM_ADAM, .lr = 0.01 }, true);
+	check_training((tensor_optim_options){ .method = TENSOR_OPTIM_ADAM, .lr = 0.01 }, true, 10);
 }
 
 static void a_captured_step_of_adagrad_equals_eager_steps(void **state)
 {
 	NEED_GPU();
-	check_training((tensor_optim_options){
-			       .method = TENSOR_OPTIM_ADAGRAD, .lr = 0.1, .lr_decay = 0.1 },
-		       true);
+	check_training((tensor_optim_options){ .method = TENSOR_OPTIM_ADAGRAD,
+					       .lr = 0.1,
+					       .lr_decay = 0.1 },
+		       false, 2);
 }
 
 /* ---- random numbers ---- */
@@ -249,7 +257,8 @@ static void replays_draw_the_numbers_that_eager_calls_would_draw(void **state)
 		tensor_manual_seed(5);
 		for (int i = 0; i < 4; i++) {
 			a[i] = ok(tensor_rand(TENSOR_SHAPE(100), ON_GPU));
-			b[i] = ok(tensor_normal_opt_(ok(tensor_empty(TENSOR_SHAPE(70), ON_GPU)), 0, 1, own));
+			b[i] = ok(tensor_normal_opt_(ok(tensor_empty(TENSOR_SHAPE(70), ON_GPU)), 0,
+						     1, own));
 		}
 		tensor_manual_seed(5);
 		tensor_generator_manual_seed(own, 3);
@@ -276,21 +285,30 @@ static void a_replay_copies_pinned_memory_that_the_graph_holds(void **state)
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
 		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(64), ON_GPU)), *in, *out;
+		tensor *y = ok(tensor_zeros(TENSOR_SHAPE(64), ON_GPU));
 
 		in = ok(tensor_full(TENSOR_SHAPE(64), S(2.0), F32));
 		out = ok(tensor_zeros(TENSOR_SHAPE(64), F32));
 		assert_done(tensor_share_memory(in));
 		assert_done(tensor_share_memory(out));
-		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
-		ok(tensor_copy_(x, in));
-		ok(tensor_mul_(x, x));
-		ok(tensor_copy_(out, x));
-		assert_done(tensor_cuda_graph_capture_end(g));
+		tensor_scope {
+			tensor *three = ok(tensor_full(TENSOR_SHAPE(64), S(3.0), F32));
+
+			assert_done(tensor_share_memory(three));
+			assert_done(tensor_cuda_graph_capture_begin(g, NULL));
+			ok(tensor_copy_(x, in));
+			ok(tensor_mul_(x, x));
+			ok(tensor_copy_(y, three));
+			ok(tensor_copy_(out, ok(tensor_mul(x, y))));
+			assert_done(tensor_cuda_graph_capture_end(g));
+		}
+		/* Would get the memory of `three`. */
+		assert_done(tensor_share_memory(ok(tensor_full(TENSOR_SHAPE(64), S(9.0), F32))));
 		for (int i = 2; i < 5; i++) {
 			ok(tensor_fill_(in, S((double)i)));
 			assert_done(tensor_cuda_graph_replay(g));
 			assert_done(tensor_cuda_graph_wait(g));
-			assert_true(element(out, 63) == i * i);
+			assert_true(element(out, 63) == 3 * i * i);
 		}
 		assert_done(tensor_cuda_graph_release(g));
 	}
@@ -324,11 +342,10 @@ static int capture_and_replay(tensor_cuda_graph *g, tensor *x, tensor *index)
 static void each_failing_call_is_an_error_and_leaves_nothing(void **state)
 {
 	static const int64_t order[] = { 2, 0, 1 };
-	void *library = dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
+	void *library = emulation();
 	unsigned long n = 0, failures = 0;
 	bool failed = true;
 
-	NEED_GPU();
 	if (!library)
 		skip();
 	inject = (__typeof__(inject))dlsym(library, "cuda_host_fail");
@@ -386,7 +403,8 @@ static tensor *positions(tensor *x)
 }
 static tensor *permutation(tensor *x)
 {
-	return tensor_randperm(8, TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = TENSOR_DEVICE_CUDA(0)));
+	return tensor_randperm(8, TENSOR_OPTIONS(.dtype = TENSOR_I64,
+						 .device = TENSOR_DEVICE_CUDA(0)));
 }
 static tensor *other_generator(tensor *x)
 {
@@ -443,7 +461,7 @@ static void check_refused(tensor *(*op)(tensor *x), int code)
 
 static void what_waits_for_the_device_ends_the_capture(void **state)
 {
-	static tensor *(*const ops[])(tensor *x) = {
+	static tensor *(*const ops[])(tensor * x) = {
 		item_of,     to_host,	   from_host, positions,
 		permutation, synchronised, trimmed,   integer_division,
 	};
@@ -466,7 +484,9 @@ static void the_first_step_of_an_optimizer_is_refused(void **state)
 		tensor_scope {
 			tensor_cuda_graph *g = new_graph();
 			tensor *w = parameter(TENSOR_SHAPE(4), 1);
-			tensor_optim_options o = { .method = methods[i], .momentum = 0.5, .lr = 0.1 };
+			tensor_optim_options o = { .method = methods[i],
+						   .momentum = 0.5,
+						   .lr = 0.1 };
 			tensor_optim *optim;
 
 			if (methods[i] == TENSOR_OPTIM_ADAM)
@@ -608,7 +628,7 @@ static void two_graphs_share_a_pool(void **state)
 	}
 }
 
-static void a_hundred_captures_leave_no_memory(void **state)
+static void many_captures_leave_no_memory(void **state)
 {
 	uint64_t reserved = 0;
 
@@ -617,7 +637,7 @@ static void a_hundred_captures_leave_no_memory(void **state)
 		tensor_cuda_graph *g = new_graph();
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(64), ON_GPU));
 
-		for (int i = 0; i < 100; i++) {
+		for (int i = 0; i < 20; i++) {
 			tensor_scope {
 				assert_done(tensor_cuda_graph_capture_begin(g, NULL));
 				ok(tensor_add(x, x));
@@ -631,6 +651,44 @@ static void a_hundred_captures_leave_no_memory(void **state)
 		assert_int_equal(usage().reserved, reserved);
 		assert_done(tensor_cuda_graph_release(g));
 	}
+}
+
+/* ---- streams ---- */
+
+static void replays_in_two_streams_follow_each_other(void **state)
+{
+	void *library = emulation(), *stream[2];
+	int (*create)(void **stream, unsigned flags), (*destroy)(void *stream);
+
+	if (!library)
+		skip();
+	create = (__typeof__(create))dlsym(library, "cudaStreamCreateWithFlags");
+	destroy = (__typeof__(destroy))dlsym(library, "cudaStreamDestroy");
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(create(&stream[i], 1 /* cudaStreamNonBlocking */), 0);
+	tensor_scope {
+		tensor_cuda_graph *g = new_graph();
+		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(40), ON_GPU)), *y;
+		double expected = 0;
+
+		assert_done(tensor_cuda_synchronize(0));
+		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
+		y = ok(tensor_mul_scalar(x, S(2.0)));
+		ok(tensor_copy_(x, ok(tensor_add(y, ok(tensor_ones(TENSOR_SHAPE(40), ON_GPU))))));
+		assert_done(tensor_cuda_graph_capture_end(g));
+		for (int i = 0; i < 10; i++) {
+			assert_done(tensor_cuda_set_stream(0, stream[i % 2]));
+			assert_done(tensor_cuda_graph_replay(g));
+			expected = 2 * expected + 1;
+		}
+		assert_done(tensor_cuda_set_stream(0, NULL));
+		assert_done(tensor_cuda_graph_wait(g));
+		assert_true(element(x, 39) == expected);
+		assert_done(tensor_cuda_graph_release(g));
+	}
+	for (int i = 0; i < 2; i++)
+		destroy(stream[i]);
+	dlclose(library);
 }
 
 /* ---- threads and processes ---- */
@@ -714,17 +772,19 @@ static void a_child_of_a_fork_in_a_capture_cannot_use_the_graph(void **state)
 		ok(tensor_add(x, x));
 		assert_done(tensor_cuda_graph_capture_end(ready));
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
-		y = ok(tensor_add(x, x));
+		y = tensor_retain(ok(tensor_add(x, x)));
 		child = fork();
 		if (!child)
 			_exit(tensor_cuda_graph_replay(ready) != -ENODEV ||
 			      tensor_cuda_graph_capture_end(g) != -ENODEV ||
-			      tensor_cuda_graph_release(ready) || tensor_cuda_graph_release(g));
+			      tensor_cuda_graph_release(ready) || tensor_cuda_graph_release(g) ||
+			      (tensor_release(y), tensor_cuda_is_capturing(0)));
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
 		assert_done(tensor_cuda_graph_capture_end(g));
 		assert_done(tensor_cuda_graph_replay(g));
 		assert_true(value_of(tensor_sum(y)) == 400);
+		tensor_release(y);
 		assert_done(tensor_cuda_graph_release(g));
 		assert_done(tensor_cuda_graph_release(ready));
 	}
@@ -762,7 +822,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_replay_runs_what_was_captured),
 		cmocka_unit_test(a_captured_step_of_sgd_equals_eager_steps),
-		cmocka_unit_test(a_captured_step_of_adam_with_dropout_equals_eager_steps),
+		cmocka_unit_test(ten_replays_of_adam_with_dropout_equal_eager_steps),
 		cmocka_unit_test(a_captured_step_of_adagrad_equals_eager_steps),
 		cmocka_unit_test(replays_draw_the_numbers_that_eager_calls_would_draw),
 		cmocka_unit_test(a_replay_copies_pinned_memory_that_the_graph_holds),
@@ -773,7 +833,8 @@ int main(void)
 		cmocka_unit_test(memory_of_a_capture_is_not_used_by_others),
 		cmocka_unit_test(a_graph_holds_the_memory_that_it_uses),
 		cmocka_unit_test(two_graphs_share_a_pool),
-		cmocka_unit_test(a_hundred_captures_leave_no_memory),
+		cmocka_unit_test(many_captures_leave_no_memory),
+		cmocka_unit_test(replays_in_two_streams_follow_each_other),
 		cmocka_unit_test(another_thread_works_during_a_capture),
 		cmocka_unit_test(a_thread_that_ends_ends_its_capture),
 		cmocka_unit_test(a_child_of_a_fork_in_a_capture_cannot_use_the_graph),

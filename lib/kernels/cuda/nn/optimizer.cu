@@ -25,8 +25,8 @@ template <class C> struct rates {
 	    : sign(s.maximize ? -1 : 1), decay(s.decoupled ? 0 : (C)s.weight_decay),
 	      keep(s.decoupled ? (C)(1 - s.lr * s.weight_decay) : 1), lr((C)s.lr), eps((C)s.eps),
 	      scale((C)s.scale), beta1((C)(1 - s.beta1)), beta2((C)s.beta2),
-	      momentum((C)s.momentum), part((C)(1 - s.dampening)), alpha((C)s.alpha),
-	      size((C)size), root((C)root), nesterov(s.nesterov), first(s.first)
+	      momentum((C)s.momentum), part((C)(1 - s.dampening)), alpha((C)s.alpha), size((C)size),
+	      root((C)root), nesterov(s.nesterov), first(s.first)
 	{
 	}
 

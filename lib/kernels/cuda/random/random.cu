@@ -21,8 +21,8 @@ static __device__ inline bool is_true(const cuda_random &r, uint32_t word)
 
 /* A dropped element is multiplied by zero, so that NaN stays NaN. */
 template <class T>
-__global__ void dropout_kernel(cuda_random given, int64_t blocks, T *out, uint8_t *mask, const T *in,
-			       typename number<T>::compute scale)
+__global__ void dropout_kernel(cuda_random given, int64_t blocks, T *out, uint8_t *mask,
+			       const T *in, typename number<T>::compute scale)
 {
 	typedef typename number<T>::compute C;
 	const cuda_random r = replayed(given);

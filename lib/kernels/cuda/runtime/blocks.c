@@ -24,8 +24,8 @@ struct pool {
 	cudaStream_t stream;
 	int device;
 	bool small;
-	bool ended;	 /* its owner has */
-	uint64_t owner;	 /* of graph.c, or 0 */
+	bool ended;	/* its owner has */
+	uint64_t owner; /* of graph.c, or 0 */
 	size_t segments;
 	uint64_t filled[LISTS / 64];
 	struct block *list[LISTS];

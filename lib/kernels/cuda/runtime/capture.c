@@ -100,8 +100,9 @@ int capture_open(struct tensor_cuda_graph *g)
 	bool own;
 
 	if (find(g->device, &own) && own)
-		return tensor_fail(EBUSY, "cuda_graph_capture_begin: this thread captures another "
-					  "graph on cuda:%d",
+		return tensor_fail(EBUSY,
+				   "cuda_graph_capture_begin: this thread captures another "
+				   "graph on cuda:%d",
 				   g->device);
 	if (pthread_setspecific(at_exit, g))
 		return tensor_fail(ENOMEM, "cuda_graph_capture_begin: no memory");
@@ -181,9 +182,17 @@ static void thread_ends(void *unused)
 	}
 }
 
+/* In a child captures are no more: they belong to the parent's CUDA. */
+static void forget_captures(void)
+{
+	captures = NULL;
+	atomic_store(&cuda_captures, 0);
+	unlock_captures();
+}
+
 __attribute__((constructor)) static void capture_init(void)
 {
-	pthread_atfork(lock_captures, unlock_captures, unlock_captures);
+	pthread_atfork(lock_captures, unlock_captures, forget_captures);
 	pthread_key_create(&at_exit, thread_ends);
 }
 

@@ -168,16 +168,18 @@ static int graph_release(tensor_cuda_graph *g)
 static int check_pool(const tensor_cuda_graph *g, const tensor_cuda_graph *with)
 {
 	if (!with->pool)
-		return tensor_fail(EINVAL, "cuda_graph_capture_begin: the graph whose memory is to be "
-					   "shared has none: it was not captured");
+		return tensor_fail(EINVAL,
+				   "cuda_graph_capture_begin: the graph whose memory is to be "
+				   "shared has none: it was not captured");
 	if (with->device != g->device)
 		return tensor_fail(EINVAL,
 				   "cuda_graph_capture_begin: a graph on cuda:%d cannot share "
 				   "memory of cuda:%d",
 				   g->device, with->device);
 	if (with->pool->capturing)
-		return tensor_fail(EBUSY, "cuda_graph_capture_begin: a graph that shares the memory "
-					  "is being captured");
+		return tensor_fail(EBUSY,
+				   "cuda_graph_capture_begin: a graph that shares the memory "
+				   "is being captured");
 	return 0;
 }
 
@@ -196,8 +198,8 @@ static int add_generator(tensor_cuda_graph *g, tensor_generator *generator)
 
 static int graph_register_generator(tensor_cuda_graph *g, tensor_generator *generator)
 {
-	if (g->state != GRAPH_EMPTY && (g->state != GRAPH_CAPTURING ||
-					!pthread_equal(g->thread, pthread_self())))
+	if (g->state != GRAPH_EMPTY &&
+	    (g->state != GRAPH_CAPTURING || !pthread_equal(g->thread, pthread_self())))
 		return tensor_fail(EBUSY, "cuda_graph_register_generator: the graph was captured");
 	return add_generator(g, generator ? generator : tensor_default_generator());
 }
@@ -224,8 +226,7 @@ static int graph_capture_begin(tensor_cuda_graph *g, tensor_cuda_graph *with)
 	} else {
 		g->pool = pool_new(g->device);
 	}
-	err = g->pool ? add_generator(g, tensor_default_generator()) :
-			-tensor_last_error()->code;
+	err = g->pool ? add_generator(g, tensor_default_generator()) : -tensor_last_error()->code;
 	if (!err)
 		err = capture_open(g);
 	if (err && g->pool) {
@@ -397,13 +398,13 @@ static int read_checks(const struct cuda_call *c, const tensor_cuda_graph *g)
 		if (err || seen == ~0ull)
 			continue;
 		op = k->op;
-		err = cuda_check(c->op, cudaMemsetAsync(k->flag + 1, 0xff, sizeof(seen),
-							c->stream));
+		err = cuda_check(c->op,
+				 cudaMemsetAsync(k->flag + 1, 0xff, sizeof(seen), c->stream));
 	}
 	if (err || !op)
 		return err;
-	return tensor_fail(ERANGE, "cuda_graph_wait: %s: a replay had a value or index out of range",
-			   op);
+	return tensor_fail(ERANGE,
+			   "cuda_graph_wait: %s: a replay had a value or index out of range", op);
 }
 
 static int graph_wait(tensor_cuda_graph *g)

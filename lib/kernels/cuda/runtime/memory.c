@@ -85,21 +85,23 @@ static bool wait_for(const struct block *b, cudaStream_t use)
 	return ok;
 }
 
-/* Orders the block's next use after all recorded uses by other streams. */
-static void settle(struct block *b)
+/* Orders the block's next use after all recorded uses by other streams. False if that failed. */
+static bool settle(struct block *b)
 {
 	bool ok = b->nuses <= BLOCK_USES;
 	struct cuda_call c;
 
 	if (cuda_begin(&c, "free", block_device(b)) < 0)
-		return;
+		return false;
 	for (int i = 0; ok && i < b->nuses; i++)
 		ok = wait_for(b, b->uses[i]);
 	if (!ok) {
-		cudaDeviceSynchronize();
+		/* Fails while a graph is captured on the device. */
+		ok = cudaDeviceSynchronize() == cudaSuccess;
 		cudaGetLastError();
 	}
 	cuda_end(&c, 0);
+	return ok;
 }
 
 static void block_free(void *data)
@@ -115,9 +117,9 @@ static void block_free(void *data)
 		b = NULL;
 	}
 	unlock_memory();
-	if (!b)
+	/* Memory that may be in use is lost rather than given to others. */
+	if (!b || !settle(b))
 		return;
-	settle(b);
 	lock_memory();
 	block_give_locked(b);
 	unlock_memory();
