@@ -20,6 +20,8 @@
 extern "C" {
 #endif
 
+typedef struct tensor_cuda_graph tensor_cuda_graph;
+
 /* True if tensors can be made on a CUDA device. Does not change the error record. */
 bool tensor_cuda_is_available(void);
 /* Number of devices, at least 1; -ENODEV with the reason in the error record if there are none. */
@@ -68,6 +70,65 @@ int64_t tensor_cuda_fallbacks(const char *name);
  * before tensor_cuda_synchronize(); its memory is kept until then. Returns the previous state.
  */
 bool tensor_cuda_set_nonblocking(bool nonblocking);
+
+/*
+ * Graphs: operators are captured once, without running, and a replay queues all of them by one call.
+ *
+ *	tensor_cuda_graph *step = tensor_cuda_graph_new(0);
+ *
+ *	...                                         one step as usual, so that all states exist
+ *	tensor_cuda_graph_capture_begin(step, NULL);
+ *	...                                         the same step: forward, backward, optimizer
+ *	tensor_cuda_graph_capture_end(step);
+ *	while (next(x, y))                          writes to the tensors that were captured
+ *		tensor_cuda_graph_replay(step);
+ *
+ * Between begin and end the calling thread's operators on the device are captured; other threads and devices work as
+ * usual. Operators on the CPU run as usual, once. A replay is work of the calling thread's current stream. It
+ * reads and writes the same memory as the captured operators: results of the capture are defined after a replay, and
+ * change with each one. The graph holds the memory that its operators use; that of tensors which are allocated in the
+ * capture comes from a pool of the graph, which is not used for other tensors before the graph is reset. What reads
+ * results in another stream must be finished (an event) before the next replay, as with any work of two streams.
+ *
+ * Numbers of host code are those of the capture, sizes, loops and learning rates among them, except: a replay draws new
+ * random numbers, the same ones as the captured operators would draw then, and counts the steps of tensor_optim_step().
+ * The states of optimizers must exist before the capture. An index or value that is out of range in a replay is an error
+ * of tensor_cuda_graph_wait().
+ *
+ * What makes the host wait for the device, or runs on the CPU, cannot be captured: tensor_item() and copies to the
+ * host, copies of host memory that is not pinned (a shareable tensor, contiguous), operators whose result's shape
+ * depends on values, operators without a kernel, Fourier transforms, copies between devices. Such a call fails with
+ * EOPNOTSUPP, and as every call that fails on the device it ends the capture: capture_end fails with ECANCELED and the
+ * reason, later calls run as usual, and tensor_cuda_graph_reset() makes the graph usable again.
+ *
+ * A graph is used by one thread at a time. Functions return 0 or -errno.
+ */
+/* An empty graph for a device, owned by the caller. NULL with the error set. */
+tensor_cuda_graph *tensor_cuda_graph_new(int device);
+/*
+ * Begin to capture. The thread must not set the device's stream until the end. with: a graph that was captured, whose
+ * pool is used, too, if their replays never run at the same time and results of one are not needed after a replay of
+ * the other; NULL: a pool of its own. EBUSY: the graph is not empty, or the thread or a graph of the pool is capturing.
+ */
+int tensor_cuda_graph_capture_begin(tensor_cuda_graph *graph, tensor_cuda_graph *with);
+/* End the capture, in the same thread, and make the graph ready. A step of an optimizer has not been counted. */
+int tensor_cuda_graph_capture_end(tensor_cuda_graph *graph);
+/*
+ * Allow operators of the capture to draw from g, before the first of them. The default generator is registered by
+ * itself. EBUSY after the capture, ENOSPC: 32 are registered.
+ */
+int tensor_cuda_graph_register_generator(tensor_cuda_graph *graph, tensor_generator *g);
+/* Queue the captured work. EINVAL: nothing was captured. */
+int tensor_cuda_graph_replay(tensor_cuda_graph *graph);
+/* Wait for the last replay of the graph's pool. ERANGE: an index or value of a replay since the last call was out of
+ * range, and what was computed from it is undefined. */
+int tensor_cuda_graph_wait(tensor_cuda_graph *graph);
+/* Wait for the replays, and release what the graph holds; it is empty then. Ends a capture of this thread. */
+int tensor_cuda_graph_reset(tensor_cuda_graph *graph);
+/* Reset and free the graph; NULL is ignored. EBUSY if another thread captures it. Does not wait in a forked child. */
+int tensor_cuda_graph_release(tensor_cuda_graph *graph);
+/* True if the calling thread captures on the device. */
+bool tensor_cuda_is_capturing(int device);
 
 #ifdef __cplusplus
 }

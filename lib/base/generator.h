@@ -6,6 +6,6 @@
 #include "base/compiler.h"
 
 /* Reserves n blocks and returns the state at the first one. g == NULL: the default generator. */
-struct tensor_generator_state generator_take(tensor_generator *g, uint64_t n);
+TENSOR_EXPORT struct tensor_generator_state generator_take(tensor_generator *g, uint64_t n);
 
 #endif

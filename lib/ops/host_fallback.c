@@ -255,6 +255,18 @@ static int call_on_host(struct host_call *c, const tensor_value *args, int nargs
 	return err;
 }
 
+/* The host cannot compute a part of a graph. */
+static bool refused_in_capture(const tensor_op *op, const tensor_value *args, int nargs)
+{
+	for (int i = 0; i < nargs; i++)
+		if ((args[i].kind == TENSOR_VALUE_TENSOR && args[i].t &&
+		     device_refuse_capture(args[i].t->device, op->schema.name) < 0) ||
+		    (args[i].kind == TENSOR_VALUE_DEVICE &&
+		     device_refuse_capture(args[i].device, op->schema.name) < 0))
+			return true;
+	return false;
+}
+
 static int by_host(const tensor_op *op, enum tensor_key key, const tensor_value *args, int nargs,
 		   tensor_value *rets, int nrets, void *ctx)
 {
@@ -267,6 +279,8 @@ static int by_host(const tensor_op *op, enum tensor_key key, const tensor_value 
 	int err;
 
 	th->no_kernel = false;
+	if (unlikely(refused_in_capture(op, args, nargs)))
+		return error_code();
 	if (!is_allowed() || nargs > ARGS_MAX)
 		return refused ? error_code() : dispatch_missing(op, KEY_BIT(key));
 	if (refused) {

@@ -53,6 +53,11 @@ const struct tensor_streams *cuda_streams(void)
 	return plugin ? plugin->streams : NULL;
 }
 
+const struct cuda_graph_calls *cuda_graph_calls(void)
+{
+	return plugin ? plugin->graphs : NULL;
+}
+
 TENSOR_EXPORT bool tensor_cuda_is_available(void)
 {
 	pthread_once(&once, load);

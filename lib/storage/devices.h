@@ -6,6 +6,7 @@
 #include "base/compiler.h"
 
 #include <tensor/dispatch.h>
+#include <tensor/random.h>
 
 /* The device's allocator; loads its plugin at first use. NULL with the error set. */
 const struct tensor_allocator *device_allocator(tensor_device device);
@@ -13,7 +14,38 @@ const struct tensor_allocator *device_allocator(tensor_device device);
 const struct tensor_streams *device_streams(tensor_device device);
 const char *device_name(tensor_device device, char *buf, size_t size); /* "cuda:0" */
 
+/*
+ * Captures: the work of the calling thread's stream of the device becomes a graph (tensor_cuda_graph), and does not run
+ * yet. Devices other than CUDA ones have none.
+ */
+bool device_captures(tensor_device device);
+/* Ends the capture with an error, -EOPNOTSUPP; `why`: "runs on the CPU". 0 if there is none. */
+int device_refuse_capture(tensor_device device, const char *op);
+/* In a capture: the positions of a generator that each replay reserves, and 1. Else 0, or -errno. */
+int device_take_random(tensor_device device, tensor_generator *g, uint64_t n,
+		       struct tensor_generator_state *at);
+/* In a capture: each replay adds 1 to the count, of one f32 on the CPU. 0 or -errno. */
+int device_capture_count(tensor_device device, tensor *count);
+
 struct tensor_cuda_usage;
+struct tensor_cuda_graph;
+
+/* Graphs of libtensor_cuda.so. */
+struct cuda_graph_calls {
+	int (*create)(int device, struct tensor_cuda_graph **graph);
+	int (*capture_begin)(struct tensor_cuda_graph *graph, struct tensor_cuda_graph *with);
+	int (*capture_end)(struct tensor_cuda_graph *graph);
+	int (*register_generator)(struct tensor_cuda_graph *graph, tensor_generator *g);
+	int (*replay)(struct tensor_cuda_graph *graph);
+	int (*wait)(struct tensor_cuda_graph *graph);
+	int (*reset)(struct tensor_cuda_graph *graph);
+	int (*release)(struct tensor_cuda_graph *graph);
+	int (*excludes)(const char *op, int device);
+	bool (*capturing)(int device);
+	int (*random)(int device, tensor_generator *g, uint64_t n,
+		      struct tensor_generator_state *at);
+	int (*count)(int device, tensor *count);
+};
 
 /* Functions of libtensor_cuda.so besides its kernels; they implement <tensor/cuda.h>. */
 struct cuda_plugin {
@@ -27,10 +59,13 @@ struct cuda_plugin {
 	int (*memory)(int device, struct tensor_cuda_usage *memory);
 	int (*memory_trim)(int device);
 	const struct tensor_streams *streams;
+	const struct cuda_graph_calls *graphs;
 };
 
 const struct tensor_allocator *cuda_allocator(void);
 const struct tensor_streams *cuda_streams(void);
+/* NULL: the plugin is not loaded. */
+const struct cuda_graph_calls *cuda_graph_calls(void);
 /* For the plugin's constructor: its table, or NULL and the reason. */
 int tensor_register_cuda(const struct cuda_plugin *plugin, const char *error);
 

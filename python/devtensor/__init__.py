@@ -13,6 +13,6 @@ from devtensor.autograd import (enable_grad, inference_mode, is_grad_enabled, is
                                 no_grad, set_grad_enabled)
 from devtensor import func  # noqa: F401
 from devtensor.func import vmap  # noqa: F401
-from devtensor import amp, distributed, fft, linalg, nn, optim, random, special, utils  # noqa: F401
+from devtensor import amp, cuda, distributed, fft, linalg, nn, optim, random, special, utils  # noqa: F401
 from devtensor.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
 from devtensor.amp import autocast  # noqa: F401

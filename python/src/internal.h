@@ -296,6 +296,7 @@ int tensor_setitem(PyObject *self, PyObject *key, PyObject *value);
 
 int add_constants(PyObject *module);
 int add_generator(PyObject *module);
+int add_cuda(PyObject *module);
 int add_tensor(PyObject *module);
 int add_channel(PyObject *module);
 int add_pool(PyObject *module);

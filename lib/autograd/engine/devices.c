@@ -11,6 +11,7 @@
 #include "autograd/engine/queue.h"
 #include "autograd/engine/run_node.h"
 #include "autograd/engine/share.h"
+#include "storage/devices.h"
 
 /* ---- nodes on the threads of devices ---- */
 
@@ -76,6 +77,12 @@ static void start_thread(struct task_share *s, const tensor_node *n)
 
 	if (share_is_own(s, device))
 		return;
+	/* Work of another thread would not be captured. */
+	if (unlikely(device_captures(device))) {
+		s->alone = true;
+		s->waits = false;
+		return;
+	}
 	s->waits = true;
 	if (s->started.type && same_device(s->started, device))
 		return;

@@ -32,7 +32,8 @@ struct optimizer_item {
 	void *param, *grad, *state[OPTIMIZER_STATES];
 	/* The tensors of this memory in the same order, for backends that record its use by streams. */
 	const tensor *tensors[2 + OPTIMIZER_STATES];
-	double step; /* counts from 1 */
+	double step;   /* counts from 1 */
+	tensor *count; /* the tensor that has it, or NULL */
 };
 
 /* Items with n > 0 only. */

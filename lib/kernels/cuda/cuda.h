@@ -3,7 +3,7 @@
  * Shared by the host files of the plugin. A kernel calls cuda_begin() (checks the device and for a
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
- * Order of the files, lowest first: call.c and dims.c; memory.c and pin.c; check.c; indices.c;
+ * Order of the files, lowest first: call.c and dims.c; memory.c, capture.c and pin.c; check.c and graph.c; indices.c;
  * pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
@@ -69,24 +69,87 @@ struct cuda_call {
 	const char *op;
 	int device, before;
 	cudaStream_t stream;
+	struct tensor_cuda_graph *capture; /* of the stream, or NULL */
 };
 
 int cuda_begin(struct cuda_call *c, const char *op, int device);
-int cuda_end(struct cuda_call *c, int err); /* returns err */
+/* Returns err. A call that failed ends the capture: a part of it may have been captured. */
+int cuda_end(struct cuda_call *c, int err);
 /* Translates the result of a launcher to 0 or -errno with the error set. */
 int cuda_launched(const struct cuda_call *c, int err, enum tensor_dtype dtype);
-/* Waits for the call's stream; returns an error of any work in it. */
+/* Waits for the call's stream; returns an error of any work in it. Fails in a capture. */
 int cuda_wait(const struct cuda_call *c);
+
+/* Sets the calling thread's stream without a check; returns the one before. */
+cudaStream_t cuda_swap_stream(int device, cudaStream_t stream);
+
+/* Between these, calls are allowed that CUDA forbids to a thread that captures, because they are no part of the graph. */
+static inline enum cudaStreamCaptureMode cuda_relax(void)
+{
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+	cudaThreadExchangeStreamCaptureMode(&mode);
+	return mode;
+}
+static inline void cuda_unrelax(enum cudaStreamCaptureMode before)
+{
+	cudaThreadExchangeStreamCaptureMode(&before);
+}
+
+/* ---- captures (capture.c) ---- */
+
+extern atomic_int cuda_captures; /* that are open */
+/* The open capture of the stream, or NULL. */
+struct tensor_cuda_graph *cuda_capture_of(cudaStream_t stream);
+bool cuda_thread_captures(void);
+/* Ends a capture with the calling thread's error. Ignored if it has ended. */
+void cuda_capture_break(struct tensor_cuda_graph *g);
+/* True if the work of the call becomes a part of a graph. */
+static inline bool cuda_capturing(const struct cuda_call *c)
+{
+	return unlikely(c->capture) && cuda_capture_of(c->stream) == c->capture;
+}
+/* Fails and ends the capture; `why`: "waits for the device". */
+int cuda_refuse(const struct cuda_call *c, const char *why) __attribute__((cold));
+/* For calls that concern all of a device, which fail during a capture on it. */
+int cuda_capture_excludes(const char *op, int device);
+/* The owner of the capture's memory, and its number. */
+uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id);
+/* Keeps the storage while the graph exists. */
+void cuda_capture_hold(struct tensor_cuda_graph *g, struct tensor_storage *s);
+/* Two words on the device for a check: its flag, and what cuda_launch_keep_flag() keeps. NULL with the error set. */
+unsigned long long *cuda_capture_check(const struct cuda_call *c);
+/* In a capture: a state that cuda_random_at() understands, and 1. Else 0, or -errno. */
+int cuda_take_random(int device, tensor_generator *generator, uint64_t n,
+		     struct tensor_generator_state *at);
+/* In a capture sets *at to the seed and offset on the device, which a kernel reads instead of seed, and to whose offset
+ * it adds its own. Else to NULL. */
+int cuda_random_at(const struct cuda_call *c, uint64_t *seed, const uint64_t **at);
+/* In a capture on the device: each replay increases the count by 1. */
+int cuda_capture_count(int device, tensor *count);
+/* In a capture sets *rates to device memory with two numbers for each item, which `compute` computes before each
+ * replay. Else to NULL. */
+typedef void (*cuda_rates_of)(const struct optimizer_step *s, double step, double rates[2]);
+int cuda_capture_rates(const struct cuda_call *c, const struct optimizer_step *s,
+		       const struct optimizer_item *items, int n, cuda_rates_of compute,
+		       const double **rates);
+bool cuda_is_capturing(int device);
+
+extern const struct cuda_graph_calls cuda_graphs; /* graph.c */
 
 /* ---- memory (memory.c) ---- */
 
 extern const struct tensor_allocator cuda_memory;
 int cuda_memory_counts(int device, struct tensor_cuda_usage *to);
 int cuda_memory_trim(int device);
+/* Releases the memory of a capture's pool, as far as it is not in use. */
+void cuda_memory_end_owner(int device, uint64_t owner);
+/* True if the memory was allocated in the call's capture. */
+bool cuda_captured_memory(const struct cuda_call *c, const void *data);
 /* Device memory for the duration of a call, ordered by its stream. */
 int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data);
 void cuda_scratch_free(const struct cuda_call *c, void *data);
-/* Records that the call's stream uses t, whose memory may belong to another stream. */
+/* Records that the call's stream uses t, whose memory may belong to another stream. A capture holds the memory. */
 void cuda_use_slow(const struct cuda_call *c, const tensor *t);
 static inline void cuda_use(const struct cuda_call *c, const tensor *t)
 {
@@ -121,12 +184,13 @@ struct cuda_check {
 	unsigned long long *flag; /* on the device: UINT64_MAX before */
 	unsigned long long *seen, own;
 	int word;
-	bool sent;
+	bool sent, captured;
 	cudaEvent_t done;
 };
 int cuda_check_open(const struct cuda_call *c, struct cuda_check *k);
 int cuda_check_send(const struct cuda_call *c, struct cuda_check *k);
-/* Sets *bad to the flag at the time of cuda_check_send(). */
+/* Sets *bad to the flag at the time of cuda_check_send(). In a capture to UINT64_MAX: replays check, see
+ * tensor_cuda_graph_wait(). */
 int cuda_check_wait(const struct cuda_call *c, struct cuda_check *k, uint64_t *bad);
 /* Also after a failed open. */
 void cuda_check_close(const struct cuda_call *c, struct cuda_check *k);

@@ -112,6 +112,7 @@ struct cuda_step {
 	double lr, weight_decay, eps, scale, beta1, beta2, momentum, dampening, alpha;
 	bool maximize, nesterov, first, decoupled;
 	int n;
+	const double *rates; /* on the device, if not NULL: size and root of each item */
 	struct cuda_step_item item[CUDA_STEP_ITEMS];
 };
 int cuda_launch_step(const struct cuda_step *s, int dtype, cudaStream_t stream);

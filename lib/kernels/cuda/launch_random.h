@@ -14,6 +14,7 @@ extern "C" {
 struct cuda_random {
 	int64_t n;
 	uint64_t seed, offset; /* of Philox: the key, the first block */
+	const uint64_t *at; /* if not NULL: the key, and what is added to offset, on the device */
 	uint32_t last;
 	bool never; /* no number is true */
 };
@@ -26,6 +27,7 @@ int cuda_launch_bernoulli(const struct cuda_random *r, void *out, int dtype, cud
 struct cuda_fill {
 	int64_t n;
 	uint64_t seed, offset;
+	const uint64_t *at;
 	double a, b, limit;
 	int64_t from;
 	uint64_t range;

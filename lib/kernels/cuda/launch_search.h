@@ -35,6 +35,7 @@ int cuda_launch_mode(const struct cuda_mode *m, int dtype, cudaStream_t stream);
 
 struct cuda_draw {
 	uint64_t seed, offset;
+	const uint64_t *at; /* as in struct cuda_random */
 	int64_t rows, n, k;
 	const double *weights; /* [rows, n] */
 	double *work; /* with replacement cumulated weights [rows, n], else keys [rows, n] */

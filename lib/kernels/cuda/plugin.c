@@ -22,6 +22,9 @@ static int synchronize(int device)
 
 	if (err)
 		return err;
+	err = cuda_capture_excludes(c.op, device);
+	if (err)
+		return cuda_end(&c, err);
 	err = cuda_end(&c, cuda_check(c.op, cudaDeviceSynchronize()));
 	cuda_reap();
 	return err;
@@ -38,6 +41,7 @@ static const struct cuda_plugin plugin = {
 	.memory = cuda_memory_counts,
 	.memory_trim = cuda_memory_trim,
 	.streams = &cuda_backward_streams,
+	.graphs = &cuda_graphs,
 };
 
 /* ---- loading ---- */

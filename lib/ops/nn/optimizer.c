@@ -127,7 +127,8 @@ static int gather(const struct step_call *c, int64_t i, struct step_tensors *p,
 		item->state[k] = p->dense[2 + k] ? p->dense[2 + k]->data : NULL;
 	for (int k = 0; k < TENSORS; k++)
 		item->tensors[k] = p->dense[k];
-	return c->steps.len ? scalar_of(c->steps.data[i], &item->step) : 0;
+	item->count = c->steps.len ? c->steps.data[i] : NULL;
+	return item->count ? scalar_of(item->count, &item->step) : 0;
 }
 
 /* After the step: copy what was copied for it back, and count the changes. */

@@ -56,7 +56,8 @@ static int toss_each(const struct tensor_op *op, tensor *mask, const tensor *pro
 
 	if (!fn)
 		return error_code();
-	random_take(&p, generator, prob->numel);
+	if (random_take(&p, mask, generator, prob->numel) < 0)
+		return error_code();
 	return fn(mask, prob, &p);
 }
 
@@ -144,8 +145,9 @@ static int drop(const struct tensor_op *op, tensor **output, tensor **mask, tens
 	*output = in ? tensor_new_like(input, input->sizes, input->ndim) : NULL;
 	*mask = *output ? tensor_new(input->device, TENSOR_BOOL, input->sizes, input->ndim) : NULL;
 	if (*mask) {
-		random_take(&params, NULL, input->numel);
-		err = fn(*output, *mask, in, &params);
+		err = random_take(&params, input, NULL, input->numel);
+		if (!err)
+			err = fn(*output, *mask, in, &params);
 	}
 	tensor_put(in);
 	if (err < 0 || follow_order(output, input) < 0 || follow_order(mask, input) < 0)

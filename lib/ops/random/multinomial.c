@@ -58,8 +58,9 @@ static int draw(const struct tensor_op *op, tensor *positions, const tensor *wei
 	work = fn ? tensor_new(weights->device, TENSOR_F64, like->sizes, 2) : NULL;
 	if (!work)
 		return error_code();
-	random_take(&p, generator, replacement ? positions->numel : weights->numel);
-	err = fn(positions, weights, work, replacement, &p);
+	err = random_take(&p, weights, generator, replacement ? positions->numel : weights->numel);
+	if (!err)
+		err = fn(positions, weights, work, replacement, &p);
 	tensor_put(work);
 	return err;
 }

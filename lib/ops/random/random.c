@@ -141,7 +141,8 @@ int random_draw(const struct tensor_op *op, const struct tensor_kernel_table *ke
 		return error_code();
 	if (!t->numel)
 		return 0;
-	random_take(p, g, t->numel * (dtype_is_complex(t->dtype) ? 2 : 1));
+	if (random_take(p, t, g, t->numel * (dtype_is_complex(t->dtype) ? 2 : 1)) < 0)
+		return error_code();
 	return fn(t, p);
 }
 

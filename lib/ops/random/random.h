@@ -7,13 +7,21 @@
 #include "base/philox.h"
 #include "kernels/abi/random.h"
 #include "ops/op.h"
+#include "storage/devices.h"
 
-/* Take the state for n numbers from the generator. */
-static inline void random_take(struct random_params *p, tensor_generator *g, int64_t n)
+/* Take the state for n numbers, which t's device computes, from the generator. 0, or -errno: not in this capture. */
+static inline int random_take(struct random_params *p, const tensor *t, tensor_generator *g,
+			      int64_t n)
 {
 	int64_t group = p->wide ? PHILOX_WORDS / 2 : PHILOX_WORDS;
 
-	p->at = generator_take(g, (uint64_t)((n + group - 1) / group) * PHILOX_BLOCKS);
+	uint64_t blocks = (uint64_t)((n + group - 1) / group) * PHILOX_BLOCKS;
+	int captured =
+		t->device.type == TENSOR_CPU ? 0 : device_take_random(t->device, g, blocks, &p->at);
+
+	if (!captured)
+		p->at = generator_take(g, blocks);
+	return captured < 0 ? captured : 0;
 }
 
 /* Fill a contiguous t with the backend's kernel. */

@@ -7,6 +7,7 @@
 #include "train/optim/optim.h"
 
 #include "dispatch/dispatch.h"
+#include "storage/devices.h"
 
 #include "family/factory.h"
 #include "family/optimizer.h"
@@ -99,14 +100,28 @@ static int count_steps(const struct batch *b, float by)
 	return 0;
 }
 
+static int capture_counts(const struct batch *b)
+{
+	int err = 0;
+
+	for (int64_t i = 0; b->list[5] && i < b->n && !err; i++)
+		err = device_capture_count(b->list[0][0]->device, b->list[5][i]);
+	return err;
+}
+
 static int step_batch(const struct optim_group *g, const struct batch *b)
 {
 	int err = b->n ? count_steps(b, 1) : 0;
+	bool captured;
 
 	if (!b->n || err)
 		return err;
 	err = call_method(&g->options, b) < 0 ? -thread()->error.code : 0;
-	if (err)
+	captured = !err && device_captures(b->list[0][0]->device);
+	if (captured)
+		err = capture_counts(b);
+	/* A replay counts the steps that were captured. */
+	if (err || captured)
 		count_steps(b, -1);
 	return err;
 }

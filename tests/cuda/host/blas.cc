@@ -96,6 +96,8 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
 	BLAS();
+	if (host_may_be_unsafe() != cudaSuccess)
+		return CUBLAS_STATUS_NOT_INITIALIZED;
 	return create(handle, { host_current_device() });
 }
 

@@ -4,7 +4,8 @@
  * CUDA_HOST_TSAN say which one the plugin has. One lock covers all state: every function of the API
  * takes it (class host_call), and queued work runs in the calling thread, with the lock held.
  *
- * Order of the files, lowest first: memory.cc, queue.cc, block.cc, runtime.cc, blas.cc; fft/, solver/ and nccl/ are libraries of their own.
+ * Order of the files, lowest first: memory.cc, queue.cc, graph.cc, block.cc, runtime.cc, blas.cc; fft/, solver/ and nccl/ are
+ * libraries of their own.
  */
 #ifndef CUDA_HOST_HPP
 #define CUDA_HOST_HPP
@@ -14,6 +15,7 @@
 
 #include <functional>
 #include <memory>
+#include <pthread.h>
 #include <vector>
 
 #undef threadIdx
@@ -117,25 +119,43 @@ struct host_op {
 
 struct host_fibers;
 
+/* What an operation of a graph becomes when the graph is launched. */
+struct host_node {
+	const char *name;
+	unsigned devices;
+	std::function<void()> work;
+};
+
+struct host_capture {
+	unsigned long id; /* never used again */
+	pthread_t thread;
+	enum cudaStreamCaptureMode mode;
+	bool invalid;
+	std::vector<host_node> nodes;
+};
+
 struct CUstream_st {
 	int device;
 	bool blocking, is_default;
 	std::shared_ptr<host_op> last;
-	void *context;	     /* of ThreadSanitizer */
-	host_fibers *fibers; /* of block.cc */
+	void *context;	       /* of ThreadSanitizer */
+	host_fibers *fibers;   /* of block.cc */
+	host_capture *capture; /* open, or NULL */
 };
 
 struct CUevent_st {
 	int device;
 	unsigned long queries;
 	std::shared_ptr<host_op> recorded;
+	unsigned long captured; /* recorded last in the capture of this id, or 0 */
 };
 
 /* NULL is the default stream of the device. Ends the process if the handle is not a stream. */
 CUstream_st *host_stream(cudaStream_t handle, int device);
 CUstream_st *host_stream_new(int device, bool blocking);
 void host_stream_delete(CUstream_st *stream);
-/* Queues work; it also waits for `event` unless that is NULL. */
+/* Queues work; it also waits for `event` unless that is NULL. In a stream that is captured the work becomes a node, and
+ * there is no result. */
 std::shared_ptr<host_op> host_submit(CUstream_st *stream, const char *name, unsigned devices,
 				     std::function<void()> work,
 				     const std::shared_ptr<host_op> &event = nullptr,
@@ -151,8 +171,25 @@ void host_progress(void);
 /* A number below n, from the seed. */
 unsigned host_random(unsigned n);
 unsigned long host_pending(void);
+/* All streams, also destroyed ones. */
+const std::vector<CUstream_st *> &host_streams(void);
 /* The operation that runs, or NULL. */
 const host_op *host_running(void);
+
+/* ---- captures (graph.cc) ---- */
+
+/* Each returns cudaSuccess, or the error of a call that a capture forbids, which invalidates the capture. */
+/* Before work in the stream. */
+cudaError_t host_may_queue(CUstream_st *stream);
+/* Before a call that the documentation names potentially unsafe. */
+cudaError_t host_may_be_unsafe(void);
+/* Before a wait for the stream, or for all of a device. */
+cudaError_t host_may_wait(CUstream_st *stream);
+cudaError_t host_may_wait_device(int device);
+/* Before the stream waits for the event. */
+cudaError_t host_may_follow(CUstream_st *stream, const CUevent_st *event);
+/* Ends the usefulness of the stream's capture, if there is one. */
+void host_invalidate(CUstream_st *stream);
 
 /* ---- kernels (block.cc) ---- */
 

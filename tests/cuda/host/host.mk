@@ -140,8 +140,12 @@ host_vectors = $(if $(findstring tsan,$(1)),,env $(if $(findstring asan,$(1)),LD
 	$$($(CC) -print-file-name=libubsan.so)" $(ASAN):detect_leaks=0) $(PYTHON) -B tests/conformance/golden.py --lib $(LIB_SO:$(B)/%=$(1)/%) --build $(B) --device cuda --tally $(2)-vectors)
 
 .PHONY: test-cuda test-cuda-asan test-cuda-tsan
-test-cuda: $(call host_build,$(B))
+test-cuda: $(call host_build,$(B)) $(B)/tests/test_cpp_cuda python-deps
+	+$(Q)$(MAKE) --no-print-directory python
 	$(Q)$(call host_run,$(B),cuda,$(HOST_MODES))
+	$(Q)PYTHONPATH=$(abspath $(B))/python PYTHON_RUN="env TENSOR_CUDA_PLUGIN=$(abspath $(HOST_SO)) $(PYTHON)" \
+		tests/run-python $(B) cuda-python tests/python/test_cuda.py
+	$(Q)TENSOR_CUDA_PLUGIN=$(abspath $(HOST_SO)) tests/run-unit $(B) cuda-cpp $(B)/tests/test_cpp_cuda
 
 # The same under AddressSanitizer with UBSan, and under ThreadSanitizer, whose memory map wants addresses that are
 # not chosen at random. The first build of the library takes minutes.

@@ -64,6 +64,11 @@ unsigned long host_pending(void)
 	return q.pending.size();
 }
 
+const std::vector<CUstream_st *> &host_streams(void)
+{
+	return q.streams;
+}
+
 const host_op *host_running(void)
 {
 	return q.running;
@@ -227,6 +232,10 @@ void host_require_device(int device)
 op_ref host_submit(CUstream_st *stream, const char *name, unsigned devices,
 		   std::function<void()> work, const op_ref &event, std::function<bool()> ready)
 {
+	if (stream->capture) {
+		stream->capture->nodes.push_back({ name, devices, std::move(work) });
+		return nullptr;
+	}
 	op_ref op = std::make_shared<host_op>();
 
 	op->name = name;

@@ -165,6 +165,27 @@ static const std::map<int, std::pair<const char *, const char *>> texts = {
 	{ cudaErrorIllegalAddress,
 	  { "cudaErrorIllegalAddress", "an illegal memory access was encountered" } },
 	{ cudaErrorLaunchFailure, { "cudaErrorLaunchFailure", "unspecified launch failure" } },
+	{ cudaErrorStreamCaptureUnsupported,
+	  { "cudaErrorStreamCaptureUnsupported",
+	    "operation not permitted when stream is capturing" } },
+	{ cudaErrorStreamCaptureInvalidated,
+	  { "cudaErrorStreamCaptureInvalidated",
+	    "operation failed due to a previous error during capture" } },
+	{ cudaErrorStreamCaptureUnmatched,
+	  { "cudaErrorStreamCaptureUnmatched",
+	    "capture was not ended in the same stream as it began" } },
+	{ cudaErrorStreamCaptureIsolation,
+	  { "cudaErrorStreamCaptureIsolation",
+	    "dependency created on uncaptured work in another stream" } },
+	{ cudaErrorStreamCaptureImplicit,
+	  { "cudaErrorStreamCaptureImplicit",
+	    "operation would make the legacy stream depend on a capturing blocking stream" } },
+	{ cudaErrorCapturedEvent,
+	  { "cudaErrorCapturedEvent",
+	    "operation not permitted on an event last recorded in a capturing stream" } },
+	{ cudaErrorStreamCaptureWrongThread,
+	  { "cudaErrorStreamCaptureWrongThread",
+	    "attempt to terminate a thread-local capture sequence from another thread" } },
 };
 
 const char *cudaGetErrorName(cudaError_t error)
@@ -241,6 +262,10 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
 cudaError_t cudaDeviceSynchronize(void)
 {
 	API();
+	cudaError_t err = host_may_wait_device(current);
+
+	if (err != cudaSuccess)
+		return host_result(err);
 	count_wait(&host_counts.waits_device);
 	host_require_device(current);
 	return cudaSuccess;
@@ -288,15 +313,24 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 	static unsigned long queries;
 
 	API();
-	return host_result(query(host_stream(stream, current)->last, &queries) ? cudaSuccess :
-										 cudaErrorNotReady);
+	CUstream_st *s = host_stream(stream, current);
+	cudaError_t err = host_may_wait(s);
+
+	if (err != cudaSuccess)
+		return host_result(err);
+	return host_result(query(s->last, &queries) ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	API();
+	CUstream_st *s = host_stream(stream, current);
+	cudaError_t err = host_may_wait(s);
+
+	if (err != cudaSuccess)
+		return host_result(err);
 	count_wait(&host_counts.waits_stream);
-	host_require(host_stream(stream, current)->last);
+	host_require(s->last);
 	return cudaSuccess;
 }
 
@@ -341,7 +375,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 	if (e->device != s->device)
 		return host_result(cudaErrorInvalidResourceHandle);
+	cudaError_t err = host_may_queue(s);
+	if (err != cudaSuccess)
+		return host_result(err);
 	e->queries = 0;
+	e->captured = s->capture ? s->capture->id : 0;
 	e->recorded = host_submit(s, "cudaEventRecord", 0, [] {});
 	return cudaSuccess;
 }
@@ -354,6 +392,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 	if (flags)
 		return host_result(cudaErrorInvalidValue);
+	cudaError_t err = host_may_follow(s, e);
+	if (err != cudaSuccess)
+		return host_result(err);
 	if (e->recorded)
 		host_submit(
 			s, "cudaStreamWaitEvent", 0, [] {}, e->recorded);
@@ -364,15 +405,23 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	API();
 	CUevent_st *e = event_of(event);
+	cudaError_t err = e->captured ? cudaErrorCapturedEvent : host_may_be_unsafe();
 
+	if (err != cudaSuccess)
+		return host_result(err);
 	return host_result(query(e->recorded, &e->queries) ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	API();
+	CUevent_st *e = event_of(event);
+	cudaError_t err = e->captured ? cudaErrorCapturedEvent : host_may_be_unsafe();
+
+	if (err != cudaSuccess)
+		return host_result(err);
 	count_wait(&host_counts.waits_event);
-	host_require(event_of(event)->recorded);
+	host_require(e->recorded);
 	return cudaSuccess;
 }
 
@@ -381,14 +430,22 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaMalloc(void **data, size_t size)
 {
 	API();
-	host_counts.mallocs++;
+	cudaError_t err = host_may_be_unsafe();
+
 	*data = nullptr;
+	if (err != cudaSuccess)
+		return host_result(err);
+	host_counts.mallocs++;
 	return host_result(size ? host_malloc(current, size, data) : cudaSuccess);
 }
 
 cudaError_t cudaFree(void *data)
 {
 	API();
+	cudaError_t err = host_may_be_unsafe();
+
+	if (err != cudaSuccess)
+		return host_result(err);
 	if (!data)
 		return cudaSuccess;
 	host_counts.frees++;
@@ -410,13 +467,17 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 cudaError_t cudaHostRegister(void *data, size_t size, unsigned flags)
 {
 	API();
-	return host_result(host_pin(data, size, flags));
+	cudaError_t err = host_may_be_unsafe();
+
+	return host_result(err != cudaSuccess ? err : host_pin(data, size, flags));
 }
 
 cudaError_t cudaHostUnregister(void *data)
 {
 	API();
-	return host_result(host_unpin(data));
+	cudaError_t err = host_may_be_unsafe();
+
+	return host_result(err != cudaSuccess ? err : host_unpin(data));
 }
 
 /* ---- copies ---- */
@@ -475,6 +536,15 @@ static cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpy
 		return cudaErrorInvalidValue;
 	if (!size)
 		return cudaSuccess;
+	cudaError_t err = host_may_queue(s);
+	if (err != cudaSuccess)
+		return err;
+	/* Stricter than the documentation, which leaves open what copies of pageable memory do. */
+	if (s->capture && (wait || (!device_bit(to) && !host_pinned(to, size)) ||
+			   (!device_bit(from) && !host_pinned(from, size)))) {
+		host_invalidate(s);
+		return cudaErrorStreamCaptureUnsupported;
+	}
 	std::shared_ptr<host_op> op = submit_copy(s, "cudaMemcpyAsync", to, from, size);
 	if (wait || (!device_bit(to) && !host_pinned(to, size))) {
 		count_wait(&host_counts.waits_copy);
@@ -486,7 +556,9 @@ static cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpy
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
 {
 	API();
-	return host_result(copy(to, from, size, kind, nullptr, true));
+	cudaError_t err = host_may_be_unsafe();
+
+	return host_result(err != cudaSuccess ? err : copy(to, from, size, kind, nullptr, true));
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
@@ -502,9 +574,11 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
 	API();
 	if (host_device_of(to) != to_device || host_device_of(from) != from_device)
 		return host_result(cudaErrorInvalidValue);
-	if (size)
-		submit_copy(host_stream(stream, current), "cudaMemcpyPeerAsync", to, from, size);
-	return cudaSuccess;
+	CUstream_st *s = host_stream(stream, current);
+	cudaError_t err = host_may_queue(s);
+	if (size && err == cudaSuccess)
+		submit_copy(s, "cudaMemcpyPeerAsync", to, from, size);
+	return host_result(err);
 }
 
 static void submit_set(void *data, int byte, size_t size, CUstream_st *s)
@@ -520,9 +594,11 @@ cudaError_t cudaMemsetAsync(void *data, int byte, size_t size, cudaStream_t stre
 	API();
 	if (!device_bit(data))
 		return host_result(cudaErrorInvalidValue);
-	if (size)
-		submit_set(data, byte, size, host_stream(stream, current));
-	return cudaSuccess;
+	CUstream_st *s = host_stream(stream, current);
+	cudaError_t err = host_may_queue(s);
+	if (size && err == cudaSuccess)
+		submit_set(data, byte, size, s);
+	return host_result(err);
 }
 
 cudaError_t cudaMemset(void *data, int byte, size_t size)
@@ -597,6 +673,8 @@ cudaError_t cuda_host_launch(const cuda_host_kernel *launch, cudaStream_t stream
 	std::shared_ptr<void> arguments(launch->arguments, launch->destroy);
 	cudaError_t err = call.injected ? (cudaError_t)call.injected : check_launch(launch, s);
 
+	if (err == cudaSuccess)
+		err = host_may_queue(s);
 	if (err != cudaSuccess)
 		return host_result(err);
 	std::string name = kernel_name(launch->kernel);
@@ -607,8 +685,9 @@ cudaError_t cuda_host_launch(const cuda_host_kernel *launch, cudaStream_t stream
 	for (const void *p : pointers)
 		check_pointer(p, s->device, name.c_str());
 	l.pointers = nullptr;
-	host_submit(s, "a kernel", 1u << s->device, [l, name, s, arguments = std::move(arguments)] {
-		host_run_kernel(&l, name.c_str(), s);
+	/* A node of a graph runs in the stream of the graph's launch. */
+	host_submit(s, "a kernel", 1u << s->device, [l, name, arguments = std::move(arguments)] {
+		host_run_kernel(&l, name.c_str(), host_running()->stream);
 	});
 	return cudaSuccess;
 }

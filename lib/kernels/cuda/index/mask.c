@@ -80,7 +80,7 @@ tensor *cuda_nonzero(const tensor *mask)
 	if (!count(&c, mask, &n))
 		out = nonzero(&c, mask, &n);
 	cuda_scratch_free(&c, n.first);
-	cuda_end(&c, 0);
+	cuda_end(&c, out ? 0 : -tensor_last_error()->code);
 	return out;
 }
 
@@ -110,7 +110,7 @@ tensor *cuda_masked_select(const tensor *self, const tensor *mask)
 		out = NULL;
 	}
 	cuda_scratch_free(&c, n.first);
-	cuda_end(&c, 0);
+	cuda_end(&c, out ? 0 : -tensor_last_error()->code);
 	return out;
 }
 

@@ -163,6 +163,9 @@ static int transform(const struct cuda_call *c, const struct cufft *fft, const s
 	struct plan_key key;
 	int err;
 
+	/* A plan, and its memory, may be destroyed before the graph. */
+	if (cuda_capturing(c))
+		return cuda_refuse(c, "needs a plan of cuFFT");
 	memset(&key, 0, sizeof(key));
 	key.device = c->device;
 	key.type = l->type;

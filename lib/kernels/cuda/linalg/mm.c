@@ -31,8 +31,12 @@ static int get_handle(const struct cuda_call *c, cublasLtHandle_t *handle)
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
-	if (!handles[c->device])
+	if (!handles[c->device]) {
+		const enum cudaStreamCaptureMode before = cuda_relax();
+
 		err = blas_check(c, cublasLtCreate(&handles[c->device]));
+		cuda_unrelax(before);
+	}
 	*handle = handles[c->device];
 	pthread_mutex_unlock(&lock);
 	return err;

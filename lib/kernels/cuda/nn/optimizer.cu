@@ -21,12 +21,12 @@ template <class C> struct rates {
 	C sign, decay, keep, lr, eps, scale, beta1, beta2, momentum, part, alpha, size, root;
 	bool nesterov, first;
 
-	__device__ inline rates(const cuda_step &s, const cuda_step_item &i)
+	__device__ inline rates(const cuda_step &s, double size, double root)
 	    : sign(s.maximize ? -1 : 1), decay(s.decoupled ? 0 : (C)s.weight_decay),
 	      keep(s.decoupled ? (C)(1 - s.lr * s.weight_decay) : 1), lr((C)s.lr), eps((C)s.eps),
 	      scale((C)s.scale), beta1((C)(1 - s.beta1)), beta2((C)s.beta2),
-	      momentum((C)s.momentum), part((C)(1 - s.dampening)), alpha((C)s.alpha),
-	      size((C)i.size), root((C)i.root), nesterov(s.nesterov), first(s.first)
+	      momentum((C)s.momentum), part((C)(1 - s.dampening)), alpha((C)s.alpha), size((C)size),
+	      root((C)root), nesterov(s.nesterov), first(s.first)
 	{
 	}
 
@@ -128,7 +128,8 @@ static __device__ inline void step_packs(const cuda_step &s, const cuda_step_ite
 {
 	typedef typename number<T>::compute C;
 	typedef pack<T, PACK> P;
-	const rates<C> r(s, item);
+	const double *given = s.rates ? s.rates + 2 * blockIdx.y : &item.size;
+	const rates<C> r(s, given[0], given[1]);
 	bool has[CUDA_STEP_STATES];
 
 #pragma unroll

@@ -81,8 +81,9 @@ int cuda_multinomial(tensor *out, const tensor *weights, tensor *work, bool repl
 	err = cuda_begin_with(&c, "multinomial", out->device.index, out, weights, work);
 	if (err)
 		return err;
+	err = cuda_random_at(&c, &d.seed, &d.at);
 	/* work has an element for each draw then: a key for each weight needs more. */
-	if (!replacement) {
+	if (!err && !replacement) {
 		err = cuda_scratch(&c, (size_t)(d.rows * d.n) * sizeof(double), &keys);
 		d.work = keys;
 	}

@@ -61,8 +61,10 @@ __global__ void __launch_bounds__(BLOCK) draw_check_kernel(cuda_draw d, bool rep
 }
 
 /* The first element whose cumulated weight is above a random part of the sum. */
-__global__ void draw_kernel(cuda_draw d, int64_t *out)
+__global__ void draw_kernel(cuda_draw given, int64_t *out)
 {
+	const cuda_draw d = replayed(given);
+
 	for (int64_t i = first_element<int64_t>(); i < d.rows * d.k; i += element_step<int64_t>()) {
 		const double *sums = d.work + i / d.k * d.n, *w = d.weights + i / d.k * d.n;
 		const double x = unit_at(d, i) * sums[d.n - 1];
@@ -82,8 +84,10 @@ __global__ void draw_kernel(cuda_draw d, int64_t *out)
 	}
 }
 
-__global__ void draw_keys_kernel(cuda_draw d)
+__global__ void draw_keys_kernel(cuda_draw given)
 {
+	const cuda_draw d = replayed(given);
+
 	for (int64_t i = first_element<int64_t>(); i < d.rows * d.n; i += element_step<int64_t>()) {
 		const double w = d.weights[i];
 

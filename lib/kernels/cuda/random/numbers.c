@@ -24,7 +24,7 @@ static struct cuda_fill describe(int64_t n, const struct random_params *p)
 static int fill(const char *op, fill_launcher launch, tensor *out, const struct random_params *p)
 {
 	const bool is_complex = dtype_is_complex(out->dtype);
-	const struct cuda_fill f = describe(out->numel * (is_complex ? 2 : 1), p);
+	struct cuda_fill f = describe(out->numel * (is_complex ? 2 : 1), p);
 	struct cuda_call c;
 	int err;
 
@@ -33,8 +33,14 @@ static int fill(const char *op, fill_launcher launch, tensor *out, const struct 
 	err = cuda_begin_with(&c, op, out->device.index, out);
 	if (err)
 		return err;
-	err = launch(&f, out->data, is_complex ? dtype_real(out->dtype) : out->dtype, c.stream);
-	return cuda_end(&c, cuda_launched(&c, err, out->dtype));
+	err = cuda_random_at(&c, &f.seed, &f.at);
+	if (!err)
+		err = cuda_launched(&c,
+				    launch(&f, out->data,
+					   is_complex ? dtype_real(out->dtype) : out->dtype,
+					   c.stream),
+				    out->dtype);
+	return cuda_end(&c, err);
 }
 
 int cuda_uniform(tensor *out, const struct random_params *p)
@@ -61,12 +67,15 @@ int cuda_randint(tensor *out, const struct random_params *p)
 static int bernoulli_each(const struct cuda_call *c, struct cuda_check *k, tensor *out,
 			  const tensor *p, const struct random_params *params)
 {
-	const struct cuda_fill f = describe(out->numel, params);
+	struct cuda_fill f = describe(out->numel, params);
 	uint64_t bad = 0;
-	int err = cuda_launched(
-		c, cuda_launch_bernoulli_each(&f, out->data, p->data, k->flag, p->dtype, c->stream),
-		p->dtype);
+	int err = cuda_random_at(c, &f.seed, &f.at);
 
+	if (!err)
+		err = cuda_launched(c,
+				    cuda_launch_bernoulli_each(&f, out->data, p->data, k->flag,
+							       p->dtype, c->stream),
+				    p->dtype);
 	if (!err)
 		err = cuda_check_send(c, k);
 	if (!err)
@@ -106,6 +115,11 @@ int cuda_randperm(tensor *out, const struct random_params *params)
 
 	if (!out->numel)
 		return 0;
+	err = cuda_begin(&c, "randperm", out->device.index);
+	if (!err && cuda_capturing(&c))
+		err = cuda_refuse(&c, "is computed on the CPU");
+	if (err || cuda_end(&c, 0))
+		return err;
 	host.data = malloc(nbytes);
 	if (!host.data)
 		return tensor_fail(ENOMEM, "randperm: no memory for %lld numbers",

@@ -20,8 +20,10 @@ struct words {
 };
 
 /* Numbers of type T from a block: Op::make(f, words, values of Op::C). */
-template <class T, class Op> __global__ void numbers_kernel(cuda_fill f, int64_t blocks, T *out)
+template <class T, class Op> __global__ void numbers_kernel(cuda_fill given, int64_t blocks, T *out)
 {
+	const cuda_fill f = replayed(given);
+
 	for (int64_t i = first_element<int64_t>(); i < blocks; i += element_step<int64_t>()) {
 		const int64_t first =
 			i / PHILOX_GROUP * (PHILOX_GROUP * Op::COUNT) + i % PHILOX_GROUP;
@@ -216,9 +218,11 @@ template <> struct integer_as<bf16> {
 /* ---- a probability for each element ---- */
 
 template <class T, int COUNT>
-__global__ void bernoulli_each_kernel(cuda_fill f, int64_t blocks, uint8_t *out, const T *p,
+__global__ void bernoulli_each_kernel(cuda_fill given, int64_t blocks, uint8_t *out, const T *p,
 				      unsigned long long *bad)
 {
+	const cuda_fill f = replayed(given);
+
 	for (int64_t i = first_element<int64_t>(); i < blocks; i += element_step<int64_t>()) {
 		const int64_t first = i / PHILOX_GROUP * (PHILOX_GROUP * COUNT) + i % PHILOX_GROUP;
 		uint32_t w[4];

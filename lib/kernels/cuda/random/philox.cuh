@@ -33,4 +33,14 @@ static __device__ inline void philox(uint32_t (&out)[4], uint64_t key, uint64_t 
 
 enum { PHILOX_GROUP = 16 }; /* blocks of a group */
 
+/* The arguments with the seed and offset of a replay of a graph. */
+template <class A> static __device__ inline A replayed(A a)
+{
+	if (a.at) {
+		a.seed = a.at[0];
+		a.offset += a.at[1];
+	}
+	return a;
+}
+
 #endif

@@ -17,7 +17,7 @@ static struct cuda_random describe(int64_t n, const struct random_params *p)
 
 int cuda_bernoulli(tensor *out, const struct random_params *p)
 {
-	const struct cuda_random r = describe(out->numel, p);
+	struct cuda_random r = describe(out->numel, p);
 	struct cuda_call c;
 	int err;
 
@@ -26,14 +26,17 @@ int cuda_bernoulli(tensor *out, const struct random_params *p)
 	err = cuda_begin_with(&c, "bernoulli", out->device.index, out);
 	if (err)
 		return err;
-	err = cuda_launch_bernoulli(&r, out->data, out->dtype, c.stream);
-	return cuda_end(&c, cuda_launched(&c, err, out->dtype));
+	err = cuda_random_at(&c, &r.seed, &r.at);
+	if (!err)
+		err = cuda_launched(&c, cuda_launch_bernoulli(&r, out->data, out->dtype, c.stream),
+				    out->dtype);
+	return cuda_end(&c, err);
 }
 
 int cuda_native_dropout(tensor *out, tensor *mask, const tensor *input,
 			const struct random_params *p)
 {
-	const struct cuda_random r = describe(out->numel, p);
+	struct cuda_random r = describe(out->numel, p);
 	struct cuda_call c;
 	int err;
 
@@ -42,7 +45,11 @@ int cuda_native_dropout(tensor *out, tensor *mask, const tensor *input,
 	err = cuda_begin_with(&c, "native_dropout", out->device.index, out, mask, input);
 	if (err)
 		return err;
-	err = cuda_launch_dropout(&r, out->data, mask->data, input->data, p->b, out->dtype,
-				  c.stream);
-	return cuda_end(&c, cuda_launched(&c, err, out->dtype));
+	err = cuda_random_at(&c, &r.seed, &r.at);
+	if (!err)
+		err = cuda_launched(&c,
+				    cuda_launch_dropout(&r, out->data, mask->data, input->data,
+							p->b, out->dtype, c.stream),
+				    out->dtype);
+	return cuda_end(&c, err);
 }

@@ -21,10 +21,11 @@ static __device__ inline bool is_true(const cuda_random &r, uint32_t word)
 
 /* A dropped element is multiplied by zero, so that NaN stays NaN. */
 template <class T>
-__global__ void dropout_kernel(cuda_random r, int64_t blocks, T *out, uint8_t *mask, const T *in,
-			       typename number<T>::compute scale)
+__global__ void dropout_kernel(cuda_random given, int64_t blocks, T *out, uint8_t *mask,
+			       const T *in, typename number<T>::compute scale)
 {
 	typedef typename number<T>::compute C;
+	const cuda_random r = replayed(given);
 
 	for (int64_t i = first_element<int64_t>(); i < blocks; i += element_step<int64_t>()) {
 		uint32_t words[4];
@@ -48,9 +49,10 @@ __global__ void dropout_kernel(cuda_random r, int64_t blocks, T *out, uint8_t *m
 	}
 }
 
-template <class T> __global__ void bernoulli_kernel(cuda_random r, int64_t blocks, T *out)
+template <class T> __global__ void bernoulli_kernel(cuda_random given, int64_t blocks, T *out)
 {
 	typedef typename number<T>::compute C;
+	const cuda_random r = replayed(given);
 
 	for (int64_t i = first_element<int64_t>(); i < blocks; i += element_step<int64_t>()) {
 		uint32_t words[4];

@@ -24,6 +24,9 @@ struct pool {
 	cudaStream_t stream;
 	int device;
 	bool small;
+	bool ended;	/* its owner has */
+	uint64_t owner; /* of graph.c, or 0 */
+	size_t segments;
 	uint64_t filled[LISTS / 64];
 	struct block *list[LISTS];
 };
@@ -95,13 +98,14 @@ static struct block *find_free(const struct pool *p, size_t size)
 	return NULL;
 }
 
-static struct pool *pool_of(int device, cudaStream_t stream, bool small)
+static struct pool *pool_of(int device, cudaStream_t stream, uint64_t owner, bool small)
 {
 	uint64_t key = ((uintptr_t)stream * 2 + small) * 64 + (uint64_t)device;
 	struct pool **at = &pools[(key * 0x9e3779b97f4a7c15u) >> 56], *p;
 
 	for (p = *at; p; p = p->next)
-		if (p->stream == stream && p->device == device && p->small == small)
+		if (p->stream == stream && p->device == device && p->owner == owner &&
+		    p->small == small)
 			return p;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -109,6 +113,7 @@ static struct pool *pool_of(int device, cudaStream_t stream, bool small)
 	p->stream = stream;
 	p->device = device;
 	p->small = small;
+	p->owner = owner;
 	p->next = *at;
 	*at = p;
 	return p;
@@ -183,6 +188,16 @@ static void unset_live(struct block *b)
 
 /* ---- segments ---- */
 
+/* An allocation of CUDA is no part of a capture. */
+static cudaError_t allocate(void **data, size_t size)
+{
+	const enum cudaStreamCaptureMode before = cuda_relax();
+	cudaError_t err = cudaMalloc(data, size);
+
+	cuda_unrelax(before);
+	return err;
+}
+
 /* The free block of a new segment, which is in no list yet. */
 static struct block *new_segment(struct pool *p, size_t size, cudaError_t *err)
 {
@@ -195,21 +210,24 @@ static struct block *new_segment(struct pool *p, size_t size, cudaError_t *err)
 	size = p->small			 ? SMALL_SEGMENT :
 	       size <= LARGE_SEGMENT / 2 ? LARGE_SEGMENT :
 					   (size + SMALL_SEGMENT - 1) & ~(SMALL_SEGMENT - 1);
-	*err = cudaMalloc(&data, size);
-	if (*err == cudaErrorMemoryAllocation) {
+	*err = allocate(&data, size);
+	/* A thread that captures may return no memory: that waits for the device. */
+	if (*err == cudaErrorMemoryAllocation && !cuda_thread_captures()) {
 		cudaGetLastError();
 		n->retries++;
 		block_trim_locked(p->device);
-		*err = cudaMalloc(&data, size);
+		*err = allocate(&data, size);
 	}
 	if (*err != cudaSuccess) {
 		free(b);
 		return NULL;
 	}
-	cuda_host_block_free(p->device, data, size, p->stream);
+	if (!p->owner)
+		cuda_host_block_free(p->device, data, size, p->stream);
 	b->data = data;
 	b->size = size;
 	b->pool = p;
+	p->segments++;
 	n->segments++;
 	n->reserved += size;
 	if (n->reserved > n->reserved_peak)
@@ -229,6 +247,7 @@ static void trim_pool(struct pool *p)
 				continue;
 			take_out(b);
 			cudaFree(b->data);
+			p->segments--;
 			n->segments--;
 			n->reserved -= b->size;
 			free(b);
@@ -236,12 +255,40 @@ static void trim_pool(struct pool *p)
 	}
 }
 
+static void trim(int device, bool ended)
+{
+	struct pool **at, *p;
+
+	for (unsigned i = 0; i < POOLS; i++) {
+		for (at = &pools[i]; (p = *at);) {
+			if (p->device == device && (p->ended || (!p->owner && !ended)))
+				trim_pool(p);
+			if (p->ended && !p->segments) {
+				*at = p->next;
+				free(p);
+			} else {
+				at = &p->next;
+			}
+		}
+	}
+}
+
 void block_trim_locked(int device)
+{
+	trim(device, false);
+}
+
+void block_trim_ended_locked(int device)
+{
+	trim(device, true);
+}
+
+void block_end_owner_locked(uint64_t owner)
 {
 	for (unsigned i = 0; i < POOLS; i++)
 		for (struct pool *p = pools[i]; p; p = p->next)
-			if (p->device == device)
-				trim_pool(p);
+			if (p->owner == owner)
+				p->ended = true;
 }
 
 /* ---- split and join ---- */
@@ -281,10 +328,11 @@ static void join_after(struct block *b)
 	free(gone);
 }
 
-struct block *block_take_locked(int device, cudaStream_t stream, size_t n, cudaError_t *err)
+struct block *block_take_locked(int device, cudaStream_t stream, uint64_t owner, size_t n,
+				cudaError_t *err)
 {
 	size_t size = n ? (n + GRANULE - 1) & ~(GRANULE - 1) : GRANULE;
-	struct pool *p = pool_of(device, stream, size <= SMALL);
+	struct pool *p = pool_of(device, stream, owner, size <= SMALL);
 	struct block *b;
 
 	*err = cudaSuccess;
@@ -299,13 +347,15 @@ struct block *block_take_locked(int device, cudaStream_t stream, size_t n, cudaE
 		return NULL;
 	split(b, size);
 	set_live(b);
+	b->capture = 0;
 	cuda_host_block_used(device, b->data, n, b->size, stream);
 	return b;
 }
 
 void block_give_locked(struct block *b)
 {
-	cuda_host_block_free(b->pool->device, b->data, b->size, b->pool->stream);
+	if (!b->pool->owner || cuda_capture_of(b->pool->stream))
+		cuda_host_block_free(b->pool->device, b->data, b->size, b->pool->stream);
 	unset_live(b);
 	if (b->after && !b->after->live) {
 		take_out(b->after);
@@ -329,6 +379,11 @@ int block_device(const struct block *b)
 cudaStream_t block_stream(const struct block *b)
 {
 	return b->pool->stream;
+}
+
+uint64_t block_owner(const struct block *b)
+{
+	return b->pool->owner;
 }
 
 const struct block_counts *block_counts_locked(int device)

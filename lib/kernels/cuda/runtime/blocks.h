@@ -3,7 +3,8 @@
  * Blocks of device memory, and the segments that they are parts of. A segment is one allocation of
  * CUDA for one stream. A request takes a part of a free block and leaves the rest free; a freed
  * block joins its free neighbours in the segment. Small requests have segments of their own, so that
- * they do not cut large ones. Functions with _locked in their name need the caller's lock.
+ * they do not cut large ones. Memory of captures (graph.h) has an owner, and serves no other request. Functions with
+ * _locked in their name need the caller's lock.
  */
 #ifndef TENSOR_CUDA_BLOCKS_H
 #define TENSOR_CUDA_BLOCKS_H
@@ -24,6 +25,7 @@ struct block {
 	struct block *before, *after;  /* neighbours in the segment, by address */
 	struct block *next, *prev;     /* in a list of the pool, or next among the live ones */
 	cudaStream_t uses[BLOCK_USES]; /* other streams that used it */
+	uint64_t capture;	       /* the capture that allocated it, or 0 */
 	uint8_t nuses;		       /* BLOCK_USES + 1: more than uses[] holds */
 	bool live;
 };
@@ -38,16 +40,22 @@ struct block_counts {
 /*
  * A block of at least n bytes for the stream, or NULL with *err: cudaErrorMemoryAllocation if the
  * device has no memory even without the segments that are not in use, cudaSuccess if the host has
- * none. The device is current.
+ * none. The device is current. owner 0: none.
  */
-struct block *block_take_locked(int device, cudaStream_t stream, size_t n, cudaError_t *err);
+struct block *block_take_locked(int device, cudaStream_t stream, uint64_t owner, size_t n,
+				cudaError_t *err);
 void block_give_locked(struct block *b);
 /* The live block at this address, or NULL. */
 struct block *block_find_locked(const void *data);
 /* Returns the device's segments that are not in use to CUDA, which waits for their work. */
 void block_trim_locked(int device);
+/* The owner's memory is freed by block_trim_locked() from now on. */
+void block_end_owner_locked(uint64_t owner);
+/* The part of block_trim_locked() that concerns owners which have ended. */
+void block_trim_ended_locked(int device);
 int block_device(const struct block *b);
 cudaStream_t block_stream(const struct block *b);
+uint64_t block_owner(const struct block *b);
 const struct block_counts *block_counts_locked(int device);
 
 #endif

@@ -25,6 +25,12 @@ static int error_of(cudaError_t err)
 	case cudaErrorInitializationError:
 	case cudaErrorNoKernelImageForDevice:
 		return ENODEV;
+	case cudaErrorStreamCaptureUnsupported:
+	case cudaErrorStreamCaptureInvalidated:
+	case cudaErrorStreamCaptureIsolation:
+	case cudaErrorStreamCaptureImplicit:
+	case cudaErrorCapturedEvent:
+		return EOPNOTSUPP;
 	default:
 		return EIO;
 	}
@@ -87,10 +93,29 @@ int cuda_set_stream(int device, void *stream)
 
 	if (err)
 		return err;
+	if (cuda_capture_of(streams[device]) || cuda_capture_of(stream))
+		return tensor_fail(EBUSY, "cuda_set_stream: a graph is being captured in the %s",
+				   cuda_capture_of(stream) ? "stream" : "thread's current stream");
 	streams[device] = stream;
 	if (stream)
 		atomic_store(&cuda_streams_set, true);
 	return 0;
+}
+
+cudaStream_t cuda_swap_stream(int device, cudaStream_t stream)
+{
+	cudaStream_t before = streams[device];
+
+	streams[device] = stream;
+	if (stream)
+		atomic_store(&cuda_streams_set, true);
+	return before;
+}
+
+bool cuda_is_capturing(int device)
+{
+	return !cuda_forked && device >= 0 && device < device_count &&
+	       cuda_capture_of(streams[device]);
 }
 
 void *cuda_current_stream(int device)
@@ -106,10 +131,15 @@ int cuda_begin(struct cuda_call *c, const char *op, int device)
 
 	if (err)
 		return err;
-	*c = (struct cuda_call){ .op = op, .device = device, .stream = streams[device] };
+	*c = (struct cuda_call){ .op = op,
+				 .device = device,
+				 .stream = streams[device],
+				 .capture = cuda_capture_of(streams[device]) };
 	err = cuda_check(op, cudaGetDevice(&c->before));
 	if (!err && c->before != device)
 		err = cuda_check(op, cudaSetDevice(device));
+	if (unlikely(err && c->capture))
+		cuda_capture_break(c->capture);
 	return err;
 }
 
@@ -117,6 +147,8 @@ int cuda_end(struct cuda_call *c, int err)
 {
 	if (c->before != c->device)
 		cudaSetDevice(c->before);
+	if (unlikely(err && c->capture))
+		cuda_capture_break(c->capture);
 	return err;
 }
 
@@ -129,10 +161,15 @@ int cuda_launched(const struct cuda_call *c, int err, enum tensor_dtype dtype)
 
 int cuda_wait(const struct cuda_call *c)
 {
+	if (cuda_capturing(c))
+		return cuda_refuse(c, "waits for the device");
 	return cuda_check(c->op, cudaStreamSynchronize(c->stream));
 }
 
 /* ---- streams of a backward (struct tensor_streams) ---- */
+
+/* A capture has one stream, in which all of a backward runs: it is not ordered with other streams. */
+static char captured_event;
 
 static void *backward_current(tensor_device device)
 {
@@ -141,6 +178,8 @@ static void *backward_current(tensor_device device)
 
 static int backward_set(tensor_device device, void *stream)
 {
+	if (cuda_is_capturing(device.index))
+		return 0;
 	return cuda_set_stream(device.index, stream);
 }
 
@@ -148,7 +187,11 @@ static void *backward_record(tensor_device device, void *stream)
 {
 	cudaEvent_t event = NULL;
 	struct cuda_call c;
-	int err = cuda_begin(&c, "backward", device.index);
+	int err;
+
+	if (cuda_is_capturing(device.index))
+		return &captured_event;
+	err = cuda_begin(&c, "backward", device.index);
 
 	if (err)
 		return NULL;
@@ -164,15 +207,19 @@ static void *backward_record(tensor_device device, void *stream)
 static int backward_wait(tensor_device device, void *stream, void *event)
 {
 	struct cuda_call c;
-	int err = cuda_begin(&c, "backward", device.index);
+	int err;
 
+	if (event == &captured_event)
+		return 0;
+	err = cuda_begin(&c, "backward", device.index);
 	return err ? err : cuda_end(&c, cuda_check(c.op, cudaStreamWaitEvent(stream, event, 0)));
 }
 
 /* CUDA frees the event once it has been reached. */
 static void backward_release(tensor_device device, void *event)
 {
-	cudaEventDestroy(event);
+	if (event != &captured_event)
+		cudaEventDestroy(event);
 }
 
 const struct tensor_streams cuda_backward_streams = {

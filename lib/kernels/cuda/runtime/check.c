@@ -6,6 +6,8 @@
  */
 #include "kernels/cuda/cuda.h"
 
+#include "kernels/cuda/launch_graph.h"
+
 #include <pthread.h>
 
 enum { WORDS = 64 };
@@ -18,10 +20,13 @@ static uint64_t used = ~0ull; /* a bit for each word */
 
 static void pin_words(void)
 {
+	const enum cudaStreamCaptureMode before = cuda_relax();
+
 	if (cudaHostRegister(words, sizeof(words), cudaHostRegisterPortable) == cudaSuccess)
 		used = 0;
 	else
 		cudaGetLastError();
+	cuda_unrelax(before);
 }
 
 /* A pinned word, or k->own, to which a copy waits. */
@@ -47,11 +52,19 @@ static void give_word(const struct cuda_check *k)
 int cuda_check_open(const struct cuda_call *c, struct cuda_check *k)
 {
 	void *flag = NULL;
-	int err = cuda_scratch(c, sizeof(*k->flag), &flag);
+	int err;
 
-	*k = (struct cuda_check){ .flag = flag };
+	*k = (struct cuda_check){ .captured = cuda_capturing(c) };
+	if (k->captured) {
+		k->flag = cuda_capture_check(c);
+		return !k->flag ? -tensor_last_error()->code :
+				  cuda_check(c->op, cudaMemsetAsync(k->flag, 0xff, sizeof(*k->flag),
+								    c->stream));
+	}
+	err = cuda_scratch(c, sizeof(*k->flag), &flag);
 	if (err)
 		return err;
+	k->flag = flag;
 	take_word(k);
 	err = cuda_check(c->op, cudaEventCreateWithFlags(&k->done, cudaEventDisableTiming));
 	if (!err)
@@ -63,9 +76,12 @@ int cuda_check_open(const struct cuda_call *c, struct cuda_check *k)
 
 int cuda_check_send(const struct cuda_call *c, struct cuda_check *k)
 {
-	int err = cuda_check(c->op, cudaMemcpyAsync(k->seen, k->flag, sizeof(*k->flag),
-						    cudaMemcpyDeviceToHost, c->stream));
+	int err;
 
+	if (k->captured)
+		return cuda_check(c->op, cuda_launch_keep_flag(k->flag, c->stream));
+	err = cuda_check(c->op, cudaMemcpyAsync(k->seen, k->flag, sizeof(*k->flag),
+						cudaMemcpyDeviceToHost, c->stream));
 	k->sent = !err;
 	if (!err)
 		err = cuda_check(c->op, cudaEventRecord(k->done, c->stream));
@@ -74,8 +90,12 @@ int cuda_check_send(const struct cuda_call *c, struct cuda_check *k)
 
 int cuda_check_wait(const struct cuda_call *c, struct cuda_check *k, uint64_t *bad)
 {
-	int err = cuda_check(c->op, cudaEventSynchronize(k->done));
+	int err = 0;
 
+	*bad = UINT64_MAX;
+	if (k->captured)
+		return 0;
+	err = cuda_check(c->op, cudaEventSynchronize(k->done));
 	if (err)
 		return err;
 	k->sent = false;
@@ -86,7 +106,11 @@ int cuda_check_wait(const struct cuda_call *c, struct cuda_check *k, uint64_t *b
 void cuda_check_close(const struct cuda_call *c, struct cuda_check *k)
 {
 	/* After an error the copy may still write to the word, which is then not used again. */
-	bool idle = !k->sent || cudaStreamSynchronize(c->stream) == cudaSuccess;
+	bool idle;
+
+	if (k->captured)
+		return;
+	idle = !k->sent || cudaStreamSynchronize(c->stream) == cudaSuccess;
 
 	if (k->done)
 		cudaEventDestroy(k->done);

@@ -48,10 +48,15 @@ static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 	struct block_counts counts;
 	struct block *b = NULL;
 	cudaError_t err = cudaErrorMemoryAllocation;
+	uint64_t owner = 0, capture = 0;
 
+	if (cuda_capturing(c))
+		owner = cuda_capture_owner(c->capture, &capture);
 	lock_memory();
 	if (nbytes <= (size_t)1 << 46)
-		b = block_take_locked(c->device, c->stream, nbytes, &err);
+		b = block_take_locked(c->device, c->stream, owner, nbytes, &err);
+	if (b)
+		b->capture = capture;
 	counts = *block_counts_locked(c->device);
 	unlock_memory();
 	if (b) {
@@ -80,21 +85,23 @@ static bool wait_for(const struct block *b, cudaStream_t use)
 	return ok;
 }
 
-/* Orders the block's next use after all recorded uses by other streams. */
-static void settle(struct block *b)
+/* Orders the block's next use after all recorded uses by other streams. False if that failed. */
+static bool settle(struct block *b)
 {
 	bool ok = b->nuses <= BLOCK_USES;
 	struct cuda_call c;
 
 	if (cuda_begin(&c, "free", block_device(b)) < 0)
-		return;
+		return false;
 	for (int i = 0; ok && i < b->nuses; i++)
 		ok = wait_for(b, b->uses[i]);
 	if (!ok) {
-		cudaDeviceSynchronize();
+		/* Fails while a graph is captured on the device. */
+		ok = cudaDeviceSynchronize() == cudaSuccess;
 		cudaGetLastError();
 	}
 	cuda_end(&c, 0);
+	return ok;
 }
 
 static void block_free(void *data)
@@ -103,18 +110,33 @@ static void block_free(void *data)
 
 	lock_memory();
 	b = block_find_locked(data);
-	/* In a child the device memory belongs to the parent, and nothing is allocated. */
-	if (b && (!b->nuses || cuda_forked)) {
+	/* In a child the device memory belongs to the parent, and nothing is allocated. Memory of a capture is used
+	 * again in captures only, whose replays the program orders after what reads their results. */
+	if (b && (!b->nuses || cuda_forked || block_owner(b))) {
 		block_give_locked(b);
 		b = NULL;
 	}
 	unlock_memory();
-	if (!b)
+	/* Memory that may be in use is lost rather than given to others. */
+	if (!b || !settle(b))
 		return;
-	settle(b);
 	lock_memory();
 	block_give_locked(b);
 	unlock_memory();
+}
+
+bool cuda_captured_memory(const struct cuda_call *c, const void *data)
+{
+	const struct block *b;
+	uint64_t capture;
+	bool own;
+
+	cuda_capture_owner(c->capture, &capture);
+	lock_memory();
+	b = block_find_locked(data);
+	own = b && b->capture == capture;
+	unlock_memory();
+	return own;
 }
 
 void cuda_use_slow(const struct cuda_call *c, const tensor *t)
@@ -122,6 +144,11 @@ void cuda_use_slow(const struct cuda_call *c, const tensor *t)
 	struct block *b;
 	bool known = false;
 
+	if (cuda_capturing(c)) {
+		if (!cuda_captured_memory(c, t->storage->data))
+			cuda_capture_hold(c->capture, t->storage);
+		return;
+	}
 	lock_memory();
 	b = block_find_locked(t->storage->data);
 	if (b && block_stream(b) != c->stream && b->nuses <= BLOCK_USES) {
@@ -156,10 +183,28 @@ int cuda_memory_trim(int device)
 
 	if (err)
 		return err;
+	if (cuda_thread_captures())
+		return cuda_end(&c, cuda_capture_excludes(c.op, device));
 	lock_memory();
 	block_trim_locked(device);
 	unlock_memory();
 	return cuda_end(&c, 0);
+}
+
+void cuda_memory_end_owner(int device, uint64_t owner)
+{
+	struct cuda_call c;
+
+	lock_memory();
+	block_end_owner_locked(owner);
+	unlock_memory();
+	/* Without a trim the memory waits for the next one. */
+	if (cuda_thread_captures() || cuda_begin(&c, "cuda_graph_reset", device) < 0)
+		return;
+	lock_memory();
+	block_trim_ended_locked(device);
+	unlock_memory();
+	cuda_end(&c, 0);
 }
 
 int cuda_memory_counts(int device, struct tensor_cuda_usage *to)

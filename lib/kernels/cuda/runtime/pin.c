@@ -41,8 +41,14 @@ __attribute__((constructor)) static void pin_init(void)
 
 static void unpin(struct tensor_buffer *b)
 {
-	if (!cuda_forked && cudaHostUnregister(b->map) != cudaSuccess)
+	enum cudaStreamCaptureMode before;
+
+	if (cuda_forked)
+		return;
+	before = cuda_relax();
+	if (cudaHostUnregister(b->map) != cudaSuccess)
 		cudaGetLastError();
+	cuda_unrelax(before);
 }
 
 /* Marks a buffer that CUDA refused to register: another attempt costs as much as a small copy. */
@@ -61,11 +67,14 @@ bool cuda_pinned(const tensor *t)
 		flags |= cudaHostRegisterReadOnly;
 	lock_pins();
 	if (!b->on_close) {
+		const enum cudaStreamCaptureMode before = cuda_relax();
+
 		b->on_close = unpin;
 		if (cudaHostRegister(b->map, b->size, flags) != cudaSuccess) {
 			cudaGetLastError();
 			b->on_close = not_pinned;
 		}
+		cuda_unrelax(before);
 	}
 	unlock_pins();
 	return b->on_close == unpin;
@@ -116,6 +125,7 @@ free_entry:
 
 void cuda_reap(void)
 {
+	const enum cudaStreamCaptureMode before = cuda_relax();
 	struct kept *done = NULL, **at = &waiting, *k;
 
 	lock_pins();
@@ -130,6 +140,7 @@ void cuda_reap(void)
 	}
 	unlock_pins();
 	cudaGetLastError(); /* clears cudaErrorNotReady */
+	cuda_unrelax(before);
 	while ((k = done)) {
 		done = k->next;
 		cudaEventDestroy(k->done);

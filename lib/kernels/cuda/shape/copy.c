@@ -69,11 +69,25 @@ static int device_copy(const struct cuda_call *c, const struct tensor_iter *it,
 	return cuda_copy_within(c, &p, to, from);
 }
 
+/* A graph copies pinned memory of the host only, without a staging buffer. */
+static int check_capture(const struct cuda_call *c, const struct tensor_iter *it, int side,
+			 int64_t itemsize)
+{
+	if (!cuda_capturing(c) || (dense(it, side, itemsize) && cuda_pinned(it->op[side])))
+		return 0;
+	return cuda_refuse(c, side ? "reads memory of the host that is not pinned" :
+				     "waits for a copy to the host");
+}
+
 /* Waits for a copy between host and device, or keeps the host's memory alive until it is done. */
 static int settle(const struct cuda_call *c, const tensor *host, bool staged)
 {
 	int err;
 
+	if (cuda_capturing(c)) {
+		cuda_capture_hold(c->capture, host->storage);
+		return 0;
+	}
 	if (staged || !cuda_nonblocking() || !cuda_pinned(host))
 		return cuda_wait(c);
 	err = cuda_keep(c, host);
@@ -116,8 +130,10 @@ static int copy_in(struct cuda_call *c, const struct tensor_iter *it, enum tenso
 	int64_t size = (int64_t)tensor_itemsize(from);
 	struct tensor_iter gather;
 	void *staging = NULL;
-	int err, waited;
+	int err = check_capture(c, it, 1, size), waited;
 
+	if (err)
+		return err;
 	cuda_use(c, it->op[0]);
 	if (dense(it, 1, size)) {
 		cuda_pinned(it->op[1]); /* pinned memory is transferred by DMA */
@@ -173,8 +189,10 @@ static int copy_out(struct cuda_call *c, const struct tensor_iter *it, enum tens
 	int64_t size = (int64_t)tensor_itemsize(to);
 	struct tensor_iter scatter;
 	void *staging = NULL;
-	int err, waited;
+	int err = check_capture(c, it, 0, size), waited;
 
+	if (err)
+		return err;
 	cuda_use(c, it->op[1]);
 	if (dense(it, 0, size)) {
 		cuda_pinned(it->op[0]);
@@ -264,6 +282,10 @@ static int copy_peer(struct cuda_call *c, const struct tensor_iter *it, enum ten
 	err = cuda_begin(&far, c->op, it->op[1]->device.index);
 	if (err)
 		return err;
+	if (cuda_capturing(c) || cuda_capturing(&far)) {
+		err = cuda_refuse(cuda_capturing(c) ? c : &far, "copies between devices");
+		return cuda_end(&far, err);
+	}
 	cuda_use(c, it->op[0]);
 	cuda_use(&far, it->op[1]);
 	err = cuda_scratch(&far, nbytes, &far_piece);

@@ -85,8 +85,7 @@ int cuda_mode(tensor *values, tensor *indices, const tensor *self, int dim, int6
 	if (err)
 		return err;
 	err = cuda_scratch(&c, n * (tensor_itemsize(self->dtype) + sizeof(int64_t)) + 16, &data);
-	cuda_end(&c, 0);
-	if (err)
+	if (cuda_end(&c, err))
 		return err;
 	err = longest_runs(values, indices, self, dim, data);
 	cuda_scratch_free(&c, data);

@@ -95,7 +95,7 @@ extern "C" int cufftMakePlanMany64(int handle, int rank, long long *n, long long
 	FFT();
 	fft_plan *p = plan_of(handle);
 
-	if (!p || p->made)
+	if (!p || p->made || host_may_be_unsafe() != cudaSuccess)
 		return CUFFT_INVALID_PLAN;
 	if (type != C2C && type != R2C && type != C2R && type != Z2Z && type != D2Z && type != Z2D)
 		return CUFFT_INVALID_TYPE;

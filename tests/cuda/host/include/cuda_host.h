@@ -38,6 +38,7 @@ struct cuda_host_counts {
 	unsigned long waits_stream, waits_device, waits_event;
 	unsigned long waits_copy; /* cudaMemcpy(), and copies from a device to pageable memory */
 	unsigned long waits_free; /* cudaFree() */
+	unsigned long graphs;	  /* cudaGraphLaunch() */
 	unsigned long pending;	  /* operations that are queued now */
 	unsigned long allocated;  /* bytes of all devices now */
 };

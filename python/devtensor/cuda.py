@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""CUDA devices, and graphs: work that is captured once and replayed by one call.
+
+    step = cuda.CUDAGraph()
+    train(x, y)                     # as usual, so that the states of the optimizer exist
+    with cuda.graph(step):
+        loss = train(x, y)
+    for batch, target in loader:
+        x.copy_(batch)
+        y.copy_(target)
+        step.replay()               # writes loss
+
+What makes the host wait for the device cannot be captured: item(), copies to the host, operators whose result's shape
+depends on values. Such a call raises, and ends the capture. See docs/cuda.md.
+"""
+from devtensor import _C
+from devtensor._C import _CUDAGraph as CUDAGraph
+
+__all__ = ['CUDAGraph', 'graph', 'is_available', 'device_count', 'synchronize', 'is_current_stream_capturing']
+
+
+def is_available():
+    """True if tensors can be made on a CUDA device."""
+    return _C._cuda_is_available()
+
+
+def device_count():
+    """The number of devices, 0 without the plugin, a driver or a device."""
+    return _C._cuda_device_count()
+
+
+def synchronize(device=0):
+    """Wait for all work of a device. RuntimeError while a graph is captured on it."""
+    _C._cuda_synchronize(device)
+
+
+def is_current_stream_capturing(device=0):
+    """True if the calling thread captures on the device."""
+    return _C._cuda_is_capturing(device)
+
+
+class graph:
+    """Captures what the block does on the graph's device. After an exception of the block the graph is empty.
+
+    pool: a graph whose memory is used, too; then the replays of both must never run at the same time.
+    """
+
+    def __init__(self, cuda_graph, pool=None):
+        self._graph = cuda_graph
+        self._pool = pool
+
+    def __enter__(self):
+        self._graph.capture_begin(self._pool)
+
+    def __exit__(self, kind, value, traceback):
+        if kind is None:
+            self._graph.capture_end()
+        else:
+            self._graph.reset()

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR MIT
+"""CUDA from Python. With a device, which may be the emulated one of make test-cuda, else the tests are skipped."""
+import gc
+import threading
+
+import devtensor as dt
+import pytest
+from devtensor import cuda
+
+if not cuda.is_available():
+    pytest.skip('no CUDA device', allow_module_level=True)
+
+
+def test_capture_and_replay():
+    assert cuda.device_count() >= 1
+    g = cuda.CUDAGraph()
+    x = dt.ones(30, device='cuda')
+    with cuda.graph(g):
+        assert cuda.is_current_stream_capturing()
+        y = x + x
+    assert not cuda.is_current_stream_capturing()
+    for i in range(3):
+        x.fill_(i)
+        g.replay()
+        assert y.sum().item() == 60 * i
+    g.wait()
+    g.reset()
+    with pytest.raises(ValueError):
+        g.replay()
+
+
+def test_step_of_training():
+    def make():
+        dt.manual_seed(1)
+        model = dt.nn.Sequential(dt.nn.Linear(5, 8), dt.nn.ReLU(), dt.nn.Dropout(0.5), dt.nn.Linear(8, 3)).to('cuda')
+        return model, dt.optim.Adam(model.parameters(), lr=0.01)
+
+    x = dt.arange(20, dtype=dt.float32).reshape(4, 5).to('cuda') / 20
+    target = dt.tensor([0, 2, 1, 1]).to('cuda')
+
+    def train(model, optimizer):
+        optimizer.zero_grad()
+        loss = dt.nn.functional.cross_entropy(model(x), target)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    eager = make()
+    losses = [train(*eager).item() for _ in range(8)]
+    captured = make()
+    assert [train(*captured).item() for _ in range(2)] == losses[:2]
+    g = cuda.CUDAGraph()
+    with cuda.graph(g):
+        loss = train(*captured)
+    found = []
+    for _ in range(6):
+        g.replay()
+        found.append(loss.item())
+    assert found == losses[2:]
+    after = []
+    for each in eager, captured:
+        dt.manual_seed(2)
+        after.append(train(*each).item())
+    assert after[0] == after[1]
+
+
+def test_what_cannot_be_captured_raises_and_ends_the_capture():
+    g = cuda.CUDAGraph()
+    x = dt.ones(3, device='cuda')
+    with pytest.raises(NotImplementedError, match='cannot capture'):
+        with cuda.graph(g):
+            x.sum().item()
+    assert not cuda.is_current_stream_capturing()
+    with pytest.raises(ZeroDivisionError):
+        with cuda.graph(g):
+            x.add_(1)
+            1 // 0
+    with cuda.graph(g):
+        x.add_(1)
+    g.replay()
+    assert x.tolist() == [2, 2, 2]
+
+
+def test_an_index_out_of_range_in_a_replay():
+    g = cuda.CUDAGraph()
+    x = dt.ones(3, device='cuda')
+    i = dt.tensor([0, 1]).to('cuda')
+    with cuda.graph(g):
+        x.index_select(0, i)
+    i.copy_(dt.tensor([0, 7]))
+    g.replay()
+    with pytest.raises((IndexError, ValueError)):
+        g.wait()
+    g.wait()
+
+
+def test_pools_and_generators():
+    a, b = cuda.CUDAGraph(), cuda.CUDAGraph()
+    own = dt.Generator().manual_seed(5)
+    x = dt.empty(10, device='cuda')
+    with pytest.raises(TypeError):
+        a.register_generator_state(3)
+    with pytest.raises(TypeError):
+        b.capture_begin(pool=3)
+    a.register_generator_state(own)
+    with cuda.graph(a):
+        x.normal_(generator=own)
+    with cuda.graph(b, pool=a):
+        y = x + x
+    expected = dt.empty(10, device='cuda').normal_(generator=dt.Generator().manual_seed(5))
+    a.replay()
+    b.replay()
+    assert (y == expected + expected).all().item()
+
+
+def test_graphs_that_are_collected_in_a_capture():
+    x = dt.ones(10, device='cuda')
+    old = cuda.CUDAGraph()
+    with cuda.graph(old):
+        x + x
+    old.replay()
+    g = cuda.CUDAGraph()
+    with cuda.graph(g):
+        del old
+        gc.collect()
+        y = x + x
+    g.replay()
+    assert y.sum().item() == 20
+
+
+def test_a_thread_that_does_not_capture():
+    g = cuda.CUDAGraph()
+    x = dt.ones(10, device='cuda')
+    found = []
+
+    def work():
+        found.append((x * 3).sum().item())
+        try:
+            cuda.synchronize()
+        except RuntimeError as e:
+            found.append(type(e))
+
+    with cuda.graph(g):
+        y = x + x
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    g.replay()
+    assert y.sum().item() == 20
+    assert found[0] == 30 and len(found) == 2
+    cuda.synchronize()
