@@ -56,12 +56,33 @@ static inline vec_f32 expm1_reduced_f32(vec_f32 x, vec_f32 *n)
 	return p * r * r + r;
 }
 
+/*
+ * Below EXP_NONE_F32 the result is rounded to 0. It is not computed there: an instruction whose result is denormal or
+ * rounded to 0 takes a hundred times as long, and masked scores, which are -infinity, are common.
+ */
+#define EXP_NONE_F32 (-103.98f)
+
+#if defined(__AVX512F__)
 static inline vec_f32 exp_f32v(vec_f32 x)
 {
-	vec_f32 n, y = expm1_reduced_f32(vec_limit_f32(x, -104, 89), &n) + 1;
+	__mmask16 some = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(EXP_NONE_F32), _CMP_NLE_UQ);
+	vec_f32 n, y;
 
-	return vec_scale_f32(y, n);
+	x = (vec_f32)_mm512_min_ps(_mm512_set1_ps(89), (__m512)x);
+	y = expm1_reduced_f32(x, &n) + 1;
+	return (vec_f32)_mm512_maskz_scalef_ps(some, (__m512)y, (__m512)n);
 }
+#else
+static inline vec_f32 exp_f32v(vec_f32 x)
+{
+	vec_m32 none = x <= EXP_NONE_F32;
+	vec_f32 n, y;
+
+	x = vec_select_f32(x > 89, splat_f32(89), x);
+	y = expm1_reduced_f32((vec_f32)((vec_m32)x & ~none), &n) + 1;
+	return (vec_f32)((vec_m32)vec_scale_f32(y, n) & ~none);
+}
+#endif
 
 /* 2^n e^r - 1 as 2^n (e^r - 1) + (2^n - 1), computed at half size because 2^128 overflows. */
 static inline vec_f32 expm1_f32v(vec_f32 x)
