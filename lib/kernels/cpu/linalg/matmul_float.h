@@ -177,6 +177,8 @@ static void compute_block(struct block *k)
 		parallel_for(0, panels, work < WORK ? WORK / work : 1, compute_panels, k);
 }
 
+#include "kernels/cpu/linalg/matmul_few_columns.h"
+#include "kernels/cpu/linalg/matmul_few_rows.h"
 #include "kernels/cpu/linalg/matmul_panels.h"
 
 /* ---- dot products, for few rows of a and contiguous columns of b ---- */
@@ -336,6 +338,10 @@ int CPU_NAME(MATMUL)(const struct product *p)
 		return product_by_dots(p);
 	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
 		return product_by_row(p);
+	if (suits_few_rows(p))
+		return product_by_few_rows(p);
+	if (suits_few_columns(p))
+		return product_by_few_columns(p);
 	if (suits_panels(p))
 		return product_by_panels(p);
 	if (p->m > CHUNK && p->k * p->n >= PACK_SIZE) {
