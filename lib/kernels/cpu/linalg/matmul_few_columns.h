@@ -7,10 +7,9 @@
 #ifndef TENSOR_MATMUL_FEW_COLUMNS_H
 #define TENSOR_MATMUL_FEW_COLUMNS_H
 
-#define FEW_COLUMNS_ROWS  32 /* rows of a, at least */
-#define FEW_COLUMNS_DEPTH 128
-#define DOTS_A		  (LANES < 4 ? 2 : 4) /* rows of a in a tile */
-#define DOTS_B		  (LANES / DOTS_A) /* columns of b, so that sum_rows() adds the sums of all lanes */
+#define FEW_COLUMNS_ROWS 32		     /* rows of a, at least */
+#define DOTS_A		 (LANES < 4 ? 2 : 4) /* rows of a in a tile */
+#define DOTS_B		 (LANES / DOTS_A) /* columns of b, so that sum_rows() adds the sums of all lanes */
 
 struct few_columns {
 	const struct product *p;
@@ -84,11 +83,10 @@ static void few_columns_chunk(int64_t begin, int64_t end, void *ctx)
 
 static bool suits_few_columns(const struct product *p)
 {
-	return p->n > 4 && p->n < LANES && p->m >= FEW_COLUMNS_ROWS && p->k >= FEW_COLUMNS_DEPTH &&
-	       p->csa == 1;
+	return p->n > 4 && p->n < LANES && p->m >= FEW_COLUMNS_ROWS && p->csa == 1;
 }
 
-static int product_by_few_columns(const struct product *p)
+static __attribute__((noinline)) int product_by_few_columns(const struct product *p)
 {
 	int64_t grain = 4 * DOT_WORK / (p->n * p->k) / DOTS_A * DOTS_A;
 	struct tensor_storage *mem =

@@ -76,7 +76,7 @@ static bool suits_few_rows(const struct product *p)
 }
 
 /* Chunks of few columns would read less than a page of a row. */
-static int product_by_few_rows(const struct product *p)
+static __attribute__((noinline)) int product_by_few_rows(const struct product *p)
 {
 	parallel_for(0, p->n, FEW_WIDTH / 2, few_rows_chunk, (void *)p);
 	return 0;
