@@ -42,7 +42,7 @@ struct local_in_place {
 	tensor *in[LOCAL_MAX], *out[LOCAL_MAX]; /* of the ranks that this one reads; owned */
 	bool sent[LOCAL_MAX];			/* the ranks that have this one's */
 	int stage;
-	tensor *part; /* of u8, owned: of a reduce; the group keeps it */
+	tensor *part;			  /* of u8, owned: of a reduce; the group keeps it */
 	struct tensor_identity tried[64]; /* buffers whose descriptor could be passed, by number */
 };
 

@@ -185,6 +185,25 @@ tensor *sparse_new_keys(const tensor *self)
 	return keys;
 }
 
+tensor *sparse_sum_runs(const tensor *self, const tensor *order, const tensor *starts, int64_t runs)
+{
+	const struct sparse *s = sparse_of(self);
+	sum_runs_kernel fn = (sum_runs_kernel)kernels_sum_runs.fn[backend_key(s->values)];
+	tensor *values = operand_widen(s->values), *sums = NULL, *result = NULL;
+	int64_t sizes[TENSOR_MAX_DIMS];
+
+	if (!values)
+		return NULL;
+	memcpy(sizes, values->sizes, values->ndim * sizeof(*sizes));
+	sizes[0] = runs;
+	sums = tensor_new(values->device, values->dtype, sizes, values->ndim);
+	if (sums && fn(sums, values, order, starts) == 0)
+		result = operand_cast(sums, self->dtype);
+	tensor_put(values);
+	tensor_put(sums);
+	return result;
+}
+
 int sparse_need_coo(const char *op, const tensor *t)
 {
 	return is_coo(t) ? 0 :

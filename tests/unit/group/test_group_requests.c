@@ -398,8 +398,7 @@ static void message_that_fails_with_the_group_holds_nothing(void **state)
 	snprintf(inner, sizeof(inner), "%s", ranks_address());
 	outer = ranks_address();
 	for (int i = 0; i < 3; i++)
-		pids[i] = rank_start(outer, i, 3, 30000 * MS, message_fails_with_the_group,
-				     inner);
+		pids[i] = rank_start(outer, i, 3, 30000 * MS, message_fails_with_the_group, inner);
 	assert_int_equal(rank_end(pids[0]), 0);
 	assert_int_equal(rank_end(pids[1]), 0);
 	assert_int_equal(rank_end(pids[2]), -SIGKILL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Quantized tensors: the scales and zero points of channels, which are in host memory, are copied to scratch memory. */
+/* Quantized tensors: the scales and zero points of channels, which are in host memory, go to scratch memory by launches. */
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_quantized.h"
 
@@ -10,7 +10,19 @@ struct part {
 	const void **to;
 };
 
-/* Copies pageable memory, which CUDA has read when the call returns. */
+static int send_words(const struct cuda_call *c, uint32_t *to, const void *from, size_t words)
+{
+	struct cuda_words part;
+	int err = 0;
+
+	for (size_t at = 0, n; at < words && !err; at += n) {
+		n = words - at < CUDA_WORDS_MOST ? words - at : CUDA_WORDS_MOST;
+		memcpy(part.word, (const char *)from + 4 * at, 4 * n);
+		err = cuda_check(c->op, cuda_launch_words(to + at, &part, (int)n, c->stream));
+	}
+	return err;
+}
+
 static int send_parts(const struct cuda_call *c, const struct part *parts, int n, void **scratch)
 {
 	size_t all = 0, at = 0;
@@ -22,8 +34,7 @@ static int send_parts(const struct cuda_call *c, const struct part *parts, int n
 	for (int i = 0; i < n && !err; i++) {
 		void *to = (char *)*scratch + at;
 
-		err = cuda_check(c->op, cudaMemcpyAsync(to, parts[i].from, parts[i].bytes,
-							cudaMemcpyHostToDevice, c->stream));
+		err = send_words(c, to, parts[i].from, parts[i].bytes / 4);
 		*parts[i].to = to;
 		at += (parts[i].bytes + 15) / 16 * 16;
 	}
