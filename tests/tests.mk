@@ -39,12 +39,13 @@ include tests/cuda/host/host.mk
 
 .PHONY: unit test test-unit test-sanitize test-shell test-guest-library
 # The tests that take minutes; `make test-kernel` has those that take hours. Where nvcc is, the CUDA plugin
-# is compiled, too. test-cuda is not among them, because test-cuda-asan runs its programs in the same modes.
+# is compiled, too. test-cuda is not among them, because test-cuda-asan runs its programs; nor are test-tsan and
+# test-cuda-tsan, for which the library is compiled once more.
 NVCC_FOUND = $(or $(NVCC),$(shell command -v nvcc))
 test:
 	@packaging/install-deps build test guest format lint python python-test
 	+@tests/run-all --build "all unit python$(if $(NVCC_FOUND), CUDA=sm_90a)" $(B) test-unit=unit \
-		test-sanitize=sanitize test-cuda-asan=cuda-asan test-cuda-tsan=cuda-tsan test-abi=abi \
+		test-sanitize=sanitize test-cuda-asan=cuda-asan test-abi=abi \
 		check-layers=layers check-cuda=cuda-kernels check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
 		test-golden=golden test-onnx=onnx test-python=python test-mpi=mpi test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library
 

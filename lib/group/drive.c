@@ -81,6 +81,8 @@ void request_finish(tensor_request *r, int err)
 	if (g->engine->counted)
 		g->engine->counted(g);
 	pthread_mutex_unlock(&g->lock);
+	if (g->engine->drop)
+		g->engine->drop(r);
 	request_drop_tensors(r);
 }
 

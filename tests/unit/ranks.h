@@ -13,7 +13,7 @@
 #include <tensor/group.h>
 #include <time.h>
 
-#define RANKS_MAX  16
+#define RANKS_MAX  40
 #define RANKS_NCCL 4
 
 /* Of the rank's group. */

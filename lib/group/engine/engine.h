@@ -102,6 +102,11 @@ struct group_engine {
 	int (*start)(tensor_request *r);
 	/* Goes on as far as possible without waiting. 1: it has ended, 0: it has not, or -errno with the error set. */
 	int (*step)(tensor_request *r);
+	/*
+	 * The operation ends, also one that step() did not end, because the group has: frees what the engine keeps for it. May
+	 * be NULL.
+	 */
+	void (*drop)(tensor_request *r);
 	/* Before a sleep: what peers do from now on ends it. step() is called once more in between. May be NULL. */
 	void (*arm)(tensor_group *g);
 	/* Sleeps, at most for a time, or does not sleep after all. -errno with the error set if a rank that r needs is gone. */

@@ -6,7 +6,8 @@
  *
  * In an all_reduce a rank reduces its share of the elements of all ranks into its own result, in a second step it reads the
  * other shares from the results of the others, and a third one ends it. Of a tensor in place each rank reads its share
- * alone before it is written.
+ * alone before it is written. In a reduce a rank reduces its share into a buffer of the group, its part, from which the root
+ * reads it; a rank does not write to another one's tensor, because the call of that rank may have failed meanwhile.
  */
 #include "group/local/local.h"
 
@@ -14,6 +15,7 @@
 #include "storage/provider/provider.h"
 
 #include <tensor/channel.h>
+#include <tensor/ops.h>
 #include <unistd.h>
 
 /* Bytes from which it is faster than the slots (make bench-group). */
@@ -34,6 +36,18 @@ static bool is_all_reduce(const tensor_request *r)
 	return r->call.kind == GROUP_ALL_REDUCE;
 }
 
+/* A rank other than the root, which has no result. */
+static bool has_part(const tensor_request *r, int rank)
+{
+	return r->call.kind == GROUP_REDUCE && rank != r->call.root;
+}
+
+/* Whether the ranks reduce shares, which are read in a second step. */
+static bool is_shared(const tensor_request *r)
+{
+	return is_all_reduce(r) || r->call.kind == GROUP_REDUCE;
+}
+
 static int64_t bytes_of_in(const tensor_request *r)
 {
 	return request_bytes(r) * (request_has_parts(r) ? r->group->size : 1);
@@ -41,10 +55,7 @@ static int64_t bytes_of_in(const tensor_request *r)
 
 bool in_place_is_possible(const tensor_request *r)
 {
-	int size = r->group->size;
-
-	return r->call.kind != GROUP_BARRIER && r->call.kind != GROUP_REDUCE && size > 1 &&
-	       size <= LOCAL_IN_PLACE && bytes_of_in(r) >= LEAST;
+	return r->call.kind != GROUP_BARRIER && r->group->size > 1 && bytes_of_in(r) >= LEAST;
 }
 
 /* Whether other ranks read the memory of this one. */
@@ -73,6 +84,15 @@ static bool is_reader(const tensor_request *r, int rank)
 	default:
 		return true;
 	}
+}
+
+/* Elements of the share of a rank; shares begin at cache lines. */
+static int64_t share_of(const tensor_request *r, int rank, int64_t *begin)
+{
+	int64_t each = (r->n / r->group->size / LOCAL_LINE + 1) * LOCAL_LINE;
+
+	*begin = rank * each < r->n ? rank * each : r->n;
+	return r->n - *begin < each ? r->n - *begin : each;
 }
 
 /* ---- what this rank offers ---- */
@@ -105,6 +125,26 @@ static bool can_send(struct local_in_place *p, const tensor *t)
 	return true;
 }
 
+/* The buffer for this rank's part, which the group keeps. */
+static bool make_part(const tensor_request *r)
+{
+	struct local_in_place *p = state_of(r);
+	int64_t begin, bytes = share_of(r, r->group->rank, &begin) * dtype_sizes[r->call.dtype];
+
+	if (p->part && p->part->numel >= bytes)
+		return true;
+	tensor_put(p->part);
+	p->part = NULL;
+	tensor_scope {
+		tensor *t = tensor_empty(TENSOR_INTS(bytes ? bytes : 1),
+					 TENSOR_OPTIONS(.dtype = TENSOR_U8, .shareable = true));
+
+		if (t && can_send(p, t))
+			p->part = tensor_get(t);
+	}
+	return p->part;
+}
+
 bool in_place_is_offered(const tensor_request *r)
 {
 	struct local_in_place *p = state_of(r);
@@ -115,19 +155,27 @@ bool in_place_is_offered(const tensor_request *r)
 		return true;
 	if (r->in_packed || !can_send(p, r->in_tensor))
 		return false;
+	if (has_part(r, r->group->rank))
+		return make_part(r);
 	return !is_all_reduce(r) || r->out == r->in ||
 	       (!r->out_packed && can_send(p, r->out_tensor));
 }
 
 /* ---- the tensors of the others ---- */
 
-void in_place_drop(struct local_in_place *p)
+static void drop(struct local_in_place *p)
 {
-	for (int i = 0; i < LOCAL_IN_PLACE; i++) {
+	for (int i = 0; i < LOCAL_MAX; i++) {
 		tensor_put(p->in[i]);
 		tensor_put(p->out[i]);
 		p->in[i] = p->out[i] = NULL;
 	}
+}
+
+void in_place_close(struct local_in_place *p)
+{
+	drop(p);
+	tensor_put(p->part);
 }
 
 void in_place_begin(tensor_request *r)
@@ -135,7 +183,7 @@ void in_place_begin(tensor_request *r)
 	struct local_in_place *p = state_of(r);
 
 	p->stage = OPENING;
-	p->sent = 0;
+	memset(p->sent, 0, sizeof(p->sent));
 }
 
 static int lost(tensor_request *r, int rank, int err)
@@ -146,8 +194,9 @@ static int lost(tensor_request *r, int rank, int err)
 /* 1; 0: the rank takes no message yet; -errno with the error set. */
 static int send_to(tensor_request *r, int rank)
 {
-	tensor *list[] = { r->in_tensor, r->out_tensor };
-	int n = is_all_reduce(r) && r->out != r->in ? 2 : 1;
+	bool part = rank == r->call.root && has_part(r, r->group->rank);
+	tensor *list[] = { r->in_tensor, part ? state_of(r)->part : r->out_tensor };
+	int n = part || (is_all_reduce(r) && r->out != r->in) ? 2 : 1;
 	int res = local_connect(r->group, LOCAL_TENSORS, rank);
 
 	if (res <= 0)
@@ -158,20 +207,31 @@ static int send_to(tensor_request *r, int rank)
 		return 0;
 	if (res < 0)
 		return lost(r, rank, res);
-	state_of(r)->sent |= UINT32_C(1) << rank;
+	state_of(r)->sent[rank] = true;
 	local_ring(r->group->state, rank);
 	return 1;
+}
+
+static bool is_operand(const tensor_request *r, const tensor *t)
+{
+	return t->contiguous && t->dtype == r->call.dtype &&
+	       t->numel * (int64_t)itemsize(t) == bytes_of_in(r);
+}
+
+static bool is_part(const tensor_request *r, int rank, const tensor *t)
+{
+	int64_t begin, bytes = share_of(r, rank, &begin) * dtype_sizes[r->call.dtype];
+
+	return t->contiguous && t->dtype == TENSOR_U8 && t->numel >= bytes;
 }
 
 static int take(tensor_request *r, int rank, tensor *const *t, int n)
 {
 	struct local_in_place *p = state_of(r);
+	bool part = r->group->rank == r->call.root && has_part(r, rank);
 
-	for (int i = 0; i < n; i++)
-		if (!t[i]->contiguous || t[i]->dtype != r->call.dtype ||
-		    t[i]->numel * (int64_t)itemsize(t[i]) != bytes_of_in(r))
-			n = 0;
-	if (n < 1)
+	if (n < (part ? 2 : 1) || !is_operand(r, t[0]) ||
+	    (n > 1 && !(part ? is_part(r, rank, t[1]) : is_operand(r, t[1]))))
 		return tensor_fail(EPROTO, "rank %d sent another tensor", rank);
 	p->in[rank] = tensor_get(t[0]);
 	p->out[rank] = tensor_get(t[n - 1]);
@@ -206,7 +266,7 @@ static int open_tensors(tensor_request *r)
 	for (int i = 0; i < r->group->size; i++) {
 		if (i == self)
 			continue;
-		if (is_read(r, self) && is_reader(r, i) && !(p->sent >> i & 1)) {
+		if (is_read(r, self) && is_reader(r, i) && !p->sent[i]) {
 			res = send_to(r, i);
 			if (res < 0)
 				return res;
@@ -260,20 +320,14 @@ static int reduce(const tensor_request *r, int part, int64_t begin, int64_t n, c
 	return err;
 }
 
-/* Elements of the share of a rank; shares begin at cache lines. */
-static int64_t share_of(const tensor_request *r, int rank, int64_t *begin)
-{
-	int64_t each = (r->n / r->group->size / LOCAL_LINE + 1) * LOCAL_LINE;
-
-	*begin = rank * each < r->n ? rank * each : r->n;
-	return r->n - *begin < each ? r->n - *begin : each;
-}
-
 static int reduce_share(const tensor_request *r)
 {
 	int64_t begin, n = share_of(r, r->group->rank, &begin);
+	char *to = has_part(r, r->group->rank) ?
+			   state_of(r)->part->data :
+			   (char *)r->out + begin * dtype_sizes[r->call.dtype];
 
-	return reduce(r, 0, begin, n, (char *)r->out + begin * dtype_sizes[r->call.dtype]);
+	return reduce(r, 0, begin, n, to);
 }
 
 static void copy_shares(const tensor_request *r)
@@ -281,12 +335,13 @@ static void copy_shares(const tensor_request *r)
 	const int64_t item = dtype_sizes[r->call.dtype];
 	int size = r->group->size;
 
-	for (int k = 1; k < size; k++) {
+	for (int k = 1; k < size && !has_part(r, r->group->rank); k++) {
 		int i = (r->group->rank + k) % size;
 		int64_t begin, n = share_of(r, i, &begin);
+		const char *from = state_of(r)->out[i]->data;
 
-		memcpy((char *)r->out + begin * item,
-		       (const char *)state_of(r)->out[i]->data + begin * item, (size_t)(n * item));
+		memcpy((char *)r->out + begin * item, from + (has_part(r, i) ? 0 : begin * item),
+		       (size_t)(n * item));
 	}
 }
 
@@ -352,8 +407,8 @@ int in_place_step(tensor_request *r)
 		local_post(r->group, r->step);
 	}
 	while (local_missing(r->group, r->step) < 0) {
-		if (p->stage == ENDING || !is_all_reduce(r)) {
-			in_place_drop(p);
+		if (p->stage == ENDING || !is_shared(r)) {
+			drop(p);
 			return 1;
 		}
 		copy_shares(r);

@@ -396,7 +396,7 @@ static void local_close(tensor_group *g)
 {
 	if (!g->left)
 		leave(g, LOCAL_CLOSED);
-	in_place_drop(&((struct local *)g->state)->in_place);
+	in_place_close(&((struct local *)g->state)->in_place);
 	local_channels_close(g);
 	free_local(g->state, g->size);
 }
@@ -455,6 +455,7 @@ const struct group_engine group_local = {
 	.close = local_close,
 	.start = start,
 	.step = step,
+	.drop = message_drop,
 	.arm = local_arm,
 	.sleep = local_sleep,
 	.wake = wake,

@@ -28,9 +28,6 @@
 /* Bytes of an address: with the name of a user of ten digits it fits in sun_path. */
 #define LOCAL_NAME 80
 
-/* Ranks of a group whose collectives are in place, at most: two of them need two channels. */
-#define LOCAL_IN_PLACE 16
-
 /* The channels between two ranks; each has its order. */
 enum local_lane { LOCAL_MESSAGES, LOCAL_TENSORS, LOCAL_LANES };
 
@@ -42,10 +39,10 @@ struct local_peer {
 
 /* The state of the collective that runs. */
 struct local_in_place {
-	tensor *in[LOCAL_IN_PLACE],
-		*out[LOCAL_IN_PLACE]; /* of the ranks that this one reads; owned */
-	uint32_t sent;		      /* bits of the ranks that have this one's */
+	tensor *in[LOCAL_MAX], *out[LOCAL_MAX]; /* of the ranks that this one reads; owned */
+	bool sent[LOCAL_MAX];			/* the ranks that have this one's */
 	int stage;
+	tensor *part; /* of u8, owned: of a reduce; the group keeps it */
 	struct tensor_identity tried[64]; /* buffers whose descriptor could be passed, by number */
 };
 
@@ -84,6 +81,7 @@ int local_accept(tensor_group *g, enum local_lane lane, int rank);
 /* ---- message.c ---- */
 
 int message_step(tensor_request *r);
+void message_drop(tensor_request *r);
 
 /* ---- in_place.c ---- */
 
@@ -95,8 +93,8 @@ bool in_place_is_offered(const tensor_request *r);
 void in_place_begin(tensor_request *r);
 /* As the engine's step(). */
 int in_place_step(tensor_request *r);
-/* Releases the tensors of an operation that has failed. */
-void in_place_drop(struct local_in_place *p);
+/* Releases what it has; an operation may have failed. */
+void in_place_close(struct local_in_place *p);
 
 /* ---- local.c and wait.c ---- */
 

@@ -218,8 +218,10 @@ static int recv_step(tensor_request *r)
 
 /* ---- both ---- */
 
-static void drop(tensor_request *r)
+void message_drop(tensor_request *r)
 {
+	if (!request_is_message(r))
+		return;
 	tensor_put(r->private[LOAN]);
 	if (r->private[LEASE])
 		lease_put(r->private[LEASE]);
@@ -237,7 +239,5 @@ int message_step(tensor_request *r)
 	/* Messages that the peer sent before its end have been looked for. */
 	if (res == -EPIPE || res == -ECONNRESET || (!res && gone))
 		res = local_gone(r->group, rank);
-	if (res < 0)
-		drop(r);
 	return res;
 }

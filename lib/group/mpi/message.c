@@ -201,6 +201,12 @@ int message_step(tensor_request *r)
 	return res;
 }
 
+void message_drop(tensor_request *r)
+{
+	if (message_of(r))
+		give_up(message_of(r));
+}
+
 /* A sender does not know. */
 bool message_moves(const tensor_request *r)
 {

@@ -116,6 +116,8 @@ void check_missing(tensor_group *g, char *list, size_t size);
 int message_start(tensor_request *r);
 int message_step(tensor_request *r);
 bool message_moves(const tensor_request *r);
+/* Gives it up if it has not ended. */
+void message_drop(tensor_request *r);
 /* Gives up all of them; sets is_stuck if MPI may still use the memory of one. */
 void messages_end(tensor_group *g);
 

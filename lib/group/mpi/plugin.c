@@ -260,6 +260,15 @@ static void mpi_give_up(tensor_group *g)
 	leave();
 }
 
+static void mpi_drop(tensor_request *r)
+{
+	if (!request_is_message(r))
+		return;
+	enter();
+	message_drop(r);
+	leave();
+}
+
 /* Says that this rank closes the group; true if all others have said so, too. */
 static bool leave_together(tensor_group *g)
 {
@@ -374,6 +383,7 @@ static const struct group_engine engine = {
 	.close = mpi_close,
 	.start = mpi_start,
 	.step = mpi_step,
+	.drop = mpi_drop,
 	.sleep = mpi_sleep,
 	.late = mpi_late,
 	.give_up = mpi_give_up,

@@ -32,18 +32,15 @@ static const struct group_engine *engine_of(const struct nccl *n)
 
 static tensor_request *host_of(const tensor_request *r)
 {
-	const struct host_request *h = r ? r->private[0] : NULL;
-
-	return h ? (tensor_request *)&h->request : NULL;
+	return r ? r->private[0] : NULL;
 }
 
 static void forget(struct nccl *n, tensor_request *r)
 {
-	struct host_request *h = r->private[0], **at = &n->requests;
+	tensor_request *h = host_of(r);
 
-	while (*at != h)
-		at = &(*at)->next;
-	*at = h->next;
+	if (engine_of(n)->drop)
+		engine_of(n)->drop(h);
 	r->private[0] = NULL;
 	free(h);
 }
@@ -51,22 +48,20 @@ static void forget(struct nccl *n, tensor_request *r)
 int host_start(tensor_request *r)
 {
 	struct nccl *n = nccl_of(r->group);
-	struct host_request *h = calloc(1, sizeof(*h));
+	tensor_request *h = calloc(1, sizeof(*h));
 	int err;
 
 	if (!h)
 		return tensor_fail(ENOMEM, "no memory");
-	memcpy(&h->request, r, offsetof(tensor_request, text));
-	h->request.group = n->host;
+	memcpy(h, r, offsetof(tensor_request, text));
+	h->group = n->host;
 	if (r->operation) {
-		h->request.operation = NULL;
-		h->request.in = h->request.out = NULL;
-		h->request.n = 0;
+		h->operation = NULL;
+		h->in = h->out = NULL;
+		h->n = 0;
 	}
-	h->next = n->requests;
-	n->requests = h;
 	r->private[0] = h;
-	err = engine_of(n)->start ? carried(n, engine_of(n)->start(&h->request)) : 0;
+	err = engine_of(n)->start ? carried(n, engine_of(n)->start(h)) : 0;
 	if (err < 0)
 		forget(n, r);
 	return err;
@@ -80,6 +75,12 @@ int host_step(tensor_request *r)
 	if (res)
 		forget(n, r);
 	return res;
+}
+
+void host_drop(tensor_request *r)
+{
+	if (host_of(r))
+		forget(nccl_of(r->group), r);
 }
 
 void host_arm(tensor_group *g)
@@ -138,10 +139,4 @@ int host_lost(struct nccl *n, bool closed)
 void host_close(struct nccl *n)
 {
 	tensor_group_close(n->host);
-	while (n->requests) {
-		struct host_request *h = n->requests;
-
-		n->requests = h->next;
-		free(h);
-	}
 }

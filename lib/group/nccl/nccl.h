@@ -65,17 +65,10 @@ struct operation {
 	tensor *tensors[4];
 };
 
-/* A request of the group of the host, in the place of one of this group. */
-struct host_request {
-	tensor_request request;
-	struct host_request *next;
-};
-
 struct nccl {
 	tensor_group *group, *host;
 	int device;
-	cudaStream_t stream;	       /* of operations with a request */
-	struct host_request *requests; /* of the host that have not ended */
+	cudaStream_t stream; /* of operations with a request */
 
 	pthread_mutex_t lock;	/* of what follows, and of functions of NCCL */
 	pthread_cond_t changed; /* running, stop */
@@ -131,6 +124,7 @@ int host_start(tensor_request *r);
 /* 1: it has ended; 0; -errno with the error set. */
 int host_step(tensor_request *r);
 /* The other functions of the engine of the host. */
+void host_drop(tensor_request *r);
 void host_arm(tensor_group *g);
 int host_sleep(tensor_group *g, tensor_request *r, int64_t ns);
 void host_wake(tensor_group *g);

@@ -196,6 +196,7 @@ static const struct group_engine engine = {
 	.close = close_group,
 	.start = host_start,
 	.step = step,
+	.drop = host_drop,
 	.arm = host_arm,
 	.sleep = engine_sleep,
 	.wake = host_wake,

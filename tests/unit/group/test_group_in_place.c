@@ -41,8 +41,10 @@ static tensor *empty(int64_t n, enum tensor_dtype d, bool shareable)
 
 /* ---- bits ---- */
 
+#define RESULTS 9
+
 /* All operations on `in`, the results one after the other in a list. */
-static void results(tensor_group *g, tensor *in, bool shareable, int op, tensor *out[7])
+static void results(tensor_group *g, tensor *in, bool shareable, int op, tensor *out[RESULTS])
 {
 	int rank = tensor_group_rank(g), size = tensor_group_size(g), root = size - 1;
 	enum tensor_dtype d = tensor_dtype(in);
@@ -63,17 +65,22 @@ static void results(tensor_group *g, tensor *in, bool shareable, int op, tensor 
 	out[6] = tensor_copy_(empty(n, d, shareable), in);
 	NEED(!tensor_group_broadcast(g, out[6], root, NULL));
 	NEED(!tensor_group_all_reduce(g, out[6], out[6], op, NULL));
+	out[7] = empty(n, d, shareable);
+	NEED(!tensor_group_reduce(g, rank == root ? out[7] : NULL, in, op, root, NULL));
+	out[8] = tensor_copy_(empty(n, d, shareable), in);
+	NEED(!tensor_group_reduce(g, rank ? NULL : out[8], out[8], op, 0, NULL));
+	NEED(same(out[8], rank ? in : out[0]));
 }
 
 static void compare(tensor_group *g, enum tensor_dtype d, int op)
 {
 	int size = tensor_group_size(g);
 	tensor *in = numbers((int64_t)LARGE * 4 / (int)tensor_itemsize(d) / size * size, d);
-	tensor *plain[7], *shared[7], *buffer = in_buffer(in);
+	tensor *plain[RESULTS], *shared[RESULTS], *buffer = in_buffer(in);
 
 	results(g, in, false, op, plain);
 	results(g, buffer, true, op, shared);
-	for (int i = 0; i < 7; i++)
+	for (int i = 0; i < RESULTS; i++)
 		NEED(same(plain[i], shared[i]));
 	NEED(same(in, buffer));
 }
@@ -119,6 +126,13 @@ static int buffers(void)
 	return n;
 }
 
+static bool is_memfd(void)
+{
+	const char *provider = getenv("TENSOR_PROVIDER");
+
+	return !provider || !strcmp(provider, "memfd");
+}
+
 static void map_and_forget(tensor_group *g, void *arg)
 {
 	int size = tensor_group_size(g);
@@ -142,9 +156,7 @@ static void map_and_forget(tensor_group *g, void *arg)
 
 static void buffers_are_mapped_once_and_released(void **state)
 {
-	const char *provider = getenv("TENSOR_PROVIDER");
-
-	if (provider && strcmp(provider, "memfd") != 0)
+	if (!is_memfd())
 		skip();
 	run_ranks(3, map_and_forget, NULL);
 }
@@ -158,6 +170,49 @@ static void copied(tensor_group *g, tensor *t)
 	NEED(same(tensor_copy_(empty(LARGE, TENSOR_F32, false), t),
 		  tensor_full(TENSOR_INTS(LARGE), S(tensor_group_size(g)), F32)));
 	NEED(buffers() == before);
+}
+
+/* The root has mapped a part of each other rank, these the operands alone. */
+static void map_parts(tensor_group *g, void *arg)
+{
+	int size = tensor_group_size(g), rank = tensor_group_rank(g);
+	tensor *t = in_buffer(numbers(LARGE * 8, TENSOR_F32));
+
+	for (int i = 0; i < 3; i++) {
+		NEED(!tensor_group_reduce(g, rank ? NULL : t, t, TENSOR_GROUP_MAX, 0, NULL));
+		NEED(buffers() == (rank ? size + 1 : 2 * size - 1));
+	}
+	/* A smaller share fits. */
+	NEED(!tensor_group_reduce(g, rank == 1 ? t : NULL, t, TENSOR_GROUP_MAX, 1, NULL));
+	tensor_release(t);
+	NEED(!tensor_group_barrier(g, NULL));
+}
+
+static void parts_of_a_reduce_are_mapped_once(void **state)
+{
+	if (!is_memfd())
+		skip();
+	run_ranks(3, map_parts, NULL);
+}
+
+/* More ranks than there are bits in a word. */
+static void of_many_ranks(tensor_group *g, void *arg)
+{
+	int size = tensor_group_size(g);
+	tensor *t = in_buffer(tensor_full(TENSOR_INTS(LARGE), S(1), F32));
+
+	NEED(!tensor_group_all_reduce(g, t, t, TENSOR_GROUP_SUM, NULL));
+	NEED(same(t, in_buffer(tensor_full(TENSOR_INTS(LARGE), S(size), F32))));
+	NEED(buffers() >= size);
+	tensor_release(t);
+	NEED(!tensor_group_barrier(g, NULL));
+}
+
+static void any_number_of_ranks_reads_in_place(void **state)
+{
+	if (!is_memfd())
+		skip();
+	run_ranks(33, of_many_ranks, NULL);
 }
 
 static void one_rank_cannot(tensor_group *g, void *arg)
@@ -361,6 +416,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results_have_the_bits_of_copies),
 		cmocka_unit_test(buffers_are_mapped_once_and_released),
+		cmocka_unit_test(parts_of_a_reduce_are_mapped_once),
+		cmocka_unit_test(any_number_of_ranks_reads_in_place),
 		cmocka_unit_test(one_rank_that_cannot_is_enough),
 		cmocka_unit_test(rank_without_descriptors_copies),
 		cmocka_unit_test(messages_are_not_taken_for_tensors_in_place),

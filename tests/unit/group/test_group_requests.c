@@ -358,6 +358,53 @@ static tensor_group *join(int rank, int size, const char *address, int64_t timeo
 							       .timeout_ns = timeout_ns));
 }
 
+/* Rank 1 takes nothing, rank 2 dies: the message of rank 0 fails with the group, and what it held ends with it. */
+static void message_fails_with_the_group(tensor_group *g, void *arg)
+{
+	int rank = tensor_group_rank(g), fds = count_fds(), buffers = count_buffers();
+	tensor_group *inner = tensor_group_open(
+		"local", TENSOR_GROUP_OPTIONS(.rank = rank, .size = 3, .address = arg,
+					      .timeout_ns = 30000 * MS));
+	tensor *t = tensor_full(TENSOR_INTS(3000000), S(1), F32);
+	tensor_request *r, *m;
+
+	NEED(inner);
+	NEED(!tensor_group_barrier(inner, NULL));
+	if (rank == 0)
+		NEED(!tensor_group_send(inner, t, 1, &m));
+	if (rank == 1)
+		NEED(!tensor_group_recv(inner, t, 2, &m));
+	if (rank == 2) {
+		usleep(50000);
+		raise(SIGKILL);
+	}
+	NEED(!tensor_group_all_reduce(inner, t, t, TENSOR_GROUP_SUM, &r));
+	NEED_ERROR(tensor_request_wait(r, -1), ECONNRESET, "rank 2");
+	NEED_ERROR(tensor_request_wait(m, -1), ECONNRESET, "rank 2");
+	tensor_release(t);
+	tensor_group_close(inner);
+	for (int i = 0; i < 1000 && (count_fds() != fds || count_buffers() != buffers); i++)
+		usleep(1000);
+	NEED(count_fds() == fds);
+	NEED(count_buffers() == buffers);
+}
+
+static void message_that_fails_with_the_group_holds_nothing(void **state)
+{
+	char inner[64];
+	const char *outer;
+	pid_t pids[3];
+
+	snprintf(inner, sizeof(inner), "%s", ranks_address());
+	outer = ranks_address();
+	for (int i = 0; i < 3; i++)
+		pids[i] = rank_start(outer, i, 3, 30000 * MS, message_fails_with_the_group,
+				     inner);
+	assert_int_equal(rank_end(pids[0]), 0);
+	assert_int_equal(rank_end(pids[1]), 0);
+	assert_int_equal(rank_end(pids[2]), -SIGKILL);
+}
+
 static void *refused_ranks(void *arg)
 {
 	usleep(50000);
@@ -529,6 +576,7 @@ int main(void)
 		cmocka_unit_test(message_of_another_shape_is_dropped),
 		cmocka_unit_test(ranks_that_differ_all_get_both_values),
 		cmocka_unit_test(end_of_a_rank_is_an_error_that_names_it),
+		cmocka_unit_test(message_that_fails_with_the_group_holds_nothing),
 		cmocka_unit_test(missing_ranks_are_named),
 		cmocka_unit_test(taken_rank_is_refused),
 		cmocka_unit_test(environment_names_the_rank),
