@@ -11,6 +11,7 @@
 #include "core/scope.h"
 #include "dispatch/fallback.h"
 #include "ops/op.h"
+#include "ops/sparse/sparse.h"
 #include "storage/devices.h"
 
 #include "family/copy.h"
@@ -181,6 +182,14 @@ static int write_back(struct host_call *c)
 	for (struct moved *m = c->moved; m < c->moved + c->nmoved; m++) {
 		if (!m->written)
 			continue;
+		if (is_sparse(m->on_device)) {
+			tensor *t = tensor_to(m->host, TENSOR_OPTIONS(.device = c->device));
+
+			if (!t)
+				return error_code();
+			sparse_become(m->on_device, t);
+			continue;
+		}
 		if (!sizes_equal(m->host, m->on_device) &&
 		    tensor_resize(m->on_device, m->host->sizes, m->host->ndim) < 0)
 			return error_code();
@@ -296,6 +305,31 @@ static int by_host(const tensor_op *op, enum tensor_key key, const tensor_value 
 	return err;
 }
 
+/* -EINVAL with the error set if a tensor that is no number is on another device. */
+static int check_devices(const tensor_op *op, const tensor_value *args, int nargs)
+{
+	for (int i = 0; i < nargs; i++) {
+		const tensor *t = args[i].kind == TENSOR_VALUE_TENSOR ? args[i].t : NULL;
+
+		if (t && t != tensor_none && t->ndim && t->device.type != TENSOR_CUDA)
+			return tensor_fail(
+				EINVAL, "%s: the tensors must be on one device, %s is not on cuda",
+				op->schema.name, op->schema.args[i].name);
+	}
+	return 0;
+}
+
+/* Operators on sparse tensors of a device without a function of their own. */
+static int sparse_by_host(const tensor_op *op, enum tensor_key key, const tensor_value *args,
+			  int nargs, tensor_value *rets, int nrets, void *ctx)
+{
+	if (!tensor_op_has_kernel(op, TENSOR_KEY_SPARSE_CPU))
+		return dispatch_missing(op, KEY_BIT(key));
+	if (check_devices(op, args, nargs) < 0)
+		return error_code();
+	return by_host(op, key, args, nargs, rets, nrets, ctx);
+}
+
 /* Operators whose functions use the kernels of a table that is not their own. */
 static const struct {
 	const char *op, *kernels;
@@ -340,5 +374,7 @@ static bool is_missing(const struct tensor_op *op)
 
 TENSOR_EXPORT int tensor_register_cuda_fallback(void)
 {
-	return dispatch_replace_missing(TENSOR_KEY_CUDA, by_host, NULL, is_missing);
+	int err = dispatch_replace_missing(TENSOR_KEY_CUDA, by_host, NULL, is_missing);
+
+	return err ? err : tensor_register_fallback(TENSOR_KEY_SPARSE_CUDA, sparse_by_host, NULL);
 }

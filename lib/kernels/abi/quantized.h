@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The C types of the kernels of quantized tensors. q = round(x / scale) + zero_point, rounded to
- * nearest even and saturated; x = (q - zero_point) * scale, in f32.
+ * nearest even and saturated; x = (q - zero_point) * scale, in f32. Scales and zero points are in host memory, also for a
+ * kernel of a device.
  */
 #ifndef TENSOR_QUANTIZED_KERNELS_H
 #define TENSOR_QUANTIZED_KERNELS_H
@@ -30,7 +31,7 @@ struct requantize {
 	int32_t x_zero;
 	const int32_t *w_zero;
 	const float *scale;   /* the scale of x times that of w */
-	const float *bias;    /* f32, or NULL */
+	const float *bias;    /* f32, in the memory of the tensors, or NULL */
 	bool bias_reciprocal; /* one scale for all channels: multiply bias by 1 / scale */
 	float out_scale;
 	int32_t out_zero, low, high; /* limits of the result; low == out_zero is relu */
@@ -47,6 +48,8 @@ struct gemm_s8 {
 	uint8_t *out;
 	int64_t out_row, out_column;
 	const struct requantize *requantize;
+	/* The tensors that the pointers belong to, for backends with streams: out, x, w, and bias or NULL. */
+	const tensor *tensors[4];
 };
 typedef int (*gemm_s8_kernel)(const struct gemm_s8 *p);
 extern gemm_s8_kernel type_of_gemm_s8;
@@ -56,6 +59,7 @@ struct patches {
 	int64_t channels, height, width, kh, kw, oh, ow;
 	int64_t stride[2], padding[2], dilation[2];
 	uint8_t fill;
+	const tensor *tensors[2]; /* out and image belong to them */
 };
 typedef int (*patches_kernel)(uint8_t *out, const uint8_t *image, const struct patches *p);
 extern patches_kernel type_of_patches_u8;

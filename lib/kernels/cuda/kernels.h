@@ -9,10 +9,13 @@
 #include "kernels/abi/ctc.h"
 #include "kernels/abi/distance.h"
 #include "kernels/abi/fft.h"
+#include "kernels/abi/lapack.h"
 #include "kernels/abi/list.h"
 #include "kernels/abi/lstm.h"
 #include "kernels/abi/pair_loss.h"
+#include "kernels/abi/quantized.h"
 #include "kernels/abi/search.h"
+#include "kernels/abi/sparse.h"
 #include "kernels/abi/spatial.h"
 #include "kernels/cuda/cuda.h"
 
@@ -70,5 +73,22 @@ __typeof__(*type_of_list) cuda_list;
 __typeof__(*type_of_attention) cuda_attention;
 __typeof__(*type_of_attention_backward) cuda_attention_backward;
 __typeof__(*type_of_attention_takes_bf16) cuda_attention_takes_bf16;
+
+__typeof__(*type_of_linalg_lu_factor) cuda_linalg_lu_factor;
+__typeof__(*type_of_linalg_lu_solve) cuda_linalg_lu_solve;
+__typeof__(*type_of_linalg_cholesky) cuda_linalg_cholesky;
+__typeof__(*type_of_cholesky_solve) cuda_cholesky_solve;
+__typeof__(*type_of_linalg_solve_triangular) cuda_linalg_solve_triangular;
+__typeof__(*type_of_geqrf) cuda_geqrf;
+__typeof__(*type_of_linalg_householder_product) cuda_linalg_householder_product;
+__typeof__(*type_of__linalg_eigh) cuda__linalg_eigh;
+__typeof__(*type_of__linalg_svd) cuda__linalg_svd;
+__typeof__(*type_of_quantize) cuda_quantize;
+__typeof__(*type_of_dequantize) cuda_dequantize;
+__typeof__(*type_of_gemm_s8) cuda_gemm_s8;
+__typeof__(*type_of_patches_u8) cuda_patches_u8;
+__typeof__(*type_of_spmm) cuda_spmm;
+__typeof__(*type_of_sampled_mm) cuda_sampled_mm;
+__typeof__(*type_of_sum_runs) cuda_sum_runs;
 
 #endif

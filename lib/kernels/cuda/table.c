@@ -120,6 +120,22 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(attention),
 	KERNEL(attention_backward),
 	KERNEL(attention_takes_bf16),
+	KERNEL(linalg_lu_factor),
+	KERNEL(linalg_lu_solve),
+	KERNEL(linalg_cholesky),
+	KERNEL(cholesky_solve),
+	KERNEL(linalg_solve_triangular),
+	KERNEL(geqrf),
+	KERNEL(linalg_householder_product),
+	KERNEL(_linalg_eigh),
+	KERNEL(_linalg_svd),
+	KERNEL(quantize),
+	KERNEL(dequantize),
+	KERNEL(gemm_s8),
+	KERNEL(patches_u8),
+	KERNEL(spmm),
+	KERNEL(sampled_mm),
+	KERNEL(sum_runs),
 };
 /* clang-format on */
 const size_t cuda_kernels_count = ARRAY_SIZE(cuda_kernels);

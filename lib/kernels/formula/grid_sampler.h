@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * The positions and weights of grid_sampler_2d for the element type T (no include guard). The includer
- * defines T and F(name), and includes kernels/abi/grid.h and kernels/formula/dtypes.h.
+ * defines T and F(name), and includes kernels/abi/grid.h and kernels/formula/dtypes.h. The operations and
+ * their order are those of the vectors in cpu/nn/grid_sampler_points_loops.h, so that a coordinate far
+ * outside, which rounding moves by elements, has the same position everywhere.
  */
 #ifndef FAR
 #define FAR 1e9 /* positions beyond are replaced by -FAR, which an integer can hold */
@@ -12,14 +14,13 @@
 FORMULA T F(unnormalize)(T x, int64_t size, bool align, T *slope)
 {
 	*slope = (align ? (T)(size - 1) : (T)size) / 2;
-	return align ? (x + 1) / 2 * (T)(size - 1) : ((x + 1) * (T)size - 1) / 2;
+	return (x + 1) * *slope - (align ? (T)0 : (T)0.5);
 }
 
 /* Reflects x at low2 / 2 and high2 / 2; multiplies *slope by the derivative, 1 or -1. */
 FORMULA T F(reflect)(T x, int64_t low2, int64_t high2, T *slope)
 {
-	T low = (T)low2 / 2, span = (T)(high2 - low2) / 2, extra;
-	int64_t flips;
+	T low = (T)low2 / 2, span = (T)(high2 - low2) / 2, flips, extra;
 
 	if (low2 == high2) {
 		*slope = 0;
@@ -30,9 +31,9 @@ FORMULA T F(reflect)(T x, int64_t low2, int64_t high2, T *slope)
 		x = -x;
 		*slope = -*slope;
 	}
-	extra = (T)fmod(x, span);
-	flips = (int64_t)fmin((double)floor(x / span), FAR);
-	if (flips % 2 == 0)
+	flips = (T)floor(x / span);
+	extra = x - flips * span;
+	if (flips - 2 * (T)floor(flips / 2) == 0)
 		return extra + low;
 	*slope = -*slope;
 	return span - extra + low;
@@ -126,8 +127,8 @@ FORMULA void F(cubic_taps)(const struct grid_params *p, int64_t h, int64_t w,
 	F(cubic)(x - x0, wx, sx);
 	F(cubic)(y - y0, wy, sy);
 	for (int k = 0; k < 16; k++) {
-		T unused, py = F(pad)(y0 - 1 + (T)(k / 4), h, p, &unused);
-		T px = F(pad)(x0 - 1 + (T)(k % 4), w, p, &unused);
+		T unused, py = F(pad)(y0 + (T)(k / 4 - 1), h, p, &unused);
+		T px = F(pad)(x0 + (T)(k % 4 - 1), w, p, &unused);
 
 		F(set_tap)
 		(taps + k, F(inside)(h, w, py, px), wx[k % 4] * wy[k / 4],

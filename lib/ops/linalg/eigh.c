@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Operator function of eigenvalues and eigenvectors of symmetric and Hermitian matrices. */
-#include "ops/op.h"
-
-#include "kernels/abi/lapack.h"
+#include "ops/linalg/linalg.h"
 
 #include "family/eigh.h"
+#include "family/move.h"
 
 #include <tensor/autograd.h>
 
@@ -43,6 +42,18 @@ static tensor *by_columns(const tensor *a)
 	return t;
 }
 
+/* EDOM for NaN and infinities in the triangle that is read. LAPACK does not converge for them; the library of a device need
+ * not notice. */
+static int check_triangle(const struct tensor_op *op, tensor *a, const char *uplo)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *t = strchr("Uu", uplo[0]) ? tensor_triu(a, 0) : tensor_tril(a, 0);
+	int err = t ? linalg_check_finite(op->schema.name, t) : error_code();
+
+	scope_leave(&guard);
+	return err;
+}
+
 /* Set *vectors to the copy that holds the eigenvectors, copy it to the caller's tensor, or drop it.
  */
 static int give_vectors(const struct tensor_op *op, tensor **vectors, tensor *a, bool compute_v)
@@ -75,7 +86,11 @@ int op_eigh(const struct tensor_op *op, tensor **values, tensor **vectors, tenso
 				   op->schema.name);
 	a = by_columns(A);
 	w = a ? tensor_new(A->device, dtype_real(A->dtype), A->sizes, A->ndim - 1) : NULL;
-	err = w ? fn(w, a, UPLO[0] == 'U' || UPLO[0] == 'u', compute_v) : error_code();
+	err = w ? 0 : error_code();
+	if (!err && a->device.type != TENSOR_CPU)
+		err = check_triangle(op, a, UPLO);
+	if (!err)
+		err = fn(w, a, UPLO[0] == 'U' || UPLO[0] == 'u', compute_v);
 	if (!err)
 		err = give_vectors(op, vectors, a, compute_v);
 	if (!err && given) {

@@ -3,7 +3,10 @@
 #include "ops/linalg/linalg.h"
 #include "ops/snapshot.h"
 
+#include "family/copy.h"
 #include "family/linalg.h"
+#include "family/reduce.h"
+#include "family/unary.h"
 #include "family/view.h"
 
 static int return_result(const struct tensor_op *op, const struct op_result *r)
@@ -147,9 +150,7 @@ tensor *linalg_info_new(const tensor *like)
 {
 	tensor *info = linalg_vectors_new(like, TENSOR_I32, -1);
 
-	if (info)
-		memset(info->data, 0, info->numel * sizeof(int32_t));
-	return info;
+	return info ? tensor_zero_(info) : NULL;
 }
 
 tensor *linalg_expanded(const char *op, tensor *a, const tensor *b)
@@ -180,13 +181,32 @@ int linalg_system(const char *op, tensor **a, tensor **b)
 	return *a ? 0 : error_code();
 }
 
+int linalg_check_finite(const char *op, tensor *a)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *all = tensor_all(tensor_isfinite(a)), *here = all ? operand_on_host(all) : NULL;
+	int err = !here			    ? error_code() :
+		  *(const bool *)here->data ? 0 :
+					      tensor_fail(EDOM,
+							  "%s: there are NaN or infinities in the "
+							  "matrix",
+							  op);
+
+	tensor_put(here);
+	scope_leave(&guard);
+	return err;
+}
+
 int linalg_check_info(const char *op, const tensor *info, const char *why)
 {
-	const int32_t *p = (const int32_t *)info->data;
+	tensor *here = operand_on_host((tensor *)info);
+	const int32_t *p = here ? (const int32_t *)here->data : NULL;
+	int err = here ? 0 : error_code();
 
-	for (int64_t i = 0; i < info->numel; i++)
+	for (int64_t i = 0; i < info->numel && !err; i++)
 		if (p[i])
-			return tensor_fail(EDOM, "%s: matrix %lld %s (LAPACK's info %d)", op,
-					   (long long)i, why, p[i]);
-	return 0;
+			err = tensor_fail(EDOM, "%s: matrix %lld %s (LAPACK's info %d)", op,
+					  (long long)i, why, p[i]);
+	tensor_put(here);
+	return err;
 }

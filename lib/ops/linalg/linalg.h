@@ -45,7 +45,10 @@ tensor *linalg_expanded(const char *op, tensor *a, const tensor *b);
  * column-major, *b a column-major copy. 0, or -errno with the error set. */
 int linalg_system(const char *op, tensor **a, tensor **b);
 
-/* EDOM if an element of info [..] is not 0; the error names the matrix and `why`. */
+/* EDOM for NaN and infinities: LAPACK's iterations may not end with them, and its argument check ends the process. a is the
+ * private copy for LAPACK. Waits for a device. */
+int linalg_check_finite(const char *op, tensor *a);
+/* EDOM if an element of info [..] is not 0; the error names the matrix and `why`. Waits for a device. */
 int linalg_check_info(const char *op, const tensor *info, const char *why);
 
 #endif

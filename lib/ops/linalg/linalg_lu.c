@@ -37,8 +37,7 @@ static int factor(const struct tensor_op *op, tensor *a, bool pivot, bool check,
 	if (!fn || linalg_check_matrix(op->schema.name, a) < 0)
 		return error_code();
 	if (!pivot)
-		return tensor_fail(EOPNOTSUPP,
-				   "%s: LU without pivoting is not implemented on the CPU",
+		return tensor_fail(EOPNOTSUPP, "%s: LU without pivoting is not implemented",
 				   op->schema.name);
 	m = a->sizes[a->ndim - 2];
 	n = a->sizes[a->ndim - 1];
@@ -197,26 +196,35 @@ int composite_linalg_lu(tensor *A, bool pivot, tensor **P, tensor **L, tensor **
 
 /* ---- linear systems ---- */
 
-/* Private copy of the pivots of lu. EINVAL for a pivot that is not a row. */
-static tensor *checked_pivots(const char *op, tensor *pivots, const tensor *lu)
+/* EINVAL for a pivot that is not a row. Waits for a device. */
+static int check_pivots(const char *op, tensor *pivots, int64_t n)
 {
-	int64_t sizes[TENSOR_MAX_DIMS], n = lu->sizes[lu->ndim - 1];
+	tensor *here = operand_on_host(pivots);
+	const int32_t *p = here ? here->data : NULL;
+	int err = here ? 0 : error_code();
+
+	for (int64_t i = 0; !err && i < here->numel; i++)
+		if (p[i] < 1 || p[i] > n)
+			err = tensor_fail(EINVAL, "%s: pivots must be in 1 .. %lld, got %d", op,
+					  (long long)n, p[i]);
+	tensor_put(here);
+	return err;
+}
+
+/* Private copy of the pivots of lu. */
+static tensor *private_pivots(tensor *pivots, const tensor *lu)
+{
+	int64_t sizes[TENSOR_MAX_DIMS];
 	tensor *t;
 
 	memcpy(sizes, lu->sizes, (lu->ndim - 1) * sizeof(*sizes));
 	t = scope_own(thread(), tensor_new_like(pivots, sizes, lu->ndim - 1));
-	if (!t || operand_copy(t, pivots) < 0)
-		return NULL;
-	for (int64_t i = 0; i < t->numel; i++)
-		if (((int32_t *)t->data)[i] < 1 || ((int32_t *)t->data)[i] > n)
-			return tensor_fail_null(EINVAL, "%s: pivots must be in 1 .. %lld, got %d",
-						op, (long long)n, ((int32_t *)t->data)[i]);
-	return t;
+	return t && operand_copy(t, pivots) == 0 ? t : NULL;
 }
 
-/* A system X A = B is solved as A^T X^T = B^T. */
+/* A system X A = B is solved as A^T X^T = B^T. given: the factors are the caller's, whose pivots are checked. */
 static tensor *solved(const struct tensor_op *op, tensor *lu, tensor *pivots, tensor *b, bool left,
-		      bool adjoint)
+		      bool adjoint, bool given)
 {
 	const char *name = op->schema.name;
 	lu_solve_kernel fn = (lu_solve_kernel)op_kernel(op, &kernels_linalg_lu_solve, lu);
@@ -227,8 +235,8 @@ static tensor *solved(const struct tensor_op *op, tensor *lu, tensor *pivots, te
 	b = left ? b : conjugate ? tensor_adjoint(b) : tensor_mT(b);
 	if (!b || linalg_system(name, &lu, &b) < 0)
 		return NULL;
-	pivots = checked_pivots(name, pivots, lu);
-	if (!pivots)
+	pivots = private_pivots(pivots, lu);
+	if (!pivots || (given && check_pivots(name, pivots, lu->sizes[lu->ndim - 1]) < 0))
 		return NULL;
 	if (b->numel && fn(lu, pivots, b, left == adjoint ? (left ? 'C' : 'T') : 'N') < 0)
 		return NULL;
@@ -239,7 +247,8 @@ int op_lu_solve(const struct tensor_op *op, tensor **out, tensor *LU, tensor *pi
 		bool left, bool adjoint)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
-	const struct op_result results[] = { { out, solved(op, LU, pivots, B, left, adjoint) } };
+	const struct op_result results[] = { { out,
+					       solved(op, LU, pivots, B, left, adjoint, true) } };
 
 	return linalg_leave(op, &guard, results, 1, 0);
 }
@@ -271,7 +280,8 @@ int op_solve_ex(const struct tensor_op *op, tensor **result, tensor **lu, tensor
 	if (!err)
 		err = factor(op, A, true, check_errors, &f);
 	if (!err)
-		x = solved(op, f.lu, f.pivots, vectors ? tensor_unsqueeze(B, -1) : B, left, false);
+		x = solved(op, f.lu, f.pivots, vectors ? tensor_unsqueeze(B, -1) : B, left, false,
+			   false);
 	if (x && vectors)
 		x = tensor_squeeze_dim(x, -1);
 	return linalg_leave(
@@ -316,7 +326,7 @@ int op_inv_ex(const struct tensor_op *op, tensor **inverse, tensor **info, tenso
 		x = solved(op, f.lu, f.pivots,
 			   tensor_eye(A->sizes[A->ndim - 1],
 				      TENSOR_OPTIONS(.dtype = A->dtype, .device = A->device)),
-			   true, false);
+			   true, false, false);
 	return linalg_leave(op, &guard, (struct op_result[]){ { inverse, x }, { info, f.info } }, 2,
 			    err);
 }
@@ -337,10 +347,12 @@ tensor *composite_linalg_inv(tensor *A)
 static tensor *exchange_sign(tensor *pivots, enum tensor_dtype dtype)
 {
 	int64_t n = pivots->sizes[pivots->ndim - 1];
-	tensor *rows = tensor_arange(tensor_scalar_int(n), TENSOR_OPTIONS(.dtype = TENSOR_I32));
+	tensor *rows = tensor_arange(tensor_scalar_int(n),
+				     TENSOR_OPTIONS(.dtype = TENSOR_I32, .device = pivots->device));
 	tensor *moved = tensor_ne(pivots, tensor_add_scalar(rows, tensor_scalar_int(1)));
-	tensor *odd = tensor_remainder_scalar(tensor_sum_dim(moved, TENSOR_INTS(-1), false),
-					      tensor_scalar_int(2));
+	tensor *count = tensor_sum_dim(moved, TENSOR_INTS(-1), false);
+	/* Not a remainder, for whose divisor the host waits. */
+	tensor *odd = tensor_bitwise_and_scalar(count, tensor_scalar_int(1));
 	tensor *sign = tensor_rsub_scalar(odd, tensor_scalar_int(1), tensor_scalar_int(2));
 
 	return tensor_to(sign, TENSOR_OPTIONS(.dtype = dtype));

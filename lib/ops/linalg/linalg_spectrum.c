@@ -15,19 +15,6 @@
 
 #include <tensor/autograd.h>
 
-/* EDOM for NaN and infinities: LAPACK's iterations may not end with them, and its argument check
- * ends the process. a is the private copy passed to LAPACK. */
-static int check_finite(const char *op, tensor *a)
-{
-	tensor *all = tensor_all(tensor_isfinite(a));
-
-	if (!all)
-		return error_code();
-	return *(const bool *)all->data ?
-		       0 :
-		       tensor_fail(EDOM, "%s: there are NaN or infinities in the matrix", op);
-}
-
 /* ---- singular values ---- */
 
 struct singular {
@@ -72,7 +59,7 @@ static int decompose(const struct tensor_op *op, tensor *a, bool full, bool vect
 		return error_code();
 	if (!a->numel)
 		return vectors ? unit_vectors(f) : 0;
-	err = check_finite("linalg_svd", work);
+	err = linalg_check_finite("linalg_svd", work);
 	if (!err)
 		err = fn(vectors ? f->u : NULL, f->s, vectors ? f->vh : NULL, work, info);
 	return err ? err : linalg_check_info("linalg_svd", info, "did not converge");
@@ -85,9 +72,12 @@ int op_svd(const struct tensor_op *op, tensor **u, tensor **s, tensor **vh, tens
 	struct singular f = { NULL };
 	int err = linalg_check_matrix(op->schema.name, A);
 
-	if (!err && driver)
+	if (!err && driver && A->device.type == TENSOR_CPU)
 		err = tensor_fail(EINVAL, "%s: a driver can be chosen on CUDA only",
 				  op->schema.name);
+	if (!err && driver && strcmp(driver, "gesvd"))
+		err = tensor_fail(EINVAL, "%s: the only driver is gesvd, got %s", op->schema.name,
+				  QUOTED(driver));
 	if (!err)
 		err = decompose(op, A, full_matrices, compute_uv, &f);
 	return linalg_leave(op, &guard,
@@ -174,7 +164,7 @@ static int eigen(const struct tensor_op *op, tensor *self, bool want_vectors, te
 		return error_code();
 	if (!a->numel)
 		return 0;
-	err = check_finite(op->schema.name, a);
+	err = linalg_check_finite(op->schema.name, a);
 	if (!err)
 		err = fn(*values, *vectors, a, info);
 	return err ? err : linalg_check_info(op->schema.name, info, "did not converge");

@@ -184,10 +184,10 @@ static tensor *mark(tensor *t, struct tensor_extension *ext)
 	return t;
 }
 
-tensor *quantized_new(enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+tensor *quantized_new(tensor_device device, enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		      struct tensor_extension *ext)
 {
-	return ext ? mark(tensor_new(TENSOR_DEVICE_CPU, dtype, sizes, ndim), ext) : NULL;
+	return ext ? mark(tensor_new(device, dtype, sizes, ndim), ext) : NULL;
 }
 
 tensor *quantized_from_plain(tensor *plain, struct tensor_extension *ext)
@@ -209,7 +209,7 @@ tensor *quantized_plain(tensor *self)
 
 tensor *quantized_make(tensor *x, enum tensor_dtype dtype, struct tensor_extension *ext)
 {
-	quantize_kernel fn = (quantize_kernel)kernels_quantize.fn[TENSOR_KEY_CPU];
+	quantize_kernel fn = (quantize_kernel)kernels_quantize.fn[backend_key(x)];
 	tensor *full = ext ? operand_contiguous(x) : NULL, *t = NULL;
 	struct quant q;
 
@@ -217,10 +217,13 @@ tensor *quantized_make(tensor *x, enum tensor_dtype dtype, struct tensor_extensi
 		extension_put(ext);
 		return NULL;
 	}
-	t = quantized_new(dtype, x->sizes, x->ndim, ext);
+	t = quantized_new(x->device, dtype, x->sizes, x->ndim, ext);
 	if (t) {
 		q = kernel_quant(quantizer_of(t), t);
-		fn(t, full, &q);
+		if (fn(t, full, &q) < 0) {
+			tensor_put(t);
+			t = NULL;
+		}
 	}
 	tensor_put(full);
 	return t;
@@ -277,14 +280,18 @@ tensor *kernel_make_per_channel(tensor *self, tensor *scale, tensor *zero_point,
 
 tensor *kernel_quantized_dequantize(tensor *self)
 {
-	dequantize_kernel fn = (dequantize_kernel)kernels_dequantize.fn[TENSOR_KEY_CPU];
 	tensor *plain = quantized_plain(self), *full = plain ? operand_contiguous(plain) : NULL;
 	tensor *t = full ? tensor_new(self->device, TENSOR_F32, self->sizes, self->ndim) : NULL;
+	dequantize_kernel fn;
 	struct quant q;
 
 	if (t) {
+		fn = (dequantize_kernel)kernels_dequantize.fn[backend_key(full)];
 		q = kernel_quant(quantizer_of(self), self);
-		fn(t, full, &q);
+		if (fn(t, full, &q) < 0) {
+			tensor_put(t);
+			t = NULL;
+		}
 	}
 	tensor_put(plain);
 	tensor_put(full);
@@ -349,10 +356,11 @@ int kernel_q_axis(tensor *self, int64_t *result)
 	return 0;
 }
 
-static tensor *copy_plain(tensor *self)
+static tensor *copy_plain(tensor *self, tensor_device device)
 {
 	tensor *plain = quantized_plain(self);
-	tensor *copy = plain ? operand_contiguous_copy(plain, (tensor_options){ 0 }) : NULL;
+	tensor *copy = plain ? operand_contiguous_copy(plain, TENSOR_OPTIONS(.device = device)) :
+			       NULL;
 
 	tensor_put(plain);
 	return copy;
@@ -360,7 +368,7 @@ static tensor *copy_plain(tensor *self)
 
 tensor *kernel_int_repr(tensor *self)
 {
-	return copy_plain(self);
+	return copy_plain(self, self->device);
 }
 
 tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
@@ -368,12 +376,11 @@ tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
 	tensor *copy, *t;
 
 	if ((o.dtype && o.dtype != self->dtype) || o.layout > TENSOR_STRIDED || o.shareable ||
-	    o.memory_format > TENSOR_PRESERVE_FORMAT ||
-	    (o.device.type && o.device.type != TENSOR_CPU))
-		return tensor_fail_null(EOPNOTSUPP,
-					"_to_copy: a quantized tensor keeps its dtype, layout "
-					"and device; dequantize it first");
-	copy = copy_plain(self);
+	    o.memory_format > TENSOR_PRESERVE_FORMAT || o.device.type > TENSOR_CUDA)
+		return tensor_fail_null(
+			EOPNOTSUPP, "_to_copy: a quantized tensor keeps its dtype and layout, and "
+				    "can be on the CPU and on CUDA; dequantize it first");
+	copy = copy_plain(self, o.device.type ? o.device : self->device);
 	t = copy ? quantized_from_plain(copy, extension_get(self)) : NULL;
 	tensor_put(copy);
 	return t;

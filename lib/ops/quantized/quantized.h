@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /* Quantized tensors: one scale and zero point, or one of each per position of a dimension
- * (channel). The elements are u8, i8 or i32, strided, with a dispatch key of their own. */
+ * (channel). The elements are u8, i8 or i32, strided, on the CPU or a CUDA device, with a dispatch key of their own,
+ * QUANTIZED_CPU on both. Scales and zero points are in host memory. */
 #ifndef TENSOR_OPS_QUANTIZED_H
 #define TENSOR_OPS_QUANTIZED_H
 
@@ -48,7 +49,7 @@ static inline int32_t quant_high(unsigned dtype)
 struct tensor_extension *quantizer_new(const char *op, double scale, int64_t zero_point,
 				       enum tensor_dtype dtype);
 /* New contiguous tensor. Consumes ext, also on failure. */
-tensor *quantized_new(enum tensor_dtype dtype, const int64_t *sizes, int ndim,
+tensor *quantized_new(tensor_device device, enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		      struct tensor_extension *ext);
 /* The integers: a strided tensor on the same memory. Owned. */
 tensor *quantized_plain(tensor *self);

@@ -23,8 +23,12 @@ static void put_weights(struct weights *w)
 	tensor_put(w->zeros);
 }
 
-static int check_weight(const char *op, const tensor *weight, const tensor *bias)
+static int check_weight(const char *op, const tensor *self, const tensor *weight,
+			const tensor *bias)
 {
+	if (operand_check_device(op, self, weight) < 0 ||
+	    (bias && operand_check_device(op, self, bias) < 0))
+		return error_code();
 	if (!is_quantized(weight) || weight->dtype != TENSOR_I8)
 		return tensor_fail(EINVAL, "%s: weight must be quantized to i8", op);
 	if (!is_per_tensor(weight) && quantizer_of(weight)->axis != 0)
@@ -91,13 +95,14 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 				int64_t output_zero_point, bool relu)
 {
 	const char *op = "quantized_linear";
-	gemm_s8_kernel fn = (gemm_s8_kernel)kernels_gemm_s8.fn[TENSOR_KEY_CPU];
+	gemm_s8_kernel fn;
 	int64_t sizes[TENSOR_MAX_DIMS], n, k;
 	tensor *plain, *x = NULL, *out = NULL;
 	struct requantize q;
 	struct weights w;
 
-	if (quantized_need(op, "self", self, TENSOR_U8) < 0 || check_weight(op, weight, bias) < 0)
+	if (quantized_need(op, "self", self, TENSOR_U8) < 0 ||
+	    check_weight(op, self, weight, bias) < 0)
 		return NULL;
 	if (weight->ndim != 2 || !self->ndim || self->sizes[self->ndim - 1] != weight->sizes[1])
 		return tensor_fail_null(EINVAL,
@@ -112,19 +117,26 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 	x = plain ? operand_contiguous(plain) : NULL;
 	tensor_put(plain);
 	if (get_weights(&w, self, weight, bias) == 0 && x)
-		out = quantized_new(TENSOR_U8, sizes, self->ndim,
+		out = quantized_new(self->device, TENSOR_U8, sizes, self->ndim,
 				    quantizer_new(op, output_scale, output_zero_point, TENSOR_U8));
 	if (out) {
+		const struct gemm_s8 g = { .m = n ? out->numel / n : 0,
+					   .n = n,
+					   .k = k,
+					   .x = x->data,
+					   .w = w.w->data,
+					   .out = out->data,
+					   .out_row = n,
+					   .out_column = 1,
+					   .requantize = &q,
+					   .tensors = { out, x, w.w, w.bias } };
+
+		fn = (gemm_s8_kernel)kernels_gemm_s8.fn[backend_key(x)];
 		q = requantization(&w, self, weight, out, relu);
-		fn(&(struct gemm_s8){ .m = n ? out->numel / n : 0,
-				      .n = n,
-				      .k = k,
-				      .x = x->data,
-				      .w = w.w->data,
-				      .out = out->data,
-				      .out_row = n,
-				      .out_column = 1,
-				      .requantize = &q });
+		if (fn(&g) < 0) {
+			tensor_put(out);
+			out = NULL;
+		}
 	}
 	put_weights(&w);
 	tensor_put(x);
@@ -174,34 +186,41 @@ static int patch_sizes(const char *op, const tensor *self, const tensor *weight,
 static int convolve(tensor *out, const tensor *x, const struct weights *w, int64_t groups,
 		    const struct patches *p, const struct requantize *all)
 {
-	gemm_s8_kernel product = (gemm_s8_kernel)kernels_gemm_s8.fn[TENSOR_KEY_CPU];
-	patches_kernel patches = (patches_kernel)kernels_patches_u8.fn[TENSOR_KEY_CPU];
+	gemm_s8_kernel product = (gemm_s8_kernel)kernels_gemm_s8.fn[backend_key(x)];
+	patches_kernel patches = (patches_kernel)kernels_patches_u8.fn[backend_key(x)];
 	int64_t pixels = p->oh * p->ow, k = p->channels * p->kh * p->kw;
 	int64_t n = out->sizes[1] / groups, image = p->channels * p->height * p->width;
-	tensor *columns = tensor_new(TENSOR_DEVICE_CPU, TENSOR_U8, (int64_t[]){ pixels, k }, 2);
+	tensor *columns = tensor_new(x->device, TENSOR_U8, (int64_t[]){ pixels, k }, 2);
+	struct patches from = *p;
+	int err = 0;
 
 	if (!columns)
 		return error_code();
-	for (int64_t i = 0; i < out->sizes[0] * groups; i++) {
+	from.tensors[0] = columns;
+	from.tensors[1] = x;
+	for (int64_t i = 0; i < out->sizes[0] * groups && !err; i++) {
 		int64_t g = i % groups;
 		struct requantize q = *all;
 
 		q.w_zero += g * n;
 		q.scale += g * n;
 		q.bias = q.bias ? q.bias + g * n : NULL;
-		patches(columns->data, (const uint8_t *)x->data + i * image, p);
-		product(&(struct gemm_s8){ .m = pixels,
-					   .n = n,
-					   .k = k,
-					   .x = columns->data,
-					   .w = (const int8_t *)w->w->data + g * n * k,
-					   .out = (uint8_t *)out->data + i * n * pixels,
-					   .out_row = 1,
-					   .out_column = pixels,
-					   .requantize = &q });
+		err = patches(columns->data, (const uint8_t *)x->data + i * image, &from);
+		if (!err)
+			err = product(
+				&(struct gemm_s8){ .m = pixels,
+						   .n = n,
+						   .k = k,
+						   .x = columns->data,
+						   .w = (const int8_t *)w->w->data + g * n * k,
+						   .out = (uint8_t *)out->data + i * n * pixels,
+						   .out_row = 1,
+						   .out_column = pixels,
+						   .requantize = &q,
+						   .tensors = { out, columns, w->w, w->bias } });
 	}
 	tensor_put(columns);
-	return 0;
+	return err;
 }
 
 tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tensor_ints stride,
@@ -215,7 +234,8 @@ tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tens
 	struct weights w;
 	int err;
 
-	if (quantized_need(op, "self", self, TENSOR_U8) < 0 || check_weight(op, weight, bias) < 0 ||
+	if (quantized_need(op, "self", self, TENSOR_U8) < 0 ||
+	    check_weight(op, self, weight, bias) < 0 ||
 	    two(op, "stride", stride, 1, p.stride) < 0 ||
 	    two(op, "padding", padding, 0, p.padding) < 0 ||
 	    two(op, "dilation", dilation, 1, p.dilation) < 0 ||
@@ -226,7 +246,7 @@ tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tens
 	x = plain ? operand_contiguous(plain) : NULL;
 	tensor_put(plain);
 	if (get_weights(&w, self, weight, bias) == 0 && x)
-		out = quantized_new(TENSOR_U8,
+		out = quantized_new(self->device, TENSOR_U8,
 				    (int64_t[]){ self->sizes[0], weight->sizes[0], p.oh, p.ow }, 4,
 				    quantizer_new(op, output_scale, output_zero_point, TENSOR_U8));
 	if (out) {

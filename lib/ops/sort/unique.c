@@ -234,14 +234,31 @@ static tensor *as_rows(tensor *self, int d)
 	return viewed(rows, sizes, 2);
 }
 
+static int of_device(tensor *self, int d, bool sort, bool return_inverse, bool return_counts,
+		     tensor **output, tensor **inverse, tensor **counts)
+{
+	const struct unique_wanted wanted = { false, return_inverse, return_counts };
+	struct unique_results u;
+	int err = unique_on_device(self, d, sort, &wanted, &u);
+
+	if (err)
+		return err;
+	*output = u.values;
+	*inverse = u.inverse;
+	*counts = u.counts;
+	tensor_put(u.firsts);
+	return 0;
+}
+
 static int unique(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
 		  tensor *self, int d, bool sort, bool return_inverse, bool return_counts)
 {
 	struct unique u = { 0 };
 	int err;
 
-	if (self->device.type != TENSOR_CPU)
-		return tensor_kernel_no_dtype(op->schema.name, self->dtype, "cuda");
+	if (unique_is_on_device(self))
+		return of_device(self, d, sort, return_inverse || d >= 0, return_counts || d >= 0,
+				 output, inverse, counts);
 	u.rows = as_rows(self, d);
 	err = u.rows ? find_runs(op, &u, sort, return_inverse || d >= 0) : error_code();
 	/* With a dimension both are always returned, as in PyTorch. */
@@ -305,31 +322,11 @@ static int unique_elements(unique_elements_kernel fn, tensor *self, bool return_
 	return err;
 }
 
-/* Elements on a device. */
-static int of_device(tensor *self, bool sort, bool return_inverse, bool return_counts,
-		     tensor **output, tensor **inverse, tensor **counts)
-{
-	const struct unique_wanted wanted = { false, return_inverse, return_counts };
-	struct unique_results u;
-	int err = unique_on_device(self, sort, &wanted, &u);
-
-	if (err)
-		return err;
-	*output = u.values;
-	*inverse = u.inverse;
-	*counts = u.counts;
-	tensor_put(u.firsts);
-	return 0;
-}
-
 int op_unique(const struct tensor_op *op, tensor **output, tensor **inverse, tensor **counts,
 	      tensor *self, bool sorted, bool return_inverse, bool return_counts)
 {
 	unique_elements_kernel fn = elements_kernel(self);
 
-	if (unique_is_on_device(self))
-		return of_device(self, true, return_inverse, return_counts, output, inverse,
-				 counts);
 	return fn ? unique_elements(fn, self, return_inverse, return_counts, output, NULL, inverse,
 				    counts) :
 		    unique(op, output, inverse, counts, self, -1, true, return_inverse,
@@ -357,7 +354,7 @@ int op_unique_all(const struct tensor_op *op, tensor **values, tensor **indices,
 	int err;
 
 	if (unique_is_on_device(self)) {
-		err = unique_on_device(self, true, &all, &found);
+		err = unique_on_device(self, -1, true, &all, &found);
 		if (!err) {
 			*values = found.values;
 			*indices = found.firsts;
@@ -366,8 +363,6 @@ int op_unique_all(const struct tensor_op *op, tensor **values, tensor **indices,
 		}
 		return err;
 	}
-	if (self->device.type != TENSOR_CPU)
-		return tensor_kernel_no_dtype(op->schema.name, self->dtype, "cuda");
 	if (fn)
 		return unique_elements(fn, self, true, true, values, indices, inverse_indices,
 				       counts);
@@ -398,9 +393,6 @@ int op_unique_consecutive(const struct tensor_op *op, tensor **output, tensor **
 		if (d < 0)
 			return error_code();
 	}
-	if (d < 0 && unique_is_on_device(self))
-		return of_device(self, false, return_inverse, return_counts, output, inverse,
-				 counts);
 	return unique(op, output, inverse, counts, self, d, false, return_inverse, return_counts);
 }
 

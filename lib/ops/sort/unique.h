@@ -15,10 +15,12 @@ struct unique_results {
 	tensor *values, *firsts, *inverse, *counts;
 };
 
-/* False for the CPU, and for complex numbers and floats of 8 bits, which no device sorts. */
 bool unique_is_on_device(const tensor *self);
-/* sort: of equal elements, in ascending order; else of equal neighbours. Owned results; 0, or -errno with the error set. */
-int unique_on_device(tensor *self, bool sort, const struct unique_wanted *wanted,
+/*
+ * Of elements, or of slices along d unless it is negative. sort: of equal ones, in ascending order; else of equal neighbours.
+ * Owned results; 0, or -errno with the error set.
+ */
+int unique_on_device(tensor *self, int d, bool sort, const struct unique_wanted *wanted,
 		     struct unique_results *results);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * unique of elements on a device, by operators that run there: a stable sort, comparisons of neighbours, the positions of those
- * that differ, for whose number the host waits, and selections at these positions.
+ * unique on a device, by operators that run there: stable sorts, comparisons of neighbours, the positions of those that
+ * differ, for whose number the host waits, and selections at these positions. Slices, and complex numbers, are rows of numbers,
+ * which are sorted by each column, beginning with the last.
  */
 #include "ops/sort/unique.h"
 
@@ -11,8 +12,7 @@
 
 bool unique_is_on_device(const tensor *self)
 {
-	return self->device.type != TENSOR_CPU && !dtype_is_complex(self->dtype) &&
-	       !dtype_is_f8(self->dtype);
+	return self->device.type != TENSOR_CPU;
 }
 
 /* NULL, as the operators return it, if a result that is used here failed: `like` is NULL then. */
@@ -46,7 +46,7 @@ static tensor *lengths_of(tensor *starts, int64_t n)
 }
 
 /* The run of each element, whose place among the values order says; NULL: its own. */
-static tensor *numbers_of(tensor *differs, tensor *order, tensor *self)
+static tensor *numbers_of(tensor *differs, tensor *order)
 {
 	tensor *numbers = joined(ints(differs, 1, 0), tensor_cumsum_opt(differs, 0, TENSOR_I64));
 
@@ -54,35 +54,100 @@ static tensor *numbers_of(tensor *differs, tensor *order, tensor *self)
 		numbers = tensor_scatter(tensor_empty_like(order,
 							   TENSOR_OPTIONS(.dtype = TENSOR_I64)),
 					 0, order, numbers);
-	return tensor_reshape(numbers, (tensor_ints){ self->sizes, self->ndim });
+	return numbers;
 }
 
-static void find_runs(tensor *self, bool sort, const struct unique_wanted *wanted,
+/* The values that are compared: [n] elements, or [n, k] numbers of slices along d or of complex numbers. */
+static tensor *comparable(tensor *self, int d)
+{
+	tensor *x = d < 0 ? tensor_reshape(self, TENSOR_INTS(-1)) : tensor_movedim_int(self, d, 0);
+	const int64_t n = d < 0 ? self->numel : self->sizes[d];
+
+	if (x && dtype_is_f8(x->dtype))
+		x = tensor_to(x, TENSOR_OPTIONS(.dtype = TENSOR_F32));
+	if (x && dtype_is_complex(x->dtype))
+		x = tensor_view_as_real(x);
+	if (!x || x->ndim == 1)
+		return x;
+	/* Without elements, a size cannot be inferred. */
+	return tensor_reshape(x, TENSOR_INTS(n, x->numel / n));
+}
+
+/* The order of rows after a stable sort by column c of the rows in `order`. Owned. */
+static tensor *sorted_by(tensor *rows, int64_t c, tensor *order)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+	tensor *column = tensor_index_select(tensor_select(rows, 1, c), 0, order);
+	tensor *values, *at, *next = NULL;
+
+	if (column && tensor_sort_stable_opt(column, true, 0, false, &values, &at) == 0)
+		next = tensor_index_select(order, 0, at);
+	return scope_leave_with(&guard, next);
+}
+
+/* The order of rows [n, k]. Only one order is kept, because k may be large. */
+static tensor *order_of(tensor *rows)
+{
+	tensor *order = tensor_arange(TENSOR_SCALAR(rows->sizes[0]),
+				      TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = rows->device));
+
+	order = order ? tensor_get(order) : NULL;
+	for (int64_t c = rows->sizes[1] - 1; order && rows->sizes[0] > 1 && c >= 0; c--) {
+		tensor *next = sorted_by(rows, c, order);
+
+		tensor_put(order);
+		order = next;
+	}
+	return scope_own(thread(), order);
+}
+
+/* Whether each of the values but the first differs from the one before; NaN differs from all. */
+static tensor *differences(tensor *values, int64_t n)
+{
+	tensor *ne =
+		tensor_ne(tensor_narrow(values, 0, 1, n - 1), tensor_narrow(values, 0, 0, n - 1));
+
+	return ne && ne->ndim > 1 ? tensor_any_dim(ne, 1, false) : ne;
+}
+
+static void find_runs(tensor *self, int d, bool sort, const struct unique_wanted *wanted,
 		      struct unique_results *u)
 {
-	const int64_t n = self->numel;
-	tensor *values = tensor_reshape(self, TENSOR_INTS(-1)), *order = NULL, *differs, *starts;
+	tensor *values = comparable(self, d), *order = NULL, *differs, *starts, *firsts;
+	const int64_t n = values ? values->sizes[0] : 0;
 
-	if (sort)
+	if (!values)
+		return;
+	if (sort && values->ndim > 1) {
+		order = order_of(values);
+		values = order ? tensor_index_select(values, 0, order) : NULL;
+	} else if (sort) {
 		tensor_sort_stable_opt(values, true, 0, false, &values, &order);
-	differs = tensor_ne(tensor_narrow(values, 0, 1, n - 1), tensor_narrow(values, 0, 0, n - 1));
+	}
+	differs = values ? differences(values, n) : NULL;
 	starts = starts_of(differs, n);
-	u->values = tensor_index_select(values, 0, starts);
-	u->firsts = !wanted->firsts ? ints(self, 0, 0) :
-		    order	    ? tensor_index_select(order, 0, starts) :
-				      starts;
+	firsts = order ? tensor_index_select(order, 0, starts) : starts;
+	u->values = d < 0 ? tensor_index_select(tensor_reshape(self, TENSOR_INTS(-1)), 0, firsts) :
+			    tensor_index_select(self, d, firsts);
+	u->firsts = wanted->firsts ? firsts : ints(self, 0, 0);
 	u->counts = wanted->counts ? lengths_of(starts, n) : ints(self, 0, 0);
-	u->inverse = wanted->inverse ? numbers_of(differs, order, self) : ints(self, 0, 0);
+	u->inverse = !wanted->inverse ? ints(self, 0, 0) :
+		     d < 0	      ? tensor_reshape(numbers_of(differs, order),
+						       (tensor_ints){ self->sizes, self->ndim }) :
+					numbers_of(differs, order);
 }
 
-static void find_nothing(tensor *self, const struct unique_wanted *wanted, struct unique_results *u)
+static void find_nothing(tensor *self, int d, const struct unique_wanted *wanted,
+			 struct unique_results *u)
 {
-	u->values = tensor_empty(TENSOR_INTS(0),
-				 TENSOR_OPTIONS(.dtype = self->dtype, .device = self->device));
+	const tensor_options o = TENSOR_OPTIONS(.dtype = self->dtype, .device = self->device);
+
+	u->values = d < 0 ? tensor_empty(TENSOR_INTS(0), o) :
+			    tensor_empty((tensor_ints){ self->sizes, self->ndim }, o);
 	u->firsts = ints(self, 0, 0);
 	u->counts = ints(self, 0, 0);
 	u->inverse =
-		wanted->inverse ?
+		wanted->inverse && d < 0 ?
 			tensor_empty((tensor_ints){ self->sizes, self->ndim },
 				     TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = self->device)) :
 			ints(self, 0, 0);
@@ -93,16 +158,17 @@ static tensor *kept(tensor *t)
 	return t ? tensor_get(t) : NULL;
 }
 
-int unique_on_device(tensor *self, bool sort, const struct unique_wanted *wanted,
+int unique_on_device(tensor *self, int d, bool sort, const struct unique_wanted *wanted,
 		     struct unique_results *u)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	bool done;
 
-	if (self->numel)
-		find_runs(self, sort, wanted, u);
+	*u = (struct unique_results){ NULL };
+	if (d < 0 ? self->numel : self->sizes[d])
+		find_runs(self, d, sort, wanted, u);
 	else
-		find_nothing(self, wanted, u);
+		find_nothing(self, d, wanted, u);
 	done = u->values && u->firsts && u->counts && u->inverse;
 	if (done)
 		*u = (struct unique_results){ kept(u->values), kept(u->firsts), kept(u->inverse),

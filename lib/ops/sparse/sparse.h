@@ -55,6 +55,16 @@ tensor *sparse_new_keys(const tensor *self);
 /* self (COO or CSR) as coalesced COO, or as CSR. Owned. */
 tensor *sparse_coalesced(tensor *self);
 tensor *sparse_to_csr(tensor *self);
+/* The sums of self's values in runs, of self's dtype. Owned. */
+tensor *sparse_sum_runs(const tensor *self, const tensor *order, const tensor *starts,
+			int64_t runs);
+
+/* ---- on a device (sparse_device.c): by operators that run there. Owned. ---- */
+
+/* COO that is not coalesced; CSR; coalesced COO matrices. */
+tensor *sparse_coalesced_on_device(const tensor *self);
+tensor *sparse_csr_to_coo_on_device(const tensor *self);
+tensor *sparse_to_csr_on_device(const tensor *self);
 
 static inline int64_t *i64_data(const tensor *t)
 {

@@ -30,11 +30,10 @@ static tensor *new_values(const tensor *self, int sparse_dim, int64_t n)
 
 /* ---- coalescing ---- */
 
-static tensor *sum_runs(const tensor *self, const int64_t *order, const int64_t *starts,
-			int64_t runs)
+tensor *sparse_sum_runs(const tensor *self, const tensor *order, const tensor *starts, int64_t runs)
 {
 	const struct sparse *s = sparse_of(self);
-	sum_runs_kernel fn = (sum_runs_kernel)kernels_sum_runs.fn[TENSOR_KEY_CPU];
+	sum_runs_kernel fn = (sum_runs_kernel)kernels_sum_runs.fn[backend_key(s->values)];
 	tensor *values = operand_widen(s->values), *sums = NULL, *result = NULL;
 	int64_t sizes[TENSOR_MAX_DIMS];
 
@@ -64,7 +63,7 @@ static tensor *coalesce_keys(const tensor *self, tensor *keys)
 		goto out;
 	runs = sparse_runs(i64_data(starts), i64_data(sorted), i64_data(sorted), s->nnz);
 	indices = sparse_new_indices(s->sparse_dim, runs);
-	values = sum_runs(self, i64_data(order), i64_data(starts), runs);
+	values = sparse_sum_runs(self, order, starts, runs);
 	if (!indices || !values)
 		goto out;
 	sparse_indices(i64_data(indices), i64_data(sorted), s->sparse_dim, runs, self->sizes);
@@ -81,8 +80,11 @@ out:
 static tensor *csr_to_coo(const tensor *self)
 {
 	const struct sparse *s = sparse_of(self);
-	tensor *indices = sparse_new_indices(2, s->nnz), *t;
+	tensor *indices, *t;
 
+	if (self->device.type != TENSOR_CPU)
+		return sparse_csr_to_coo_on_device(self);
+	indices = sparse_new_indices(2, s->nnz);
 	if (!indices)
 		return NULL;
 	sparse_expand(i64_data(indices), i64_data(s->crow), self->sizes[0]);
@@ -101,6 +103,8 @@ tensor *sparse_coalesced(tensor *self)
 		return csr_to_coo(self);
 	if (s->coalesced)
 		return tensor_get(self);
+	if (self->device.type != TENSOR_CPU)
+		return sparse_coalesced_on_device(self);
 	keys = sparse_new_keys(self);
 	if (!keys)
 		return NULL;
@@ -138,6 +142,11 @@ tensor *sparse_to_csr(tensor *self)
 	coo = sparse_coalesced(self);
 	if (!coo)
 		return NULL;
+	if (self->device.type != TENSOR_CPU) {
+		t = sparse_to_csr_on_device(coo);
+		tensor_put(coo);
+		return t;
+	}
 	s = sparse_of(coo);
 	crow = sparse_new_i64(self->sizes[0] + 1);
 	col = sparse_new_i64(s->nnz);
@@ -356,11 +365,35 @@ tensor *kernel_sparse_pick(tensor *self, tensor *indices)
 
 /* ---- copies ---- */
 
+/* Indices on the device of values, or NULL for NULL. Owned. */
+static tensor *copy_indices(tensor *t, const tensor *values)
+{
+	return t ? operand_contiguous_copy(t, TENSOR_OPTIONS(.device = values->device)) : NULL;
+}
+
+/* self's indices, copied to another device, with values there. */
+static tensor *move_to(const tensor *self, tensor *values)
+{
+	const struct sparse *s = sparse_of(self);
+	tensor *indices = copy_indices(s->indices, values), *crow = copy_indices(s->crow, values);
+	tensor *col = copy_indices(s->col, values), *t;
+
+	t = is_csr(self) ? sparse_new_csr(sizes_of(self), crow, col, values) :
+			   sparse_new_coo(sizes_of(self), indices, values, s->coalesced);
+	tensor_put(indices);
+	tensor_put(crow);
+	tensor_put(col);
+	return t;
+}
+
 static tensor *copy_as(const tensor *self, tensor_options options)
 {
 	tensor *values = operand_contiguous_copy(sparse_of(self)->values, options), *t;
 
-	t = values ? sparse_with_values(self, values) : NULL;
+	t = !values ? NULL :
+	    values->device.type == self->device.type && values->device.index == self->device.index ?
+		      sparse_with_values(self, values) :
+		      move_to(self, values);
 	tensor_put(values);
 	return t;
 }

@@ -14,6 +14,8 @@ static int check_shapes(const struct tensor_op *op, const tensor *a, const tenso
 		return tensor_fail(EINVAL,
 				   "%s: matrices [m, k] and [k, n] are needed, got %s and %s",
 				   op->schema.name, SHAPE_STR(a), SHAPE_STR(b));
+	if (operand_check_device(op->schema.name, a, b) < 0)
+		return error_code();
 	if (a->dtype != b->dtype)
 		return tensor_fail(EINVAL, "%s: both matrices must have one dtype, got %s and %s",
 				   op->schema.name, tensor_dtype_name(a->dtype),
@@ -36,15 +38,15 @@ static tensor *dense_operand(tensor *t)
 /* result = beta * result + alpha * S @ dense; result is new, contiguous and of the wide dtype. */
 static int product(tensor *result, tensor *sparse, tensor *dense, double alpha, double beta)
 {
-	spmm_kernel fn = (spmm_kernel)kernels_spmm.fn[TENSOR_KEY_CPU];
+	spmm_kernel fn = (spmm_kernel)kernels_spmm.fn[backend_key(result)];
 	tensor *csr = sparse_to_csr(sparse), *operand = dense_operand(dense), *values = NULL;
 	int err = -ENOMEM;
 
 	if (csr && operand)
 		values = operand_widen(sparse_of(csr)->values);
 	if (values)
-		err = fn(result, i64_data(sparse_of(csr)->crow), i64_data(sparse_of(csr)->col),
-			 values, operand, alpha, beta);
+		err = fn(result, sparse_of(csr)->crow, sparse_of(csr)->col, values, operand, alpha,
+			 beta);
 	tensor_put(csr);
 	tensor_put(operand);
 	tensor_put(values);
@@ -63,12 +65,11 @@ static int product_right(tensor *result, tensor *dense, tensor *sparse, double a
 }
 
 /* New result initialized to beta * self, transposed for product_right(). */
-static tensor *new_result(tensor *self, double beta, int64_t rows, int64_t columns, bool transposed,
-			  enum tensor_dtype dtype)
+static tensor *new_result(tensor_device device, tensor *self, double beta, int64_t rows,
+			  int64_t columns, bool transposed, enum tensor_dtype dtype)
 {
 	int64_t sizes[] = { rows, columns }, turned[] = { columns, rows };
-	tensor *t =
-		tensor_new(TENSOR_DEVICE_CPU, dtype_wide(dtype), transposed ? turned : sizes, 2);
+	tensor *t = tensor_new(device, dtype_wide(dtype), transposed ? turned : sizes, 2);
 	tensor *as_self = t && transposed ? call_transpose_int(t, 0, 1) : t ? tensor_get(t) : NULL;
 
 	if (as_self && beta != 0 && operand_copy(as_self, self) < 0) {
@@ -119,7 +120,8 @@ static int multiply(const struct tensor_op *op, tensor **out, tensor *self, tens
 	if (*out && (*out)->ext)
 		return tensor_fail(EINVAL, "%s: the result is strided, out is not",
 				   op->schema.name);
-	t = new_result(self, beta, mat1->sizes[0], mat2->sizes[1], right, mat1->dtype);
+	t = new_result(mat1->device, self, beta, mat1->sizes[0], mat2->sizes[1], right,
+		       mat1->dtype);
 	if (!t)
 		return error_code();
 	err = right ? product_right(t, mat1, mat2, alpha, beta) :
@@ -150,6 +152,8 @@ int op_sparse_addmm(const struct tensor_op *op, tensor **out, tensor *self, tens
 	    scalar_factor(op, "beta", beta, mat1->dtype, &b) < 0 ||
 	    scalar_factor(op, "alpha", alpha, mat1->dtype, &a) < 0)
 		return error_code();
+	if (operand_check_device(op->schema.name, self, mat1) < 0)
+		return error_code();
 	if (self->dtype != mat1->dtype)
 		return tensor_fail(EINVAL, "%s: self must have dtype %s, got %s", op->schema.name,
 				   tensor_dtype_name(mat1->dtype), tensor_dtype_name(self->dtype));
@@ -167,15 +171,14 @@ tensor *kernel_sparse_mm_masked(tensor *sparse, tensor *dense)
 
 static tensor *sampled(tensor *mat1, tensor *mat2, const tensor *mask)
 {
-	sampled_mm_kernel fn = (sampled_mm_kernel)kernels_sampled_mm.fn[TENSOR_KEY_CPU];
+	sampled_mm_kernel fn = (sampled_mm_kernel)kernels_sampled_mm.fn[backend_key(mat1)];
 	const struct sparse *s = sparse_of(mask);
 	tensor *turned = call_transpose_int(mat2, 0, 1), *a = dense_operand(mat1);
 	tensor *b = turned ? dense_operand(turned) : NULL;
 	tensor *wide = a ? tensor_new(a->device, a->dtype, &s->nnz, 1) : NULL, *values = NULL;
 	tensor *result = NULL;
-	const int64_t *row = i64_data(s->indices);
 
-	if (b && wide && fn(wide, row, row + s->nnz, a, b) == 0)
+	if (b && wide && fn(wide, s->indices, a, b) == 0)
 		values = operand_cast(wide, mat1->dtype);
 	if (values)
 		result = sparse_with_values(mask, values);
@@ -202,6 +205,9 @@ tensor *kernel_sparse_sampled_mm(tensor *mat1, tensor *mat2, tensor *mask)
 					"of one dtype and a sparse mask [m, n] are needed, got "
 					"%s, %s and %s",
 					SHAPE_STR(mat1), SHAPE_STR(mat2), SHAPE_STR(mask));
+	if (operand_check_device("_sparse_sampled_mm", mat1, mat2) < 0 ||
+	    operand_check_device("_sparse_sampled_mm", mat1, mask) < 0)
+		return NULL;
 	coo = sparse_coalesced(mask);
 	t = coo ? sampled(mat1, mat2, coo) : NULL;
 	tensor_put(coo);

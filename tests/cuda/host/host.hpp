@@ -4,7 +4,8 @@
  * CUDA_HOST_TSAN say which one the plugin has. One lock covers all state: every function of the API
  * takes it (class host_call), and queued work runs in the calling thread, with the lock held.
  *
- * Order of the files, lowest first: memory.cc, queue.cc, graph.cc, block.cc, runtime.cc, blas.cc; nccl/, a library of its own.
+ * Order of the files, lowest first: memory.cc, queue.cc, graph.cc, block.cc, runtime.cc, blas.cc; fft/, solver/ and nccl/ are
+ * libraries of their own.
  */
 #ifndef CUDA_HOST_HPP
 #define CUDA_HOST_HPP

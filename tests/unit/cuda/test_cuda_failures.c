@@ -95,6 +95,32 @@ static tensor *transform_of(const struct operands *o)
 	return tensor_view_as_real(tensor_fft_r2c(o->values, TENSOR_INTS(0), 0, true));
 }
 
+/* Regular matrices [2, 6, 6]: computed together. */
+static tensor *systems(const struct operands *o)
+{
+	tensor *a = tensor_narrow(o->values, 1, 0, 6), *b = tensor_narrow(o->other, 1, 0, 6);
+	tensor *one = tensor_eye(6, CUDA_OF(TENSOR_F32));
+
+	a = tensor_stack(TENSOR_LIST(a, b), 0);
+	return tensor_add(a, tensor_mul_scalar(one, TENSOR_SCALAR(20)));
+}
+static tensor *inverses_of(const struct operands *o)
+{
+	return tensor_linalg_inv(systems(o));
+}
+static tensor *triangles_of(const struct operands *o)
+{
+	return tensor_linalg_solve_triangular(systems(o), o->other, false);
+}
+static tensor *eigenvalues_of(const struct operands *o)
+{
+	return tensor_linalg_eigvalsh(systems(o), "L");
+}
+static tensor *singular_values_of(const struct operands *o)
+{
+	return tensor_linalg_svdvals(o->values);
+}
+
 static void check_failing_calls(tensor *(*op)(const struct operands *), const struct operands *o)
 {
 	tensor *expected = ok(tensor_to(ok(op(o)), CPU));
@@ -121,8 +147,9 @@ static void check_failing_calls(tensor *(*op)(const struct operands *), const st
 static void each_failing_call_is_an_error(void **state)
 {
 	static tensor *(*const ops[])(const struct operands *) = {
-		unique_of, runs_of,	 mode_of,      bags_of,	   counts_of,	 places_of,
-		loss_of,   distances_of, attention_of, samples_of, transform_of,
+		unique_of,    runs_of,	   mode_of,	 bags_of,	 counts_of,
+		places_of,    loss_of,	   distances_of, attention_of,	 samples_of,
+		transform_of, inverses_of, triangles_of, eigenvalues_of, singular_values_of,
 	};
 
 	if (!emulated()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* CUDA: unique elements against the CPU's results. */
+/* CUDA: unique elements and slices against the CPU's results. */
 #include "cuda_results.h"
 
 static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,   TENSOR_I16, TENSOR_I64,
@@ -63,30 +63,93 @@ static void unique_equals_the_cpu(void **state)
 	assert_int_equal(tensor_cuda_fallbacks("unique_consecutive"), 0);
 }
 
-/* Slices, and complex numbers, on the CPU. */
-static void others_run_on_the_cpu(void **state)
+static void slices(tensor *a, int64_t dim)
+{
+	tensor *g = on_cuda(a), *x[3], *y[3];
+
+	assert_done(tensor_unique_dim(g, dim, true, true, true, &x[0], &x[1], &x[2]));
+	assert_done(tensor_unique_dim(a, dim, true, true, true, &y[0], &y[1], &y[2]));
+	check(x, y, 3);
+	assert_done(tensor_unique_consecutive(g, false, false, dim, &x[0], &x[1], &x[2]));
+	assert_done(tensor_unique_consecutive(a, false, false, dim, &y[0], &y[1], &y[2]));
+	check(x, y, 3);
+}
+
+static void unique_slices_equal_the_cpu(void **state)
+{
+	NEED_DEVICE();
+	for (size_t d = 0; d < ARRAY_SIZE(dtypes); d += 3)
+		tensor_scope {
+			tensor *a = ok(tensor_clamp(repeated(TENSOR_SHAPE(20, 2), TENSOR_F64),
+						    TENSOR_SCALAR(-1), TENSOR_SCALAR(1)));
+
+			a = ok(tensor_to(a, TENSOR_OPTIONS(.dtype = dtypes[d])));
+			slices(a, 0);
+			slices(tensor_t(a), 1);
+			slices(tensor_reshape(a, TENSOR_SHAPE(2, 10, 2)), 1);
+			slices(tensor_narrow(a, 1, 0, 0), 0);
+			slices(tensor_narrow(a, 0, 0, 0), 0);
+			slices(tensor_narrow(a, 0, 0, 1), 0);
+			slices(tensor_select(a, 1, 0), 0);
+			slices(tensor_select(tensor_select(a, 0, 1), 0, 1), 0);
+		}
+	assert_int_equal(tensor_cuda_fallbacks("unique_dim"), 0);
+	assert_int_equal(tensor_cuda_fallbacks("unique_consecutive"), 0);
+}
+
+static tensor *real_of(tensor *t)
+{
+	return tensor_dtype(ok(t)) == TENSOR_C64 ? ok(tensor_view_as_real(t)) : t;
+}
+
+/* Pairs of small numbers, with zeros of both signs and NaN in either part. */
+static void unique_complex_numbers_equal_the_cpu(void **state)
 {
 	NEED_DEVICE();
 	tensor_scope {
-		tensor *a = repeated(TENSOR_SHAPE(9, 2), TENSOR_I64), *g = on_cuda(a), *x[3], *y[3];
-		tensor *z = tensor_view_as_complex(repeated(TENSOR_SHAPE(9, 2), TENSOR_F32));
+		tensor *pairs = ok(tensor_clamp(repeated(TENSOR_SHAPE(8, 6, 2), TENSOR_F32),
+						TENSOR_SCALAR(-1), TENSOR_SCALAR(1)));
+		tensor *a = ok(tensor_view_as_complex(pairs)), *g = on_cuda(a), *x[4], *y[4];
 
-		assert_done(tensor_unique_dim(g, 0, true, true, true, &x[0], &x[1], &x[2]));
-		assert_done(tensor_unique_dim(a, 0, true, true, true, &y[0], &y[1], &y[2]));
+		assert_done(tensor_unique(g, true, true, true, &x[0], &x[1], &x[2]));
+		assert_done(tensor_unique(a, true, true, true, &y[0], &y[1], &y[2]));
+		for (int i = 0; i < 3; i++)
+			assert_near(real_of(x[i]), real_of(y[i]), 0);
+		assert_done(tensor_unique_all(tensor_t(g), &x[0], &x[1], &x[2], &x[3]));
+		assert_done(tensor_unique_all(tensor_t(a), &y[0], &y[1], &y[2], &y[3]));
+		for (int i = 0; i < 4; i++)
+			assert_near(real_of(x[i]), real_of(y[i]), 0);
+		for (int64_t dim = 0; dim < 2; dim++) {
+			assert_done(
+				tensor_unique_dim(g, dim, true, true, true, &x[0], &x[1], &x[2]));
+			assert_done(
+				tensor_unique_dim(a, dim, true, true, true, &y[0], &y[1], &y[2]));
+			for (int i = 0; i < 3; i++)
+				assert_near(real_of(x[i]), real_of(y[i]), 0);
+		}
+		assert_done(
+			tensor_unique_consecutive(g, true, true, TENSOR_NONE, &x[0], &x[1], &x[2]));
+		assert_done(
+			tensor_unique_consecutive(a, true, true, TENSOR_NONE, &y[0], &y[1], &y[2]));
+		for (int i = 0; i < 3; i++)
+			assert_near(real_of(x[i]), real_of(y[i]), 0);
+	}
+	assert_int_equal(tensor_cuda_fallbacks("_unique2"), 0);
+	assert_int_equal(tensor_cuda_fallbacks("unique_all"), 0);
+}
+
+static void unique_floats_of_8_bits_equal_the_cpu(void **state)
+{
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *a = repeated(TENSOR_SHAPE(8, 6), TENSOR_F32), *g, *x[3], *y[3];
+
+		a = ok(tensor_to(a, TENSOR_OPTIONS(.dtype = TENSOR_F8_E4M3FN)));
+		g = on_cuda(a);
+		assert_done(tensor_unique(g, true, true, true, &x[0], &x[1], &x[2]));
+		assert_done(tensor_unique(a, true, true, true, &y[0], &y[1], &y[2]));
 		check(x, y, 3);
-		assert_done(tensor_unique_consecutive(g, true, true, 1, &x[0], &x[1], &x[2]));
-		assert_done(tensor_unique_consecutive(a, true, true, 1, &y[0], &y[1], &y[2]));
-		check(x, y, 3);
-		assert_done(tensor_unique(on_cuda(z), true, true, true, &x[0], &x[1], &x[2]));
-		assert_done(tensor_unique(z, true, true, true, &y[0], &y[1], &y[2]));
-		x[0] = tensor_view_as_real(x[0]);
-		y[0] = tensor_view_as_real(y[0]);
-		check(x, y, 3);
-		assert_int_equal(tensor_cuda_fallbacks("unique_dim"), 1);
-		tensor_cuda_set_fallback(false);
-		assert_fails(tensor_unique_dim(g, 0, true, true, true, &x[0], &x[1], &x[2]),
-			     EOPNOTSUPP, "unique_dim: no kernel for dtype i64 on cuda");
-		tensor_cuda_set_fallback(true);
+		slices(a, 0);
 	}
 }
 
@@ -94,7 +157,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unique_equals_the_cpu),
-		cmocka_unit_test(others_run_on_the_cpu),
+		cmocka_unit_test(unique_slices_equal_the_cpu),
+		cmocka_unit_test(unique_complex_numbers_equal_the_cpu),
+		cmocka_unit_test(unique_floats_of_8_bits_equal_the_cpu),
 	};
 
 	return cmocka_run_group_tests_name("cuda_unique", tests, NULL, NULL);

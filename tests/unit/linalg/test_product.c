@@ -73,7 +73,28 @@ static void few_large_products_have_the_same_bits_for_any_number_of_threads(void
 	tensor_set_num_threads(before);
 }
 
-/* Sums of integers below 2^24 are exact: blocks of depth, whole and partial panels, both orders of both operands. */
+/* Sums of integers below 2^24 are exact, so those of f32 and f64 are those of i64; both orders of both operands. */
+static void check_exact(const int64_t *n)
+{
+	for (int turned = 0; turned < 4; turned++)
+		tensor_scope {
+			tensor *a = batch(TENSOR_I64, 1, n[0], n[1], turned & 1);
+			tensor *b = batch(TENSOR_I64, 1, n[1], n[2], turned & 2);
+			tensor *want = ok(tensor_bmm(a, b));
+			tensor *sum = tensor_baddbmm_opt(tensor_to(want, F32), tensor_to(a, F32),
+							 tensor_to(b, F32), S(2), S(-1));
+
+			assert_same(tensor_to(tensor_bmm(tensor_to(a, F32), tensor_to(b, F32)),
+					      I64),
+				    want);
+			assert_same(tensor_to(tensor_bmm(tensor_to(a, F64), tensor_to(b, F64)),
+					      I64),
+				    want);
+			assert_same(tensor_to(ok(sum), I64), want);
+		}
+}
+
+/* Blocks of depth, whole and partial panels. */
 static void some_rows_times_many_columns_are_exact(void **state)
 {
 	static const int64_t shapes[][3] = { { 65, 150, 907 },
@@ -81,26 +102,25 @@ static void some_rows_times_many_columns_are_exact(void **state)
 					     { 256, 600, 310 } };
 
 	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
-		for (int turned = 0; turned < 4; turned++)
-			tensor_scope {
-				const int64_t *n = shapes[s];
-				tensor *a = batch(TENSOR_I64, 1, n[0], n[1], turned & 1);
-				tensor *b = batch(TENSOR_I64, 1, n[1], n[2], turned & 2);
-				tensor *want = ok(tensor_bmm(a, b));
-				tensor *sum = tensor_baddbmm_opt(tensor_to(want, F32),
-								 tensor_to(a, F32),
-								 tensor_to(b, F32), S(2), S(-1));
+		check_exact(shapes[s]);
+}
 
-				assert_same(
-					tensor_to(tensor_bmm(tensor_to(a, F32), tensor_to(b, F32)),
-						  I64),
-					want);
-				assert_same(
-					tensor_to(tensor_bmm(tensor_to(a, F64), tensor_to(b, F64)),
-						  I64),
-					want);
-				assert_same(tensor_to(ok(sum), I64), want);
-			}
+/* A second factor of more than 8 MiB; parts of chunks, of vectors and of the rows that are read together. */
+static void few_rows_times_a_large_matrix_are_exact(void **state)
+{
+	static const int64_t shapes[][3] = { { 2, 2051, 1027 }, { 9, 1031, 2049 } };
+
+	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
+		check_exact(shapes[s]);
+}
+
+/* Parts of tiles of rows, of columns, and of vectors of the depth. */
+static void many_rows_times_few_columns_are_exact(void **state)
+{
+	static const int64_t shapes[][3] = { { 33, 128, 5 }, { 70, 203, 16 }, { 257, 131, 7 } };
+
+	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
+		check_exact(shapes[s]);
 }
 
 static void baddbmm_scales_and_broadcasts_self(void **state)
@@ -338,6 +358,8 @@ int main(void)
 		cmocka_unit_test(bmm_is_mm_of_each_matrix),
 		cmocka_unit_test(few_large_products_have_the_same_bits_for_any_number_of_threads),
 		cmocka_unit_test(some_rows_times_many_columns_are_exact),
+		cmocka_unit_test(few_rows_times_a_large_matrix_are_exact),
+		cmocka_unit_test(many_rows_times_few_columns_are_exact),
 		cmocka_unit_test(baddbmm_scales_and_broadcasts_self),
 		cmocka_unit_test(integer_products_are_exact),
 		cmocka_unit_test(matmul_takes_vectors_as_rows_or_columns),

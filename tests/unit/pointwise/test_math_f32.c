@@ -1,43 +1,60 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* tanh of f32 at points of all exponents, against the C library's double function, and at the ends of its pieces. */
+/*
+ * exp, log, tanh, sin and cos of f32 at points of all exponents, against the C library's double function, and at the ends
+ * of their pieces.
+ */
 #include "check.h"
 
 #include <float.h>
 
-#define POINTS	 (1 << 18)
-#define MOST_ULP 1.0 /* 0.6 with AVX-512 */
+#define POINTS (1 << 18)
+
+static const struct function {
+	const char *name;
+	tensor *(*op)(tensor *);
+	double (*want)(double);
+	double most; /* error in ulp */
+} functions[] = { { "exp", tensor_exp, exp, 1.1 },
+		  { "log", tensor_log, log, 1 },
+		  { "tanh", tensor_tanh, tanh, 1 },
+		  { "sin", tensor_sin, sin, 1 },
+		  { "cos", tensor_cos, cos, 1 } };
 
 /* |have - want| in units of the last place of want as an f32. */
 static double ulps(float have, double want)
 {
 	int e;
 
-	if (isnan(want) || (double)have == want)
+	if (isnan(want) || have == (float)want)
 		return !isnan(want) || isnan(have) ? 0 : INFINITY;
 	frexp(want, &e);
 	e = e < -125 ? -125 : e;
 	return fabs(ldexp((double)have - want, 24 - e));
 }
 
-static void compare(const float *x, int64_t n)
+static void compare_one(const struct function *f, tensor *x)
 {
-	tensor_scope {
-		const float *y =
-			tensor_data(ok(tensor_tanh(tensor_from_data(x, TENSOR_INTS(n), F32))));
+	const float *in = tensor_data(x), *y = tensor_data(ok(f->op(x)));
 
-		for (int64_t i = 0; i < n; i++) {
-			double want = tanh((double)x[i]);
+	for (int64_t i = 0; i < tensor_numel(x); i++) {
+		double want = f->want((double)in[i]);
 
-			if (!(ulps(y[i], want) <= MOST_ULP) ||
-			    (!isnan(want) && !signbit(y[i]) != !signbit(x[i])))
-				fail_msg("tanh(%a) is %a, expected %a", (double)x[i], (double)y[i],
-					 want);
-		}
+		if (!(ulps(y[i], want) <= f->most) ||
+		    (!isnan(want) && !signbit(y[i]) != !signbit(want)))
+			fail_msg("%s(%a) is %a, expected %a", f->name, (double)in[i], (double)y[i],
+				 want);
 	}
 }
 
+static void compare(const float *x, int64_t n)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(functions); k++)
+		tensor_scope
+			compare_one(functions + k, ok(tensor_from_data(x, TENSOR_INTS(n), F32)));
+}
+
 /* Numbers of both signs at equal distances in their bits, infinities and NaN among them; each run begins at another one. */
-static void tanh_is_exact_to_an_ulp(void **state)
+static void functions_are_exact_to_an_ulp(void **state)
 {
 	float *x = malloc(POINTS * sizeof(*x));
 
@@ -53,7 +70,7 @@ static void tanh_is_exact_to_an_ulp(void **state)
 }
 
 /* Points near 0 to 10, where tanh changes, are few among those above. */
-static void tanh_is_exact_where_it_is_not_constant(void **state)
+static void functions_are_exact_near_0(void **state)
 {
 	float *x = malloc(POINTS * sizeof(*x));
 
@@ -67,9 +84,12 @@ static void tanh_is_exact_where_it_is_not_constant(void **state)
 
 static void special_values_are_exact(void **state)
 {
-	static const float special[] = { 0,	 INFINITY, NAN,	   FLT_MIN, FLT_MAX, 0x1p-149f,
-					 0.256f, 0.506f,   0.756f, 1.006f,  2.006f,  3.006f,
-					 5.006f, 7.006f,   9.006f, 9.02f,   9.1f,    0.625f };
+	static const float special[] = {
+		0,	INFINITY, NAN,	  FLT_MIN, FLT_MAX,	0x1p-149f,     0.256f,
+		0.506f, 0.756f,	  1.006f, 2.006f,  3.006f,	5.006f,	       7.006f,
+		9.006f, 9.02f,	  9.1f,	  0.625f,  (float)M_PI, (float)M_PI_2, (float)(M_PI / 32),
+		8192,	355
+	};
 	float x[ARRAY_SIZE(special) * 6];
 	int n = 0;
 
@@ -86,8 +106,8 @@ static void special_values_are_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tanh_is_exact_to_an_ulp),
-		cmocka_unit_test(tanh_is_exact_where_it_is_not_constant),
+		cmocka_unit_test(functions_are_exact_to_an_ulp),
+		cmocka_unit_test(functions_are_exact_near_0),
 		cmocka_unit_test(special_values_are_exact),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Sums of f16 and bf16 at indices: groups of elements that meet no element of the same group are
+ * Sums of f16 and bf16 at indices: rows, and groups of elements that meet no element of the same group, are
  * converted and rounded together. Included by put.c only.
  */
 #ifndef TENSOR_PUT_DISTINCT_H
@@ -8,6 +8,19 @@
 
 #include "kernels/cpu/simd/vec_distinct.h"
 #include "kernels/cpu/simd/vec_reduced_float.h"
+
+/* A contiguous row of `to` becomes its sum with alpha times `from`; f16 if half, bf16 otherwise. */
+static inline __attribute__((always_inline)) void put_add_row(uint16_t *to, const uint16_t *from,
+							      int64_t n, float alpha, bool half)
+{
+	for (int64_t i = 0; i < n; i += VEC_F32) {
+		int64_t m = n - i < VEC_F32 ? n - i : VEC_F32;
+		vec_f32 y = vec_get_reduced(to + i, m, half);
+
+		y += alpha * vec_get_reduced(from + i, m, half);
+		vec_put_reduced(to + i, y, m, half);
+	}
+}
 
 #ifdef DISTINCT_GROUP
 _Static_assert(DISTINCT_GROUP == VEC_F32, "a group is a vector");

@@ -66,6 +66,13 @@ static __attribute__((noinline)) void F(same_index)(char *o, const char *s, int6
 		T *to = (T *)o;
 		const T *from = (const T *)s;
 
+#if defined(PUT_ALPHA)
+		if (D == TENSOR_BF16 || D == TENSOR_F16) {
+			put_add_row((uint16_t *)to, (const uint16_t *)from, len, (float)factor,
+				    D == TENSOR_F16);
+			return;
+		}
+#endif
 		IVDEP for (int64_t i = 0; i < len; i++) F(element)(&to[i], &from[i], factor);
 		return;
 	}

@@ -25,6 +25,7 @@
 #define DOT_ROWS    8	      /* rows of a up to which dot products are used */
 #define DOT_WORK    (1 << 17) /* multiplications in a chunk of dot products */
 #define WORK	    (1 << 20) /* multiplications in a chunk of panels */
+#define FEW_DEPTH   128 /* k from which products of few rows or columns have ways of their own */
 
 /* compute_tiles() for a c whose rows are not contiguous, through a buffer. */
 static void compute_tiles_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int64_t csc)
@@ -177,6 +178,8 @@ static void compute_block(struct block *k)
 		parallel_for(0, panels, work < WORK ? WORK / work : 1, compute_panels, k);
 }
 
+#include "kernels/cpu/linalg/matmul_few_columns.h"
+#include "kernels/cpu/linalg/matmul_few_rows.h"
 #include "kernels/cpu/linalg/matmul_panels.h"
 
 /* ---- dot products, for few rows of a and contiguous columns of b ---- */
@@ -336,6 +339,12 @@ int CPU_NAME(MATMUL)(const struct product *p)
 		return product_by_dots(p);
 	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
 		return product_by_row(p);
+	if (p->k >= FEW_DEPTH) {
+		if (suits_few_rows(p))
+			return product_by_few_rows(p);
+		if (suits_few_columns(p))
+			return product_by_few_columns(p);
+	}
 	if (suits_panels(p))
 		return product_by_panels(p);
 	if (p->m > CHUNK && p->k * p->n >= PACK_SIZE) {

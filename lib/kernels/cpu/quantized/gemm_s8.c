@@ -9,6 +9,7 @@
 
 #include "iter/parallel.h"
 #include "kernels/abi/quantized.h"
+#include "kernels/formula/quantize.h"
 #include "kernels/cpu/simd/vec.h"
 #include "kernels/cpu/simd/vec_i8.h"
 
@@ -125,11 +126,9 @@ static void requantize_row(uint8_t *out, const int32_t *sums, const struct colum
 
 	for (int64_t j = 0; j < n; j++) {
 		int32_t sum = sums[j] + c->offset[j] - c->zero[j] * row;
-		float x = __builtin_rintf(((float)sum + c->bias[j]) * c->multiplier[j]);
 
-		x = x < high ? x : high;
-		x = x > low ? x : low;
-		out[j] = (uint8_t)((int32_t)x + zero);
+		out[j] = (uint8_t)quantize_to_byte((float)sum + c->bias[j], c->multiplier[j], zero,
+						   low, high);
 	}
 }
 

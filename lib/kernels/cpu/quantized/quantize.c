@@ -4,6 +4,7 @@
 
 #include "iter/parallel.h"
 #include "kernels/abi/quantized.h"
+#include "kernels/formula/quantize.h"
 
 struct job {
 	const struct quant *q;
@@ -30,21 +31,12 @@ static struct run next_run(const struct quant *q, struct run r, int64_t end)
 	return first_run(q, r.begin + r.n, end);
 }
 
-/* Saturates in integers: not all limits of i32 are values of f32. */
 static void quantize_run_i32(int32_t *out, const float *in, int64_t n, float scale, int32_t zero)
 {
 	float inverse = 1.0f / scale;
 
-	for (int64_t i = 0; i < n; i++) {
-		float x = __builtin_rintf(in[i] * inverse);
-		int64_t q;
-
-		x = x < 0x1p33f ? x : 0x1p33f;
-		x = x > -0x1p33f ? x : -0x1p33f;
-		q = (int64_t)x + zero;
-		q = q < INT32_MAX ? q : INT32_MAX;
-		out[i] = (int32_t)(q > INT32_MIN ? q : INT32_MIN);
-	}
+	for (int64_t i = 0; i < n; i++)
+		out[i] = quantize_to_i32(in[i], inverse, zero);
 }
 
 #define T	uint8_t

@@ -21,7 +21,7 @@ static void F(quantize)(int64_t begin, int64_t end, void *ctx)
 static void F(dequantize_run)(float *out, const T *in, int64_t n, float scale, int32_t zero)
 {
 	for (int64_t i = 0; i < n; i++)
-		out[i] = (float)((int32_t)in[i] - zero) * scale;
+		out[i] = dequantize_by_f32((int32_t)in[i], zero, scale);
 }
 
 static void F(dequantize)(int64_t begin, int64_t end, void *ctx)
@@ -41,7 +41,7 @@ static void F(dequantize)(int64_t begin, int64_t end, void *ctx)
 static void F(dequantize_exact_run)(float *out, const T *in, int64_t n, double scale, int32_t zero)
 {
 	for (int64_t i = 0; i < n; i++)
-		out[i] = (float)((double)((float)in[i] - (float)zero) * scale);
+		out[i] = dequantize_by_f64((int32_t)in[i], zero, scale);
 }
 
 static void F(dequantize_exact)(int64_t begin, int64_t end, void *ctx)

@@ -22,6 +22,16 @@ static inline vec_f64 vec_exp_f64(vec_f64 x)
 	return exp_f64v(x);
 }
 
+static inline vec_f32 vec_log_f32(vec_f32 x)
+{
+	return log_f32v(x);
+}
+
+static inline vec_f64 vec_log_f64(vec_f64 x)
+{
+	return log_f64v(x);
+}
+
 #define LOOPS_FILE "kernels/cpu/reduce/reduce_logsumexp_loops.h"
 #include "kernels/cpu/simd/each_float.h"
 

@@ -44,40 +44,60 @@ static void F(logsumexp_combine)(void *acc, const void *other, int64_t n)
 /* The greatest of all lanes, NaN if a lane is. */
 static inline T F(greatest_lane)(V v)
 {
-	T lane[N], max;
+	if (VEC_BYTES >= 64)
+		v = F(vec_max)(v, VEC_CROSS(V, v, 4));
+	if (VEC_BYTES >= 32)
+		v = F(vec_max)(v, VEC_CROSS(V, v, 2));
+	v = F(vec_max)(v, VEC_CROSS(V, v, 1));
+	return sizeof(T) == 8 ? v[0] : (v[1] > v[0]) | IS_NAN(v[1]) ? v[1] : v[0];
+}
 
-	*(V *)lane = v;
-	max = lane[0];
-	for (int64_t k = 1; k < N; k++)
-		max = (lane[k] > max) | IS_NAN(lane[k]) ? lane[k] : max;
-	return max;
+static inline T F(sum_of_lanes)(V v)
+{
+	if (VEC_BYTES >= 64)
+		v += VEC_CROSS(V, v, 4);
+	if (VEC_BYTES >= 32)
+		v += VEC_CROSS(V, v, 2);
+	v += VEC_CROSS(V, v, 1);
+	return sizeof(T) == 8 ? v[0] : v[0] + v[1];
+}
+
+/* The first n lanes of v; the others are those of `rest`. */
+static inline V F(first_lanes)(V v, V rest, int64_t n)
+{
+	return VEC_LAST(V, rest, v, N - n);
 }
 
 static void F(logsumexp_dense)(struct F(exp_sum) * a, const T *x, int64_t n)
 {
-	V none = (V){ 0 } - (T)INFINITY, top = none, total = { 0 };
-	T max, lane[N], sum = 0;
-	int64_t whole = n / N * N, rest = n - whole;
-	vec_part part = F(vec_part)(rest);
-	V last = rest ? F(vec_load)(x + whole, part) : none;
+	V none = (V){ 0 } - (T)INFINITY, top = none, other = none, total = { 0 }, more = { 0 };
+	int64_t whole = n / N * N, pairs = whole - whole % (2 * N);
+	V last = n > whole ? F(vec_load)(x + whole, F(vec_part)(n - whole)) : none;
+	T max;
 
-	*(V *)lane = last;
-	for (int64_t k = rest; k < N; k++)
-		lane[k] = (T)-INFINITY;
-	last = *(V *)lane;
-	for (int64_t i = 0; i < whole; i += N)
+	for (int64_t i = 0; i < pairs; i += 2 * N) {
 		top = F(vec_max)(top, *(const V *)(x + i));
-	max = F(greatest_lane)(F(vec_max)(top, last));
+		other = F(vec_max)(other, *(const V *)(x + i + N));
+	}
+	if (pairs < whole)
+		top = F(vec_max)(top, *(const V *)(x + pairs));
+	top = F(vec_max)(F(vec_max)(top, other), F(first_lanes)(last, none, n - whole));
+	max = F(greatest_lane)(top);
 	if (max - max != 0) {
 		F(logsumexp_join)(a, max, 1);
 		return;
 	}
-	for (int64_t i = 0; i < whole; i += N)
+	for (int64_t i = 0; i < pairs; i += 2 * N) {
 		total += F(vec_exp)(*(const V *)(x + i) - max);
-	*(V *)lane = total + F(vec_exp)(last - max);
-	for (int64_t k = 0; k < N; k++)
-		sum += lane[k];
-	F(logsumexp_join)(a, max, sum);
+		more += F(vec_exp)(*(const V *)(x + i + N) - max);
+	}
+	if (pairs < whole)
+		total += F(vec_exp)(*(const V *)(x + pairs) - max);
+	if (whole < n) { /* exp(-infinity) would take the time of a denormal result */
+		last = F(first_lanes)(last, (V){ 0 } + max, n - whole);
+		more += F(first_lanes)(F(vec_exp)(last - max), (V){ 0 }, n - whole);
+	}
+	F(logsumexp_join)(a, max, F(sum_of_lanes)(total + more));
 }
 
 static void F(logsumexp_line)(void *acc, const char *p, int64_t n, int64_t s)
@@ -169,9 +189,22 @@ static void F(logsumexp_lines)(void *acc, const char *p, int64_t lines, int64_t 
 static void F(logsumexp_finish)(void *result, const void *acc, int64_t n, int64_t count, double p)
 {
 	const struct F(exp_sum) *a = acc;
+	T *out = result;
 
-	for (int64_t i = 0; i < n; i++)
-		((T *)result)[i] = a[i].max - a[i].max == 0 ? a[i].max + log(a[i].sum) : a[i].max;
+	/* result may be acc: a result lies before the accumulators that are not read yet. */
+	for (int64_t i = 0; i < n; i += N) {
+		int64_t m = n - i < N ? n - i : N;
+		T max[N] = { 0 }, sum[N];
+
+		*(V *)sum = (V){ 0 } + 1;
+		for (int64_t k = 0; k < m; k++) {
+			max[k] = a[i + k].max;
+			sum[k] = a[i + k].sum;
+		}
+		*(V *)sum = F(vec_log)(*(V *)sum);
+		for (int64_t k = 0; k < m; k++)
+			out[i + k] = max[k] - max[k] == 0 ? max[k] + sum[k] : max[k];
+	}
 }
 
 static const struct reducer F(logsumexp) = {

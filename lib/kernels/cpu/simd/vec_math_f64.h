@@ -77,12 +77,13 @@ static const double exp2_table_low[16] = {
 #define LN2_16_LOW  1.0291218489310676e-13
 #define ROUND_F64   0x1.8p52 /* a sum with it is rounded to an integer */
 
-/* exp(x) = 2^(n / 16) e^r; the lowest bits of t are those of n. */
+/* exp(x) = 2^(n / 16) e^r; the lowest bits of t are those of n. Below -745.14 it is 0; see EXP_NONE_F32 in vecmath.h. */
 static inline vec_f64 exp_f64v(vec_f64 x)
 {
+	__mmask8 some = _mm512_cmp_pd_mask((__m512d)x, _mm512_set1_pd(-745.14), _CMP_NLE_UQ);
 	vec_f64 t, n, r, p, power;
 
-	x = vec_limit_f64(x, -760, 720);
+	x = (vec_f64)_mm512_min_pd(_mm512_set1_pd(720), (__m512d)x);
 	t = x * (16 * M_LOG2E) + ROUND_F64;
 	n = t - ROUND_F64;
 	r = (x - n * LN2_16_HIGH) - n * LN2_16_LOW;
@@ -94,7 +95,7 @@ static inline vec_f64 exp_f64v(vec_f64 x)
 	p = p * (r * r) + r;
 	power = vec_entry_f64(exp2_table, (__m512i)t);
 	p = power + (power * p + vec_entry_f64(exp2_table_low, (__m512i)t));
-	return vec_scale_f64(p, n * 0.0625);
+	return (vec_f64)_mm512_maskz_scalef_pd(some, (__m512d)p, (__m512d)(n * 0.0625));
 }
 
 /*

@@ -56,12 +56,33 @@ static inline vec_f32 expm1_reduced_f32(vec_f32 x, vec_f32 *n)
 	return p * r * r + r;
 }
 
+/*
+ * Below EXP_NONE_F32 the result is rounded to 0. It is not computed there: an instruction whose result is denormal or
+ * rounded to 0 takes a hundred times as long, and masked scores, which are -infinity, are common.
+ */
+#define EXP_NONE_F32 (-103.98f)
+
+#if defined(__AVX512F__)
 static inline vec_f32 exp_f32v(vec_f32 x)
 {
-	vec_f32 n, y = expm1_reduced_f32(vec_limit_f32(x, -104, 89), &n) + 1;
+	__mmask16 some = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(EXP_NONE_F32), _CMP_NLE_UQ);
+	vec_f32 n, y;
 
-	return vec_scale_f32(y, n);
+	x = (vec_f32)_mm512_min_ps(_mm512_set1_ps(89), (__m512)x);
+	y = expm1_reduced_f32(x, &n) + 1;
+	return (vec_f32)_mm512_maskz_scalef_ps(some, (__m512)y, (__m512)n);
 }
+#else
+static inline vec_f32 exp_f32v(vec_f32 x)
+{
+	vec_m32 none = x <= EXP_NONE_F32;
+	vec_f32 n, y;
+
+	x = vec_select_f32(x > 89, splat_f32(89), x);
+	y = expm1_reduced_f32((vec_f32)((vec_m32)x & ~none), &n) + 1;
+	return (vec_f32)((vec_m32)vec_scale_f32(y, n) & ~none);
+}
+#endif
 
 /* 2^n e^r - 1 as 2^n (e^r - 1) + (2^n - 1), computed at half size because 2^128 overflows. */
 static inline vec_f32 expm1_f32v(vec_f32 x)
@@ -117,10 +138,75 @@ static inline vec_f32 log_or_limit_f32(vec_f32 y, vec_f32 x)
 	return vec_select_f32(x > 0, y, outside);
 }
 
+#if defined(__AVX512F__)
+/*
+ * log(x), x = 2^e m with m in [0.75, 1.5). The highest bits of m's fraction select c, a multiple of 1/32 near 1 / m, and
+ * log(x) = e ln 2 - log(c) + log(1 + r), r = c m - 1, is exact, -0.038 < r <= 1/16. If x is near 1, c = 1 and all but the
+ * last term are zero. -log(c) is a multiple of 2^-17 and what is left; from m < 1, whose exponent is 1 less, the terms have ln 2.
+ */
+static const float log_factor_f32[16] = { 1,	    0.90625f, 0.875f,  0.8125f, 0.78125f, 0.75f,
+					  0.71875f, 0.6875f,  1.3125f, 1.25f,	1.21875f, 1.15625f,
+					  1.125f,   1.09375f, 1.0625f, 1 };
+static const float log_high_f32[16] = { 0,
+					0.0984420776f,
+					0.133529663f,
+					0.207641602f,
+					0.246856689f,
+					0.28768158f,
+					0.330238342f,
+					0.374694824f,
+					0.421211243f,
+					0.470001221f,
+					0.495323181f,
+					0.547966003f,
+					0.575363159f,
+					0.603530884f,
+					0.632522583f,
+					0.693145752f };
+static const float log_low_f32[16] = { 0,
+				       -2.00482347e-06f,
+				       1.72953859e-06f,
+				       -2.23678426e-06f,
+				       3.3884784e-06f,
+				       4.92861937e-07f,
+				       3.34458542e-06f,
+				       -1.37477734e-06f,
+				       2.22240052e-06f,
+				       2.40854261e-06f,
+				       -1.74392232e-06f,
+				       -8.32702521e-07f,
+				       9.85723874e-07f,
+				       4.1380812e-06f,
+				       -2.4264302e-08f,
+				       1.42860682e-06f };
+
+static inline vec_f32 log_f32v(vec_f32 x)
+{
+	vec_f32 e = (vec_f32)_mm512_getexp_ps((__m512)x), c, r, high, low, p, y;
+	__m512 m = _mm512_getmant_ps((__m512)x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
+	__m512i at = _mm512_srli_epi32((__m512i)m, 19);
+
+	c = vec_entry_f32(log_factor_f32, at);
+	r = (vec_f32)_mm512_fmsub_ps(m, (__m512)c, _mm512_set1_ps(1));
+	high = e * 0.693145752f + vec_entry_f32(log_high_f32, at);
+	low = e * 1.42860682e-06f + vec_entry_f32(log_low_f32, at);
+	/* (log(1 + r) - r) / r^2; relative error of the result 2^-32 */
+	p = -0.158252013f * r + 0.20021326f;
+	p = p * r - 0.250013162f;
+	p = p * r + 0.333333256f;
+	p = p * r - 0.499999998f;
+	y = high + r;
+	low += (high - y) + r;
+	y += p * (r * r) + low;
+	/* -infinity for zeros, infinity for infinity, NaN for negative numbers and NaN */
+	return (vec_f32)_mm512_fixupimm_ps((__m512)y, (__m512)x, _mm512_set1_epi32(0x03530422), 0);
+}
+#else
 static inline vec_f32 log_f32v(vec_f32 x)
 {
 	return log_or_limit_f32(log_positive_f32(x), x);
 }
+#endif
 
 static inline vec_f32 log1p_f32v(vec_f32 x)
 {

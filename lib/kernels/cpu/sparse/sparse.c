@@ -34,7 +34,7 @@ struct spmm {
  * out[m, n] = beta out + alpha S dense, where S is the CSR matrix of crow, col and values. The rows
  * of out and of dense are contiguous. beta 0 does not read out.
  */
-static int cpu_spmm(tensor *out, const int64_t *crow, const int64_t *col, const tensor *values,
+static int cpu_spmm(tensor *out, const tensor *crow, const tensor *col, const tensor *values,
 		    const tensor *dense, double alpha, double beta)
 {
 	static const parallel_fn rows[TENSOR_DTYPE_COUNT] = {
@@ -46,8 +46,8 @@ static int cpu_spmm(tensor *out, const int64_t *crow, const int64_t *col, const 
 			  .n = out->sizes[1],
 			  .lda = dense->strides[0],
 			  .ldo = out->strides[0],
-			  .crow = crow,
-			  .col = col,
+			  .crow = crow->data,
+			  .col = col->data,
 			  .values = values->data,
 			  .dense = dense->data,
 			  .out = out->data,
@@ -59,7 +59,7 @@ static int cpu_spmm(tensor *out, const int64_t *crow, const int64_t *col, const 
 		return tensor_kernel_no_dtype("spmm", out->dtype, "cpu");
 	if (!s.m || !s.n)
 		return 0;
-	work = (crow[s.m] / s.m + 1) * s.n;
+	work = (s.crow[s.m] / s.m + 1) * s.n;
 	parallel_for(0, s.m, work < ITER_GRAIN ? ITER_GRAIN / work : 1, rows[out->dtype], &s);
 	return 0;
 }
@@ -80,16 +80,17 @@ struct sampled {
 #undef LOOPS_FILE
 
 /* out[p] = the dot product of row row[p] of a and row col[p] of b; contiguous rows. */
-static int cpu_sampled_mm(tensor *out, const int64_t *row, const int64_t *col, const tensor *a,
-			  const tensor *b)
+static int cpu_sampled_mm(tensor *out, const tensor *at, const tensor *a, const tensor *b)
 {
 	static const parallel_fn loops[TENSOR_DTYPE_COUNT] = {
 #define ENTRY(d, T, D) [D] = sampled_mm_##d,
 		DTYPES_NUMBER(ENTRY) DTYPES_COMPLEX(ENTRY)
 #undef ENTRY
 	};
-	struct sampled s = { row,	    col,     a->sizes[1], a->strides[0],
-			     b->strides[0], a->data, b->data,	  out->data };
+	const int64_t *row = at->data;
+	struct sampled s = { row,	    row + at->sizes[1], a->sizes[1],
+			     a->strides[0], b->strides[0],	a->data,
+			     b->data,	    out->data };
 	int64_t work = s.k + 1;
 
 	if (!loops[out->dtype])
@@ -125,8 +126,8 @@ struct runs {
 #undef LOOPS_FILE
 
 /* out[r] = the sum of values[order[p]] for p from starts[r] to starts[r + 1], in this order. */
-static int cpu_sum_runs(tensor *out, const tensor *values, const int64_t *order,
-			const int64_t *starts)
+static int cpu_sum_runs(tensor *out, const tensor *values, const tensor *order,
+			const tensor *starts)
 {
 	static const parallel_fn loops[TENSOR_DTYPE_COUNT] = {
 #define ENTRY(d, T, D) [D] = sum_runs_##d,
@@ -134,7 +135,8 @@ static int cpu_sum_runs(tensor *out, const tensor *values, const int64_t *order,
 #undef ENTRY
 	};
 	int64_t n = out->sizes[0];
-	struct runs s = { starts, order, n ? out->numel / n : 0, values->data, out->data };
+	struct runs s = { starts->data, order->data, n ? out->numel / n : 0, values->data,
+			  out->data };
 
 	if (!loops[out->dtype])
 		return tensor_kernel_no_dtype("coalesce", out->dtype, "cpu");

@@ -20,6 +20,7 @@ static int implicit_gemm(const struct shape *s, const struct conv_gemm *c)
 					CPU_NAME(conv_implicit_gemm_f64)(c);
 }
 
+#include "kernels/cpu/nn/conv/conv_columns.h"
 #include "kernels/cpu/nn/conv/conv_planes.h"
 
 /* ---- 3 by 3 taps ---- */
@@ -415,6 +416,11 @@ static int input_gradient(tensor *out, const tensor *grad, const tensor *weight,
 		err = try_winograd(&s, out, grad, weight, bias, true);
 	if (err != NOT_SUITED)
 		goto out;
+	if (grad->numel && weight->numel && suits_columns(&s)) {
+		fill_bias(&s, out, bias);
+		err = input_by_columns(&s, out, grad, weight);
+		goto out;
+	}
 	for (int d = 0; d < AXES; d++) {
 		gradient_axis(&s.axis[d], &h.axis[d]);
 		all &= s.axis[d].phases == s.axis[d].stride;
