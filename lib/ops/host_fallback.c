@@ -258,11 +258,13 @@ static int call_on_host(struct host_call *c, const tensor_value *args, int nargs
 /* The host cannot compute a part of a graph. */
 static bool refused_in_capture(const tensor_op *op, const tensor_value *args, int nargs)
 {
+	const char *why = "runs on the CPU";
+
 	for (int i = 0; i < nargs; i++)
 		if ((args[i].kind == TENSOR_VALUE_TENSOR && args[i].t &&
-		     device_refuse_capture(args[i].t->device, op->schema.name) < 0) ||
+		     device_refuse_capture(args[i].t->device, op->schema.name, why) < 0) ||
 		    (args[i].kind == TENSOR_VALUE_DEVICE &&
-		     device_refuse_capture(args[i].device, op->schema.name) < 0))
+		     device_refuse_capture(args[i].device, op->schema.name, why) < 0))
 			return true;
 	return false;
 }

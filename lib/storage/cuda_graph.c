@@ -15,9 +15,9 @@ bool device_captures(tensor_device d)
 	return f && f->capturing(d.index);
 }
 
-int device_refuse_capture(tensor_device d, const char *op)
+int device_refuse_capture(tensor_device d, const char *op, const char *why)
 {
-	return device_captures(d) ? cuda_graph_calls()->excludes(op, d.index) : 0;
+	return device_captures(d) ? cuda_graph_calls()->excludes(op, d.index, why) : 0;
 }
 
 int device_take_random(tensor_device d, tensor_generator *g, uint64_t n,

@@ -20,7 +20,7 @@ const char *device_name(tensor_device device, char *buf, size_t size); /* "cuda:
  */
 bool device_captures(tensor_device device);
 /* Ends the capture with an error, -EOPNOTSUPP; `why`: "runs on the CPU". 0 if there is none. */
-int device_refuse_capture(tensor_device device, const char *op);
+int device_refuse_capture(tensor_device device, const char *op, const char *why);
 /* In a capture: the positions of a generator that each replay reserves, and 1. Else 0, or -errno. */
 int device_take_random(tensor_device device, tensor_generator *g, uint64_t n,
 		       struct tensor_generator_state *at);
@@ -40,7 +40,7 @@ struct cuda_graph_calls {
 	int (*wait)(struct tensor_cuda_graph *graph);
 	int (*reset)(struct tensor_cuda_graph *graph);
 	int (*release)(struct tensor_cuda_graph *graph);
-	int (*excludes)(const char *op, int device);
+	int (*excludes)(const char *op, int device, const char *why);
 	bool (*capturing)(int device);
 	int (*random)(int device, tensor_generator *g, uint64_t n,
 		      struct tensor_generator_state *at);

@@ -111,8 +111,9 @@ static inline bool cuda_capturing(const struct cuda_call *c)
 }
 /* Fails and ends the capture; `why`: "waits for the device". */
 int cuda_refuse(const struct cuda_call *c, const char *why) __attribute__((cold));
-/* For calls that concern all of a device, which fail during a capture on it. */
-int cuda_capture_excludes(const char *op, int device);
+/* For calls that concern all of a device or need the host, which fail during a capture on it; `why`: "waits for the
+ * device". */
+int cuda_capture_excludes(const char *op, int device, const char *why);
 /* The owner of the capture's memory, and its number. */
 uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id);
 /* Keeps the storage while the graph exists. */

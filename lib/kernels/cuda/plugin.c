@@ -22,7 +22,7 @@ static int synchronize(int device)
 
 	if (err)
 		return err;
-	err = cuda_capture_excludes(c.op, device);
+	err = cuda_capture_excludes(c.op, device, "waits for the device");
 	if (err)
 		return cuda_end(&c, err);
 	err = cuda_end(&c, cuda_check(c.op, cudaDeviceSynchronize()));

@@ -425,6 +425,12 @@ static tensor *integer_division(tensor *x)
 
 	return i ? tensor_remainder(i, i) : NULL;
 }
+/* Has no kernel. */
+static tensor *of_the_cpu(tensor *x)
+{
+	return tensor_linalg_eigvals(
+		tensor_reshape(tensor_slice(x, 0, 0, 4, 1), TENSOR_SHAPE(2, 2)));
+}
 static tensor *without_memory(tensor *x)
 {
 	return tensor_empty(TENSOR_SHAPE((int64_t)1 << 40), ON_GPU);
@@ -462,8 +468,8 @@ static void check_refused(tensor *(*op)(tensor *x), int code)
 static void what_waits_for_the_device_ends_the_capture(void **state)
 {
 	static tensor *(*const ops[])(tensor * x) = {
-		item_of,     to_host,	   from_host, positions,
-		permutation, synchronised, trimmed,   integer_division,
+		item_of,      to_host, from_host,	 positions,  permutation,
+		synchronised, trimmed, integer_division, of_the_cpu,
 	};
 
 	NEED_GPU();

@@ -65,7 +65,7 @@ bool cuda_thread_captures(void)
 	return own;
 }
 
-int cuda_capture_excludes(const char *op, int device)
+int cuda_capture_excludes(const char *op, int device, const char *why)
 {
 	struct tensor_cuda_graph *g;
 	bool own;
@@ -74,8 +74,8 @@ int cuda_capture_excludes(const char *op, int device)
 		return 0;
 	g = find(device, &own);
 	if (g && own) {
-		tensor_fail(EOPNOTSUPP, "%s: cannot be captured in a graph; the capture has ended",
-			    op);
+		tensor_fail(EOPNOTSUPP,
+			    "%s: %s, which a graph cannot capture; the capture has ended", op, why);
 		cuda_capture_break(g);
 		return -EOPNOTSUPP;
 	}
