@@ -4,10 +4,11 @@
 
 #include "base/generator.h"
 #include "kernels/cuda/launch_graph.h"
+#include "kernels/cuda/launch_words.h"
 
 #include <stdlib.h>
 
-_Static_assert(CUDA_WORDS >= 2 * GRAPH_GENERATORS && CUDA_WORDS >= 2 * CUDA_STEP_ITEMS,
+_Static_assert(CUDA_WORDS_MOST >= 4 * GRAPH_GENERATORS && CUDA_WORDS_MOST >= 4 * CUDA_STEP_ITEMS,
 	       "a launch sets all words of a table");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -319,7 +320,7 @@ static int set_generators(const struct cuda_call *c, tensor_cuda_graph *g)
 		words[2 * i + 1] = at.offset;
 	}
 	return !g->words ? 0 :
-			   cuda_check(c->op, cuda_launch_words(g->words, words, 2 * g->ngenerators,
+			   cuda_check(c->op, cuda_launch_words(g->words, words, 4 * g->ngenerators,
 							       c->stream));
 }
 
@@ -335,7 +336,7 @@ static int set_rates(const struct cuda_call *c, const struct graph_rates *r)
 		r->compute(&r->step, step, rates);
 		memcpy(&words[2 * i], rates, sizeof(rates));
 	}
-	return cuda_check(c->op, cuda_launch_words(r->to, words, 2 * r->n, c->stream));
+	return cuda_check(c->op, cuda_launch_words(r->to, words, 4 * r->n, c->stream));
 }
 
 static int replay(const struct cuda_call *c, tensor_cuda_graph *g)
