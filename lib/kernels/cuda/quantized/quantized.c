@@ -12,13 +12,13 @@ struct part {
 
 static int send_words(const struct cuda_call *c, uint32_t *to, const void *from, size_t words)
 {
-	struct cuda_words part;
+	struct cuda_parameters part;
 	int err = 0;
 
 	for (size_t at = 0, n; at < words && !err; at += n) {
-		n = words - at < CUDA_WORDS_MOST ? words - at : CUDA_WORDS_MOST;
+		n = words - at < CUDA_PARAMETERS_MOST ? words - at : CUDA_PARAMETERS_MOST;
 		memcpy(part.word, (const char *)from + 4 * at, 4 * n);
-		err = cuda_check(c->op, cuda_launch_words(to + at, &part, (int)n, c->stream));
+		err = cuda_check(c->op, cuda_launch_parameters(to + at, &part, (int)n, c->stream));
 	}
 	return err;
 }
