@@ -39,6 +39,11 @@ struct tensor_cuda_graph *cuda_capture_of(cudaStream_t stream)
 	return g;
 }
 
+cudaStream_t cuda_capture_before(const struct tensor_cuda_graph *g)
+{
+	return g->before;
+}
+
 /* A capture of the calling thread or, if it has none, of another one; device -1: of any. */
 static struct tensor_cuda_graph *find(int device, bool *own)
 {
@@ -354,6 +359,45 @@ int cuda_take_random(int device, tensor_generator *generator, uint64_t n,
 	*at = (struct tensor_generator_state){ (uint64_t)i, g->generator[i].used };
 	g->generator[i].used += n;
 	return 1;
+}
+
+/* The positions of the generator that g has reserved, or NULL. */
+static uint64_t *used_of(struct tensor_cuda_graph *g, const tensor_generator *generator)
+{
+	for (int i = 0; i < g->ngenerators; i++)
+		if (g->generator[i].g == generator)
+			return &g->generator[i].used;
+	return NULL;
+}
+
+void cuda_random_position(tensor_generator *generator, struct device_random *at)
+{
+	const uint64_t *used;
+
+	if (likely(!atomic_load_explicit(&cuda_captures, memory_order_acquire)))
+		return;
+	lock_captures();
+	for (struct tensor_cuda_graph *g = captures; g; g = g->next) {
+		if (!pthread_equal(g->thread, pthread_self()))
+			continue;
+		at->capture = at->capture ? UINT64_MAX : g->id;
+		used = used_of(g, generator);
+		at->used += used ? *used : 0;
+	}
+	unlock_captures();
+}
+
+void cuda_random_set(tensor_generator *generator, const struct device_random *to)
+{
+	uint64_t *used;
+
+	lock_captures();
+	for (struct tensor_cuda_graph *g = captures; g; g = g->next) {
+		used = g->id == to->capture ? used_of(g, generator) : NULL;
+		if (used)
+			*used = to->used;
+	}
+	unlock_captures();
 }
 
 int cuda_random_at(const struct cuda_call *c, uint64_t *seed, const uint64_t **at)

@@ -440,5 +440,7 @@ const struct cuda_graph_calls cuda_graphs = {
 	.excludes = cuda_capture_excludes,
 	.capturing = cuda_is_capturing,
 	.random = cuda_take_random,
+	.random_position = cuda_random_position,
+	.random_set = cuda_random_set,
 	.count = cuda_capture_count,
 };
