@@ -244,6 +244,39 @@ static void a_captured_step_of_adagrad_equals_eager_steps(void **state)
 		       false, 2);
 }
 
+/* Each has a rate of its own. */
+static void two_captured_steps_equal_eager_steps(void **state)
+{
+	NEED_GPU();
+	tensor_scope {
+		const tensor_optim_options o = { .method = TENSOR_OPTIM_ADAM, .lr = 0.01 };
+		tensor_cuda_graph *g = new_graph();
+		struct net eager, graphed;
+
+		make_net(&eager, o);
+		make_net(&graphed, o);
+		set_input(&eager, 1);
+		set_input(&graphed, 1);
+		for (int i = 0; i < 5; i++)
+			train(&eager, false);
+		train(&graphed, false);
+		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
+		train(&graphed, false);
+		train(&graphed, false);
+		assert_done(tensor_cuda_graph_capture_end(g));
+		for (int i = 0; i < 2; i++)
+			assert_done(tensor_cuda_graph_replay(g));
+		assert_same_bits(eager.w1, graphed.w1);
+		assert_same_bits(eager.b2, graphed.b2);
+		train(&eager, false);
+		train(&graphed, false);
+		assert_same_bits(eager.w1, graphed.w1);
+		assert_done(tensor_cuda_graph_release(g));
+		tensor_optim_free(eager.optim);
+		tensor_optim_free(graphed.optim);
+	}
+}
+
 /* ---- random numbers ---- */
 
 static void replays_draw_the_numbers_that_eager_calls_would_draw(void **state)
@@ -953,6 +986,7 @@ int main(void)
 		cmocka_unit_test(a_captured_step_of_sgd_equals_eager_steps),
 		cmocka_unit_test(ten_replays_of_adam_with_dropout_equal_eager_steps),
 		cmocka_unit_test(a_captured_step_of_adagrad_equals_eager_steps),
+		cmocka_unit_test(two_captured_steps_equal_eager_steps),
 		cmocka_unit_test(replays_draw_the_numbers_that_eager_calls_would_draw),
 		cmocka_unit_test(a_checkpoint_in_a_capture_draws_its_numbers_again),
 		cmocka_unit_test(a_replay_copies_pinned_memory_that_the_graph_holds),
