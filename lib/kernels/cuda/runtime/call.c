@@ -140,11 +140,17 @@ int cuda_begin(struct cuda_call *c, const char *op, int device)
 		err = cuda_check(op, cudaSetDevice(device));
 	if (unlikely(err && c->capture))
 		cuda_capture_break(c->capture);
+	if (unlikely(!err && !c->capture && cuda_thread_captures())) {
+		c->mode = cuda_relax();
+		c->relaxed = true;
+	}
 	return err;
 }
 
 int cuda_end(struct cuda_call *c, int err)
 {
+	if (unlikely(c->relaxed))
+		cuda_unrelax(c->mode);
 	if (c->before != c->device)
 		cudaSetDevice(c->before);
 	if (unlikely(err && c->capture))
@@ -171,9 +177,16 @@ int cuda_wait(const struct cuda_call *c)
 /* A capture has one stream, in which all of a backward runs: it is not ordered with other streams. */
 static char captured_event;
 
+/*
+ * In a capture that before it: the nodes of the capture may run in a backward outside of it, whose work must not be in a
+ * stream of captures.
+ */
 static void *backward_current(tensor_device device)
 {
-	return cuda_current_stream(device.index);
+	cudaStream_t stream = cuda_current_stream(device.index);
+	const struct tensor_cuda_graph *g = cuda_capture_of(stream);
+
+	return g ? cuda_capture_before(g) : stream;
 }
 
 static int backward_set(tensor_device device, void *stream)

@@ -39,6 +39,11 @@ struct tensor_cuda_graph *cuda_capture_of(cudaStream_t stream)
 	return g;
 }
 
+cudaStream_t cuda_capture_before(const struct tensor_cuda_graph *g)
+{
+	return g->before;
+}
+
 /* A capture of the calling thread or, if it has none, of another one; device -1: of any. */
 static struct tensor_cuda_graph *find(int device, bool *own)
 {
@@ -249,9 +254,8 @@ void cuda_capture_hold(struct tensor_cuda_graph *g, struct tensor_storage *s)
 	g->nheld++;
 }
 
-/* Device memory that is not allocated in the capture, set to a byte; NULL with the error set. */
-static void *outside_memory(const struct tensor_cuda_graph *g, const char *op, int byte,
-			    size_t nbytes)
+void *capture_outside_memory(const struct tensor_cuda_graph *g, const char *op, int byte,
+			     size_t nbytes)
 {
 	struct cuda_call c;
 	void *data = NULL;
@@ -292,8 +296,8 @@ void capture_forget(struct tensor_cuda_graph *g)
 	cuda_scratch_free(&c, g->words);
 	for (int i = 0; i < g->ngenerators; i++)
 		tensor_generator_release(g->generator[i].g);
-	for (size_t i = 0; i < g->ncounts; i++)
-		tensor_release(g->counts[i]);
+	for (size_t i = 0; i < g->counts_size; i++)
+		tensor_release(g->counts[i].t);
 	for (size_t i = 0; i < g->held_size; i++)
 		if (g->held[i])
 			storage_put(g->held[i]);
@@ -318,7 +322,7 @@ unsigned long long *cuda_capture_check(const struct cuda_call *c)
 		tensor_fail(ENOMEM, "%s: no memory", c->op);
 		return NULL;
 	}
-	k->flag = outside_memory(g, c->op, 0xff, 2 * sizeof(*k->flag));
+	k->flag = capture_outside_memory(g, c->op, 0xff, 2 * sizeof(*k->flag));
 	if (!k->flag) {
 		free(k);
 		return NULL;
@@ -356,6 +360,45 @@ int cuda_take_random(int device, tensor_generator *generator, uint64_t n,
 	return 1;
 }
 
+/* The positions of the generator that g has reserved, or NULL. */
+static uint64_t *used_of(struct tensor_cuda_graph *g, const tensor_generator *generator)
+{
+	for (int i = 0; i < g->ngenerators; i++)
+		if (g->generator[i].g == generator)
+			return &g->generator[i].used;
+	return NULL;
+}
+
+void cuda_random_position(tensor_generator *generator, struct device_random *at)
+{
+	const uint64_t *used;
+
+	if (likely(!atomic_load_explicit(&cuda_captures, memory_order_acquire)))
+		return;
+	lock_captures();
+	for (struct tensor_cuda_graph *g = captures; g; g = g->next) {
+		if (!pthread_equal(g->thread, pthread_self()))
+			continue;
+		at->capture = at->capture ? UINT64_MAX : g->id;
+		used = used_of(g, generator);
+		at->used += used ? *used : 0;
+	}
+	unlock_captures();
+}
+
+void cuda_random_set(tensor_generator *generator, const struct device_random *to)
+{
+	uint64_t *used;
+
+	lock_captures();
+	for (struct tensor_cuda_graph *g = captures; g; g = g->next) {
+		used = g->id == to->capture ? used_of(g, generator) : NULL;
+		if (used)
+			*used = to->used;
+	}
+	unlock_captures();
+}
+
 int cuda_random_at(const struct cuda_call *c, uint64_t *seed, const uint64_t **at)
 {
 	struct tensor_cuda_graph *g = c->capture;
@@ -367,60 +410,10 @@ int cuda_random_at(const struct cuda_call *c, uint64_t *seed, const uint64_t **a
 	if (*seed >= (uint64_t)g->ngenerators)
 		return cuda_refuse(c, "uses a generator that is not registered with the graph");
 	if (!g->words)
-		g->words = outside_memory(g, c->op, 0, 2 * GRAPH_GENERATORS * sizeof(*g->words));
+		g->words = capture_outside_memory(g, c->op, 0,
+						  2 * GRAPH_GENERATORS * sizeof(*g->words));
 	if (!g->words)
 		return -tensor_last_error()->code;
 	*at = g->words + 2 * *seed;
-	return 0;
-}
-
-/* ---- steps of optimizers ---- */
-
-int cuda_capture_count(int device, tensor *count)
-{
-	struct tensor_cuda_graph *g = cuda_capture_of(cuda_current_stream(device));
-	tensor **larger;
-
-	if (!g)
-		return 0;
-	if (g->ncounts == g->counts_size) {
-		size_t size = g->counts_size ? 2 * g->counts_size : 64;
-
-		larger = realloc(g->counts, size * sizeof(*larger));
-		if (!larger)
-			return tensor_fail(ENOMEM, "optim_step: no memory");
-		g->counts = larger;
-		g->counts_size = size;
-	}
-	g->counts[g->ncounts++] = tensor_retain(count);
-	return 0;
-}
-
-int cuda_capture_rates(const struct cuda_call *c, const struct optimizer_step *s,
-		       const struct optimizer_item *items, int n, cuda_rates_of compute,
-		       const double **rates)
-{
-	struct tensor_cuda_graph *g = c->capture;
-	struct graph_rates *r;
-
-	*rates = NULL;
-	if (likely(!cuda_capturing(c)))
-		return 0;
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return tensor_fail(ENOMEM, "%s: no memory", c->op);
-	r->to = outside_memory(g, c->op, 0, 2 * CUDA_STEP_ITEMS * sizeof(*r->to));
-	if (!r->to) {
-		free(r);
-		return -tensor_last_error()->code;
-	}
-	r->step = *s;
-	r->compute = compute;
-	r->n = n;
-	for (int i = 0; i < n; i++)
-		r->count[i] = items[i].count ? tensor_retain(items[i].count) : NULL;
-	r->next = g->rates;
-	g->rates = r;
-	*rates = r->to;
 	return 0;
 }
