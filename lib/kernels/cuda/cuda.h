@@ -3,8 +3,8 @@
  * Shared by the host files of the plugin. A kernel calls cuda_begin() (checks the device and for a
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
- * Order of the files, lowest first: call.c and dims.c; memory.c, capture.c and pin.c; check.c, steps.c and graph.c; indices.c;
- * pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
+ * Order of the files, lowest first: devices.c, captures.c, call.c and dims.c; memory.c, pin.c and capture.c; check.c,
+ * steps.c and graph.c; indices.c; pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
 #define TENSOR_CUDA_INTERNAL_H
@@ -37,7 +37,7 @@
 #define cuda_host_block_free(device, data, size, stream)	 ((void)0)
 #endif
 
-/* ---- errors (call.c) ---- */
+/* ---- errors (devices.c) ---- */
 
 /* Sets the error of `op` from err; returns -errno. */
 int cuda_error(const char *op, cudaError_t err) __attribute__((cold));
@@ -47,7 +47,7 @@ static inline int cuda_check(const char *op, cudaError_t err)
 	return likely(err == cudaSuccess) ? 0 : cuda_error(op, err);
 }
 
-/* ---- devices and streams (call.c) ---- */
+/* ---- devices and streams (devices.c, call.c) ---- */
 
 /* Counts the devices; called once, by the plugin's constructor. */
 cudaError_t cuda_open_devices(void);

@@ -80,12 +80,15 @@ struct tensor_cuda_graph {
 	size_t nheld, held_size;
 };
 
-/* ---- capture.c ---- */
+/* ---- captures.c ---- */
 
 /* The calling thread's stream becomes that of the capture. 0 or -errno. */
 int capture_open(struct tensor_cuda_graph *g);
 /* The stream becomes the one before. Sets *graph unless that is NULL. */
 cudaError_t capture_close(struct tensor_cuda_graph *g, cudaGraph_t *graph);
+
+/* ---- capture.c ---- */
+
 /* Device memory that is not allocated in the capture, set to a byte; NULL with the error set. */
 void *capture_outside_memory(const struct tensor_cuda_graph *g, const char *op, int byte,
 			     size_t nbytes);
