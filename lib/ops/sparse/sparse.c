@@ -267,11 +267,11 @@ tensor *kernel_sparse_coo_tensor(tensor *indices, tensor *values, tensor_ints si
 	return t;
 }
 
-/* Largest index of each row plus one. 0, or -errno with the error set. */
+/* Largest index of each row plus one. 0, or -errno with the error set. Waits for a device. */
 static int infer_sizes(tensor *indices, int64_t *sizes)
 {
 	tensor *wide = operand_cast(indices, TENSOR_I64),
-	       *full = wide ? operand_contiguous(wide) : NULL;
+	       *full = wide ? operand_on_host(wide) : NULL;
 	int64_t nnz = indices->sizes[1];
 
 	for (int64_t k = 0; full && k < indices->sizes[0]; k++) {

@@ -129,6 +129,21 @@ static void other_operators_run_on_the_cpu(void **state)
 	}
 }
 
+static void a_size_is_inferred_from_indices_on_the_device(void **state)
+{
+	static const int64_t at[] = { 5, 0, 2, 1, 4, 0 };
+
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *i = integers(TENSOR_SHAPE(2, 3), at), *g;
+		tensor *v = pseudo_random(TENSOR_SHAPE(3), TENSOR_F32);
+
+		g = ok(tensor_sparse_coo_tensor_infer(on_cuda(i), on_cuda(v)));
+		assert_shape(g, 6, 5);
+		same_sparse(g, tensor_sparse_coo_tensor_infer(i, v), 0);
+	}
+}
+
 static void gradients_of_a_product_equal_the_cpu(void **state)
 {
 	NEED_DEVICE();
@@ -156,6 +171,7 @@ int main(void)
 		cmocka_unit_test(products_equal_the_cpu),
 		cmocka_unit_test(other_values_are_coalesced_as_on_the_cpu),
 		cmocka_unit_test(other_operators_run_on_the_cpu),
+		cmocka_unit_test(a_size_is_inferred_from_indices_on_the_device),
 		cmocka_unit_test(gradients_of_a_product_equal_the_cpu),
 	};
 

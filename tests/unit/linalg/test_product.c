@@ -123,6 +123,23 @@ static void many_rows_times_few_columns_are_exact(void **state)
 		check_exact(shapes[s]);
 }
 
+/* All terms are equal, so that roundings of one long sum would add up: to 600 and more of its last places, not 64. */
+static void sums_of_many_terms_have_small_errors(void **state)
+{
+	static const int64_t shapes[][3] = { { 2, 30000, 1024 }, { 32, 100000, 6 } };
+
+	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
+		tensor_scope {
+			const int64_t *n = shapes[s];
+			tensor *a = ok(tensor_full(TENSOR_INTS(n[0], n[1]), S(0.1F), F32));
+			tensor *b = ok(tensor_full(TENSOR_INTS(n[1], n[2]), S(0.7F), F32));
+			double want = (double)n[1] * 0.1F * 0.7F, sum;
+
+			assert_done(tensor_item(tensor_mean(tensor_mm(a, b)), &sum));
+			assert_true(fabs(sum / want - 1) < 64 * 0x1p-23);
+		}
+}
+
 static void baddbmm_scales_and_broadcasts_self(void **state)
 {
 	for (size_t d_ = 0; d_ < ARRAY_SIZE(dtypes); d_++)
@@ -360,6 +377,7 @@ int main(void)
 		cmocka_unit_test(some_rows_times_many_columns_are_exact),
 		cmocka_unit_test(few_rows_times_a_large_matrix_are_exact),
 		cmocka_unit_test(many_rows_times_few_columns_are_exact),
+		cmocka_unit_test(sums_of_many_terms_have_small_errors),
 		cmocka_unit_test(baddbmm_scales_and_broadcasts_self),
 		cmocka_unit_test(integer_products_are_exact),
 		cmocka_unit_test(matmul_takes_vectors_as_rows_or_columns),

@@ -10,18 +10,23 @@
 #define FEW_COLUMNS_ROWS 32		     /* rows of a, at least */
 #define DOTS_A		 (LANES < 4 ? 2 : 4) /* rows of a in a tile */
 #define DOTS_B		 (LANES / DOTS_A) /* columns of b, so that sum_rows() adds the sums of all lanes */
+#define DOTS_SPAN	 (128 * LANES) /* products of a sum: errors grow with it */
 
 struct few_columns {
 	const struct product *p;
 	const T *b; /* transposed: p->k contiguous elements of each column */
 };
 
-/* The dot products of rows i to i + DOTS_A - 1 of a and columns from j on; numbers beyond the last are those of the last. */
-static inline VEC dots_of_tile(const struct few_columns *f, int64_t i, int64_t j)
+/*
+ * The dot products of rows i to i + DOTS_A - 1 of a and columns from j on, over k from `at` to `end`; numbers beyond the last are
+ * those of the last.
+ */
+static inline VEC dots_of_span(const struct few_columns *f, int64_t i, int64_t j, int64_t at,
+			       int64_t end)
 {
 	const struct product *p = f->p;
-	int64_t whole = p->k / LANES * LANES;
-	vec_part part = PART(p->k - whole);
+	int64_t whole = end - (end - at) % LANES;
+	vec_part part = PART(end - whole);
 	const T *a[DOTS_A], *b[DOTS_B];
 	VEC sum[LANES], x[DOTS_A], y;
 
@@ -34,7 +39,7 @@ static inline VEC dots_of_tile(const struct few_columns *f, int64_t i, int64_t j
 #pragma GCC unroll 16
 	for (int s = 0; s < LANES; s++)
 		sum[s] = (VEC){ 0 };
-	for (int64_t at = 0; at < whole; at += LANES) {
+	for (; at < whole; at += LANES) {
 #pragma GCC unroll 4
 		for (int r = 0; r < DOTS_A; r++)
 			x[r] = *(const VEC *)(a[r] + at);
@@ -46,7 +51,7 @@ static inline VEC dots_of_tile(const struct few_columns *f, int64_t i, int64_t j
 				sum[r * DOTS_B + c] += x[r] * y;
 		}
 	}
-	if (whole < p->k) {
+	if (whole < end) {
 #pragma GCC unroll 4
 		for (int r = 0; r < DOTS_A; r++)
 			x[r] = LOAD(a[r] + whole, part);
@@ -59,6 +64,15 @@ static inline VEC dots_of_tile(const struct few_columns *f, int64_t i, int64_t j
 		}
 	}
 	return sum_rows(sum);
+}
+
+static inline VEC dots_of_tile(const struct few_columns *f, int64_t i, int64_t j)
+{
+	VEC total = { 0 };
+
+	for (int64_t at = 0; at < f->p->k; at += DOTS_SPAN)
+		total += dots_of_span(f, i, j, at, least(at + DOTS_SPAN, f->p->k));
+	return total;
 }
 
 static void few_columns_chunk(int64_t begin, int64_t end, void *ctx)

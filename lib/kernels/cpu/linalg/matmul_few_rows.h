@@ -10,8 +10,9 @@
 #define FEW_ROWS  16			       /* rows of a, at most */
 #define FEW_LEAST (1 << 23)		       /* bytes of b, at least */
 #define FEW_SUMS  (32768 / (int64_t)sizeof(T)) /* elements of c whose sums stay in a cache */
-#define FEW_WIDTH 1024			       /* columns of c, at most */
-#define ROWS_OF_B 4			       /* that are read side by side */
+#define FEW_SPAN  512  /* rows of b whose products a sum has: errors grow with it */
+#define FEW_WIDTH 1024 /* columns of c, at most */
+#define ROWS_OF_B 4    /* that are read side by side */
 
 /* Adds products of `rows` rows of b, from row k on, to sums of n columns from column j on. */
 static inline __attribute__((always_inline)) void add_rows_of_b(const struct product *p, T *sums,
@@ -45,26 +46,39 @@ static inline __attribute__((always_inline)) void add_rows_of_b(const struct pro
 	}
 }
 
+/* sums = products of the rows of b from k to end. */
+static void sum_few_rows(const struct product *p, T *sums, int64_t width, int64_t k, int64_t end,
+			 int64_t j, int64_t n)
+{
+	memset(sums, 0, p->m * width * sizeof(T));
+	for (; k + ROWS_OF_B <= end; k += ROWS_OF_B)
+		add_rows_of_b(p, sums, width, k, ROWS_OF_B, j, n);
+	for (; k < end; k++)
+		add_rows_of_b(p, sums, width, k, 1, j, n);
+}
+
 static void few_rows_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct product *p = ctx;
 	const T alpha = (T)p->alpha, beta = (T)p->beta;
 	int64_t width = FEW_SUMS / p->m < FEW_WIDTH ? FEW_SUMS / p->m / LANES * LANES : FEW_WIDTH;
-	_Alignas(64) T sums[FEW_SUMS];
+	_Alignas(64) T totals[FEW_SUMS], sums[FEW_SUMS];
 
 	for (int64_t j = begin; j < end; j += width) {
-		int64_t n = end - j < width ? end - j : width, k = 0;
+		int64_t n = end - j < width ? end - j : width;
 
-		memset(sums, 0, p->m * width * sizeof(T));
-		for (; k + ROWS_OF_B <= p->k; k += ROWS_OF_B)
-			add_rows_of_b(p, sums, width, k, ROWS_OF_B, j, n);
-		for (; k < p->k; k++)
-			add_rows_of_b(p, sums, width, k, 1, j, n);
+		sum_few_rows(p, totals, width, 0, least(FEW_SPAN, p->k), j, n);
+		for (int64_t k = FEW_SPAN; k < p->k; k += FEW_SPAN) {
+			sum_few_rows(p, sums, width, k, least(k + FEW_SPAN, p->k), j, n);
+			for (int64_t i = 0; i < p->m * width; i += LANES)
+				*(VEC *)(totals + i) += *(const VEC *)(sums + i);
+		}
 		for (int64_t x = 0; x < p->m; x++) {
 			T *c = (T *)p->c + x * p->rsc + j;
 
 			for (int64_t i = 0; i < n; i++)
-				c[i] = (beta != 0 ? beta * c[i] : 0) + alpha * sums[x * width + i];
+				c[i] = (beta != 0 ? beta * c[i] : 0) +
+				       alpha * totals[x * width + i];
 		}
 	}
 }
