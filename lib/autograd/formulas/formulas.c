@@ -247,7 +247,9 @@ tensor *max_backward(tensor *grad, tensor *self, tensor *result)
 	if (self->keys & BATCHED_BIT)
 		where = tensor_logical_or(where, tensor_logical_and(tensor_isnan(self),
 								    tensor_isnan(result)));
-	else if (dtype_is_float(self->dtype) && tensor_item(result, &value) == 0 && isnan(value))
+	else if (dtype_is_float(self->dtype) && tensor_item(result, &value) < 0)
+		return NULL;
+	else if (isnan(value))
 		where = tensor_isnan(self);
 	mask = tensor_to(where, TENSOR_OPTIONS(.dtype = self->dtype));
 	return tensor_mul(mask, tensor_div(grad, tensor_sum(mask)));

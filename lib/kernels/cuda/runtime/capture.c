@@ -17,51 +17,6 @@ int capture_outside(const struct tensor_cuda_graph *g, const char *op, struct cu
 	return err;
 }
 
-static size_t place_of(struct tensor_storage *const *table, size_t size,
-		       const struct tensor_storage *s)
-{
-	size_t i = ((uintptr_t)s * 0x9e3779b97f4a7c15u >> 32) & (size - 1);
-
-	while (table[i] && table[i] != s)
-		i = (i + 1) & (size - 1);
-	return i;
-}
-
-static bool grow_held(struct tensor_cuda_graph *g)
-{
-	size_t size = g->held_size ? 2 * g->held_size : 256;
-	struct tensor_storage **fresh;
-
-	if (2 * g->nheld < g->held_size)
-		return true;
-	fresh = calloc(size, sizeof(*fresh));
-	if (!fresh)
-		return false;
-	for (size_t i = 0; i < g->held_size; i++)
-		if (g->held[i])
-			fresh[place_of(fresh, size, g->held[i])] = g->held[i];
-	free(g->held);
-	g->held = fresh;
-	g->held_size = size;
-	return true;
-}
-
-void cuda_capture_hold(struct tensor_cuda_graph *g, struct tensor_storage *s)
-{
-	size_t i;
-
-	if (!grow_held(g)) {
-		g->lost = true;
-		return;
-	}
-	i = place_of(g->held, g->held_size, s);
-	if (g->held[i])
-		return;
-	storage_get(s);
-	g->held[i] = s;
-	g->nheld++;
-}
-
 void *capture_outside_memory(const struct tensor_cuda_graph *g, const char *op, int byte,
 			     size_t nbytes)
 {
