@@ -97,7 +97,8 @@ bool tensor_cuda_set_nonblocking(bool nonblocking);
  *
  * What makes the host wait for the device, or runs on the CPU, cannot be captured: tensor_item() and copies to the
  * host, copies of host memory that is not pinned (a shareable tensor, contiguous), operators whose result's shape
- * depends on values, operators without a kernel, Fourier transforms, copies between devices. Such a call fails with
+ * depends on values, operators without a kernel, Fourier transforms, copies between devices, collectives of process
+ * groups, the second run of a checkpoint that drew random numbers outside of the capture. Such a call fails with
  * EOPNOTSUPP, and as every call that fails on the device it ends the capture: capture_end fails with ECANCELED and the
  * reason, later calls run as usual, and tensor_cuda_graph_reset() makes the graph usable again.
  *

@@ -11,6 +11,7 @@
 #include "core/batched.h"
 
 #include "core/scope.h"
+#include "storage/devices.h"
 
 #include <tensor/random.h>
 
@@ -34,6 +35,7 @@ struct checkpoint {
 	void *ctx;
 	void (*destroy)(void *ctx);
 	struct tensor_generator_state random; /* of the default generator before the function */
+	struct device_random captured;	      /* the same in a capture of the thread */
 	uint8_t autocast_dtype;
 	atomic_uint count;    /* tensors that the function saved */
 	atomic_bool complete; /* it ended: no more will come */
@@ -91,6 +93,7 @@ static struct checkpoint *checkpoint_new(tensor_graph_fn fn, void *ctx, void (*d
 	c->ctx = ctx;
 	c->noutputs = noutputs;
 	tensor_generator_get_state(tensor_default_generator(), &c->random);
+	device_random_position(tensor_default_generator(), &c->captured);
 	c->autocast_dtype = thread()->modes.autocast_dtype;
 	for (int64_t i = 0; i < inputs.len; i++, c->ninputs++)
 		if (keep_input(&c->inputs[i], inputs.data[i]) < 0) {
@@ -165,13 +168,50 @@ static void restore_autocast(const struct checkpoint *c)
 	m->autocast_depth = 0;
 }
 
+/*
+ * The second run draws the numbers of the first one. Those of a capture are drawn by its replays: neither a call outside
+ * of it nor another capture can draw them again.
+ */
+static int run_with_random(struct checkpoint *c, tensor **inputs, tensor **outputs)
+{
+	tensor_generator *g = tensor_default_generator();
+	struct tensor_generator_state random, after;
+	struct device_random now, then;
+	bool same;
+	int err;
+
+	tensor_generator_get_state(g, &random);
+	device_random_position(g, &now);
+	same = now.capture == c->captured.capture && now.capture != UINT64_MAX;
+	tensor_generator_set_state(g, &c->random);
+	if (same)
+		device_random_set(g, &c->captured);
+	err = c->fn(inputs, c->ninputs, outputs, c->noutputs, c->ctx);
+	tensor_generator_get_state(g, &after);
+	device_random_position(g, &then);
+	tensor_generator_set_state(g, &random);
+	if (same)
+		device_random_set(g, &now);
+	if (err || same)
+		return err;
+	if (now.capture && now.capture == then.capture && now.used != then.used)
+		return device_refuse_captures("checkpoint",
+					      "draws numbers again that were not drawn in this "
+					      "capture alone");
+	if (!now.capture && after.offset != c->random.offset)
+		return tensor_fail(
+			EOPNOTSUPP,
+			"backward of a checkpoint: the function drew random numbers in a "
+			"capture, and cannot draw them again outside of it");
+	return 0;
+}
+
 static int run_function(struct checkpoint *c, tensor **inputs, tensor **outputs)
 {
 	struct tensor_saved_hooks hooks = {
 		.pack = collect, .unpack = collected, .discard = collected_discard, .ctx = c
 	};
 	struct tensor_saved_hooks_guard guard = tensor_saved_hooks_enter(&hooks);
-	struct tensor_generator_state random;
 	struct callback before;
 	int err;
 
@@ -179,10 +219,7 @@ static int run_function(struct checkpoint *c, tensor **inputs, tensor **outputs)
 		return -thread()->error.code;
 	before = callback_begin();
 	restore_autocast(c);
-	tensor_generator_get_state(tensor_default_generator(), &random);
-	tensor_generator_set_state(tensor_default_generator(), &c->random);
-	err = c->fn(inputs, c->ninputs, outputs, c->noutputs, c->ctx);
-	tensor_generator_set_state(tensor_default_generator(), &random);
+	err = run_with_random(c, inputs, outputs);
 	err = callback_end(&before, err, "checkpoint: the function failed");
 	tensor_saved_hooks_leave(&guard);
 	if (err)

@@ -211,7 +211,8 @@ static int begin(tensor_request *r, const struct arguments *a, bool later)
 {
 	const tensor_device place = place_of(r->group, a);
 
-	if (check_device(r->group, a) < 0)
+	if (check_device(r->group, a) < 0 ||
+	    device_refuse_capture(place, name_of(a), "exchanges data with other ranks") < 0)
 		return -1;
 	r->call = call_of(a, place);
 	take_stream(r, a);

@@ -53,7 +53,6 @@ tensor_group *group_new(const struct group_engine *engine, int64_t timeout_ns)
 	g->device = TENSOR_DEVICE_CPU;
 	g->timeout_ns = timeout_ns;
 	g->stats.failed = -1;
-	g->spin_ns = -1;
 	g->refs = 1;
 	g->last = &g->first;
 	init_locks(g);

@@ -3,7 +3,6 @@
 #include "group/group.h"
 
 #include "base/plugin.h"
-#include "sharing/link.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -128,8 +127,6 @@ TENSOR_EXPORT tensor_group *tensor_group_open(const char *name,
 		group_put(g);
 		return NULL;
 	}
-	if (g->spin_ns < 0)
-		g->spin_ns = link_default_spin(g->size);
 	return g;
 }
 

@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <time.h>
 
-#define SPIN_NS	 50000	 /* about as long as it takes to wake an idle processor */
 #define LOOK_NS	 1000000 /* while spinning, between looks whether the peer lives */
 #define SKIP_MAX 127	 /* waits without spinning after one that spun in vain */
 
@@ -89,7 +88,7 @@ int64_t link_default_spin(int processes)
 	/* Of those that share a processor one cannot run while another one spins. */
 	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < processes ?
 		       0 :
-		       SPIN_NS;
+		       LINK_SPIN_NS;
 }
 
 struct link_spin link_spin_begin(const tensor_channel *ch, int64_t until)

@@ -23,6 +23,7 @@ int link_resolve(const tensor_channel *ch, int64_t *until);
 int link_late(tensor_channel *ch, int64_t until);
 /* Takes the lock. 0 or -ETIMEDOUT. */
 int link_lock(pthread_mutex_t *lock, int64_t until);
+#define LINK_SPIN_NS INT64_C(50000) /* about as long as it takes to wake an idle processor */
 /* The time for which a wait for others spins if the program does not say; with this process they are so many. */
 int64_t link_default_spin(int processes);
 

@@ -26,6 +26,26 @@ int device_take_random(tensor_device d, tensor_generator *g, uint64_t n,
 	return device_captures(d) ? cuda_graph_calls()->random(d.index, g, n, at) : 0;
 }
 
+void device_random_position(tensor_generator *g, struct device_random *at)
+{
+	const struct cuda_graph_calls *f = cuda_graph_calls();
+
+	*at = (struct device_random){ 0, 0 };
+	if (f)
+		f->random_position(g, at);
+}
+
+void device_random_set(tensor_generator *g, const struct device_random *to)
+{
+	if (to->capture)
+		cuda_graph_calls()->random_set(g, to);
+}
+
+int device_refuse_captures(const char *op, const char *why)
+{
+	return cuda_graph_calls()->excludes(op, -1, why);
+}
+
 int device_capture_count(tensor_device d, tensor *count)
 {
 	return cuda_graph_calls()->count(d.index, count);

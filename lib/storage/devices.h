@@ -24,6 +24,16 @@ int device_refuse_capture(tensor_device device, const char *op, const char *why)
 /* In a capture: the positions of a generator that each replay reserves, and 1. Else 0, or -errno. */
 int device_take_random(tensor_device device, tensor_generator *g, uint64_t n,
 		       struct tensor_generator_state *at);
+/* How many positions of a generator the captures of the calling thread have reserved for a replay. */
+struct device_random {
+	uint64_t capture; /* the number of the capture; 0: there is none, UINT64_MAX: of several */
+	uint64_t used;
+};
+void device_random_position(tensor_generator *g, struct device_random *at);
+/* Continues there if that is the thread's capture. */
+void device_random_set(tensor_generator *g, const struct device_random *to);
+/* Ends a capture of the calling thread with an error, -EOPNOTSUPP. */
+int device_refuse_captures(const char *op, const char *why);
 /* In a capture: each replay adds 1 to the count, of one f32 on the CPU. 0 or -errno. */
 int device_capture_count(tensor_device device, tensor *count);
 
@@ -44,6 +54,8 @@ struct cuda_graph_calls {
 	bool (*capturing)(int device);
 	int (*random)(int device, tensor_generator *g, uint64_t n,
 		      struct tensor_generator_state *at);
+	void (*random_position)(tensor_generator *g, struct device_random *at);
+	void (*random_set)(tensor_generator *g, const struct device_random *to);
 	int (*count)(int device, tensor *count);
 };
 

@@ -138,7 +138,7 @@ struct tensor_group {
 	int rank, size;
 	tensor_device device; /* of this rank; the CPU, or open() sets it */
 	int64_t timeout_ns;   /* negative: none */
-	int64_t spin_ns;      /* a wait spins for this time before it sleeps; open() may set it */
+	int64_t spin_ns;      /* a wait spins for this time before it sleeps; open() sets it */
 	unsigned process;     /* of group_process, to tell a child of fork() */
 
 	pthread_mutex_t running; /* held by the thread that calls the engine; taken inside of lock */

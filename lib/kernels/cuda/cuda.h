@@ -3,8 +3,8 @@
  * Shared by the host files of the plugin. A kernel calls cuda_begin() (checks the device and for a
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
- * Order of the files, lowest first: call.c and dims.c; memory.c, capture.c and pin.c; check.c and graph.c; indices.c;
- * pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
+ * Order of the files, lowest first: devices.c, captures.c, call.c and dims.c; memory.c, pin.c and capture.c; check.c,
+ * steps.c and graph.c; indices.c; pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
 #define TENSOR_CUDA_INTERNAL_H
@@ -37,7 +37,7 @@
 #define cuda_host_block_free(device, data, size, stream)	 ((void)0)
 #endif
 
-/* ---- errors (call.c) ---- */
+/* ---- errors (devices.c) ---- */
 
 /* Sets the error of `op` from err; returns -errno. */
 int cuda_error(const char *op, cudaError_t err) __attribute__((cold));
@@ -47,7 +47,7 @@ static inline int cuda_check(const char *op, cudaError_t err)
 	return likely(err == cudaSuccess) ? 0 : cuda_error(op, err);
 }
 
-/* ---- devices and streams (call.c) ---- */
+/* ---- devices and streams (devices.c, call.c) ---- */
 
 /* Counts the devices; called once, by the plugin's constructor. */
 cudaError_t cuda_open_devices(void);
@@ -70,6 +70,8 @@ struct cuda_call {
 	int device, before;
 	cudaStream_t stream;
 	struct tensor_cuda_graph *capture; /* of the stream, or NULL */
+	bool relaxed; /* the thread captures on another device: this one's calls are no part of that */
+	enum cudaStreamCaptureMode mode; /* before, then */
 };
 
 int cuda_begin(struct cuda_call *c, const char *op, int device);
@@ -102,6 +104,8 @@ extern atomic_int cuda_captures; /* that are open */
 /* The open capture of the stream, or NULL. */
 struct tensor_cuda_graph *cuda_capture_of(cudaStream_t stream);
 bool cuda_thread_captures(void);
+/* The stream that the thread had before it. */
+cudaStream_t cuda_capture_before(const struct tensor_cuda_graph *g);
 /* Ends a capture with the calling thread's error. Ignored if it has ended. */
 void cuda_capture_break(struct tensor_cuda_graph *g);
 /* True if the work of the call becomes a part of a graph. */
@@ -123,6 +127,9 @@ unsigned long long *cuda_capture_check(const struct cuda_call *c);
 /* In a capture: a state that cuda_random_at() understands, and 1. Else 0, or -errno. */
 int cuda_take_random(int device, tensor_generator *generator, uint64_t n,
 		     struct tensor_generator_state *at);
+/* See devices.h. */
+void cuda_random_position(tensor_generator *generator, struct device_random *at);
+void cuda_random_set(tensor_generator *generator, const struct device_random *to);
 /* In a capture sets *at to the seed and offset on the device, which a kernel reads instead of seed, and to whose offset
  * it adds its own. Else to NULL. */
 int cuda_random_at(const struct cuda_call *c, uint64_t *seed, const uint64_t **at);

@@ -9,10 +9,6 @@
 extern "C" {
 #endif
 
-#define CUDA_WORDS 64
-
-/* Sets n words of 64 bits on the device, at most CUDA_WORDS. The values are arguments of the launch. */
-int cuda_launch_words(void *to, const uint64_t *values, int n, cudaStream_t stream);
 /* flag[1] = flag[0] if that is not UINT64_MAX, and flag[1] is. */
 int cuda_launch_keep_flag(unsigned long long *flag, cudaStream_t stream);
 

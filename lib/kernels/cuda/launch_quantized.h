@@ -9,17 +9,6 @@
 extern "C" {
 #endif
 
-/*
- * to[i] = word[i] for n words. They are an argument of the launch: a copy from pageable memory would have to wait until CUDA has
- * read it.
- */
-#define CUDA_PARAMETERS_MOST 960
-struct cuda_parameters {
-	uint32_t word[CUDA_PARAMETERS_MOST];
-};
-int cuda_launch_parameters(uint32_t *to, const struct cuda_parameters *words, int n,
-			   cudaStream_t stream);
-
 /* n elements. The arrays are NULL for one channel; exact, the scales in f64, is then NULL as well. */
 struct cuda_quant {
 	const void *in;

@@ -244,6 +244,39 @@ static void a_captured_step_of_adagrad_equals_eager_steps(void **state)
 		       false, 2);
 }
 
+/* Each has a rate of its own. */
+static void two_captured_steps_equal_eager_steps(void **state)
+{
+	NEED_GPU();
+	tensor_scope {
+		const tensor_optim_options o = { .method = TENSOR_OPTIM_ADAM, .lr = 0.01 };
+		tensor_cuda_graph *g = new_graph();
+		struct net eager, graphed;
+
+		make_net(&eager, o);
+		make_net(&graphed, o);
+		set_input(&eager, 1);
+		set_input(&graphed, 1);
+		for (int i = 0; i < 5; i++)
+			train(&eager, false);
+		train(&graphed, false);
+		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
+		train(&graphed, false);
+		train(&graphed, false);
+		assert_done(tensor_cuda_graph_capture_end(g));
+		for (int i = 0; i < 2; i++)
+			assert_done(tensor_cuda_graph_replay(g));
+		assert_same_bits(eager.w1, graphed.w1);
+		assert_same_bits(eager.b2, graphed.b2);
+		train(&eager, false);
+		train(&graphed, false);
+		assert_same_bits(eager.w1, graphed.w1);
+		assert_done(tensor_cuda_graph_release(g));
+		tensor_optim_free(eager.optim);
+		tensor_optim_free(graphed.optim);
+	}
+}
+
 /* ---- random numbers ---- */
 
 static void replays_draw_the_numbers_that_eager_calls_would_draw(void **state)
@@ -274,6 +307,65 @@ static void replays_draw_the_numbers_that_eager_calls_would_draw(void **state)
 		}
 		assert_done(tensor_cuda_graph_release(g));
 		tensor_generator_release(own);
+	}
+}
+
+/* y = dropout(x) ^ 2 */
+static int dropped_squares(tensor *const *inputs, int ninputs, tensor **outputs, int noutputs,
+			   void *ctx)
+{
+	tensor *y = tensor_dropout(inputs[0], 0.5, true);
+
+	outputs[0] = y ? tensor_mul(y, y) : NULL;
+	return outputs[0] ? 0 : -tensor_last_error()->code;
+}
+
+static tensor *checkpointed(tensor *x)
+{
+	tensor *y = NULL;
+
+	assert_done(tensor_checkpoint(dropped_squares, NULL, NULL, TENSOR_LIST(x), &y, 1));
+	return tensor_sum(ok(y));
+}
+
+static tensor *gradient_of(tensor *y, tensor *x)
+{
+	tensor *grad = NULL;
+
+	return tensor_backward_ex(TENSOR_LIST(y), NULL, TENSOR_LIST(x), &grad, 0) < 0 ? NULL : grad;
+}
+
+/* The derivative of the square of y = 2 x mask is 4 y mask: twice the value, where x is 1. */
+static void a_checkpoint_in_a_capture_draws_its_numbers_again(void **state)
+{
+	NEED_GPU();
+	tensor_scope {
+		tensor_cuda_graph *g = new_graph();
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), ON_GPU)), *y, *z, *grad, *more;
+
+		tensor_set_requires_grad(x, true);
+		y = ok(checkpointed(x));
+		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
+		/* Numbers that were drawn before cannot be drawn in a replay. */
+		assert_true(tensor_backward(y) < 0);
+		assert_int_equal(tensor_last_error()->code, EOPNOTSUPP);
+		assert_int_equal(tensor_cuda_graph_capture_end(g), -ECANCELED);
+		assert_done(tensor_cuda_graph_reset(g));
+
+		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
+		y = ok(checkpointed(x));
+		z = ok(checkpointed(x));
+		grad = ok(gradient_of(y, x));
+		more = ok(tensor_rand(TENSOR_SHAPE(4), ON_GPU));
+		assert_done(tensor_cuda_graph_capture_end(g));
+		for (int i = 0; i < 3; i++) {
+			assert_done(tensor_cuda_graph_replay(g));
+			assert_true(value_of(tensor_sum(grad)) == 2 * value_of(y));
+			assert_true(value_of(y) > 0 && element(more, 0) != element(more, 3));
+		}
+		assert_null(gradient_of(z, x));
+		assert_int_equal(tensor_last_error()->code, EOPNOTSUPP);
+		assert_done(tensor_cuda_graph_release(g));
 	}
 }
 
@@ -743,6 +835,70 @@ static void another_thread_works_during_a_capture(void **state)
 	}
 }
 
+/* A backward outside of the capture does not use its stream, where a later capture would meet its memory. */
+static void a_captured_forward_has_an_eager_backward(void **state)
+{
+	NEED_GPU();
+	tensor_scope {
+		tensor_cuda_graph *a = new_graph(), *b = new_graph();
+		tensor *w = ok(tensor_ones(TENSOR_SHAPE(64), ON_GPU)), *y, *z;
+		tensor *x = ok(tensor_full(TENSOR_SHAPE(64), S(2.0), ON_GPU));
+
+		tensor_set_requires_grad(w, true);
+		assert_done(tensor_cuda_graph_capture_begin(a, NULL));
+		y = ok(tensor_sum(ok(tensor_mul(ok(tensor_mul(w, x)), x))));
+		assert_done(tensor_cuda_graph_capture_end(a));
+		assert_done(tensor_cuda_graph_replay(a));
+		tensor_scope {
+			tensor *grad = ok(gradient_of(y, w));
+
+			assert_true(value_of(tensor_sum(grad)) == 4 * 64);
+			assert_done(tensor_cuda_graph_capture_begin(b, a));
+		}
+		z = ok(tensor_add(x, x));
+		assert_done(tensor_cuda_graph_capture_end(b));
+		assert_done(tensor_cuda_graph_replay(b));
+		assert_true(value_of(tensor_sum(z)) == 4 * 64);
+		assert_done(tensor_cuda_graph_release(b));
+		assert_done(tensor_cuda_graph_release(a));
+	}
+}
+
+/* What waits for one device is no part of a capture on another one. */
+static void another_device_works_during_a_capture(void **state)
+{
+	const tensor_options on_other = TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(1));
+
+	NEED_GPU();
+	if (tensor_cuda_device_count() < 2)
+		skip();
+	tensor_scope {
+		tensor_cuda_graph *g = new_graph(), *other = tensor_cuda_graph_new(1);
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), ON_GPU)), *y, *a, *b;
+
+		assert_non_null(other);
+		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
+		y = ok(tensor_add(x, x));
+		a = ok(tensor_full(TENSOR_SHAPE(3), S(2.0), on_other));
+		assert_true(value_of(tensor_sum(ok(tensor_mul(a, a)))) == 12);
+		assert_true(value_of(tensor_sum(ok(tensor_nonzero(a)))) == 3);
+		assert_done(tensor_cuda_synchronize(1));
+		assert_done(tensor_cuda_memory_trim(1));
+		assert_done(tensor_cuda_graph_capture_begin(other, NULL));
+		b = ok(tensor_add(a, a));
+		assert_done(tensor_cuda_graph_capture_end(other));
+		assert_done(tensor_cuda_graph_replay(other));
+		assert_done(tensor_cuda_graph_wait(other));
+		assert_true(value_of(tensor_sum(b)) == 12);
+		assert_done(tensor_cuda_graph_release(other));
+		y = ok(tensor_add(y, x));
+		assert_done(tensor_cuda_graph_capture_end(g));
+		assert_done(tensor_cuda_graph_replay(g));
+		assert_true(value_of(tensor_sum(y)) == 600);
+		assert_done(tensor_cuda_graph_release(g));
+	}
+}
+
 static void *capture_and_end(void *graph)
 {
 	return tensor_cuda_graph_capture_begin(graph, NULL) < 0 ? "no capture" : NULL;
@@ -830,7 +986,9 @@ int main(void)
 		cmocka_unit_test(a_captured_step_of_sgd_equals_eager_steps),
 		cmocka_unit_test(ten_replays_of_adam_with_dropout_equal_eager_steps),
 		cmocka_unit_test(a_captured_step_of_adagrad_equals_eager_steps),
+		cmocka_unit_test(two_captured_steps_equal_eager_steps),
 		cmocka_unit_test(replays_draw_the_numbers_that_eager_calls_would_draw),
+		cmocka_unit_test(a_checkpoint_in_a_capture_draws_its_numbers_again),
 		cmocka_unit_test(a_replay_copies_pinned_memory_that_the_graph_holds),
 		cmocka_unit_test(each_failing_call_is_an_error_and_leaves_nothing),
 		cmocka_unit_test(what_waits_for_the_device_ends_the_capture),
@@ -842,6 +1000,8 @@ int main(void)
 		cmocka_unit_test(many_captures_leave_no_memory),
 		cmocka_unit_test(replays_in_two_streams_follow_each_other),
 		cmocka_unit_test(another_thread_works_during_a_capture),
+		cmocka_unit_test(a_captured_forward_has_an_eager_backward),
+		cmocka_unit_test(another_device_works_during_a_capture),
 		cmocka_unit_test(a_thread_that_ends_ends_its_capture),
 		cmocka_unit_test(a_child_of_a_fork_in_a_capture_cannot_use_the_graph),
 		cmocka_unit_test(calls_in_a_wrong_state_are_errors),

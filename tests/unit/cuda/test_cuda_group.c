@@ -100,6 +100,26 @@ static void collectives_are_work_of_the_stream(void **state)
 	run_ranks(3, in_order, NULL);
 }
 
+static void captured(tensor_group *g, void *arg)
+{
+	tensor_cuda_graph *graph = tensor_cuda_graph_new(ranks_device.index);
+	tensor *x = filled(1, 8), *out = filled(0, 8);
+
+	NEED(graph && !tensor_cuda_graph_capture_begin(graph, NULL));
+	NEED_ERROR(tensor_group_all_reduce(g, out, x, TENSOR_GROUP_SUM, NULL), EOPNOTSUPP,
+		   "which a graph cannot capture");
+	NEED_ERROR(tensor_cuda_graph_capture_end(graph), ECANCELED, "all_reduce");
+	NEED(!tensor_cuda_graph_release(graph));
+	NEED(!tensor_group_all_reduce(g, out, x, TENSOR_GROUP_SUM, NULL));
+	NEED(is_all(out, tensor_group_size(g)));
+}
+
+static void collectives_are_no_part_of_a_graph(void **state)
+{
+	NEED_EMULATION();
+	run_ranks(2, captured, NULL);
+}
+
 /* What was queued before a request comes before it, and what is queued after its wait comes after it. */
 static void requests(tensor_group *g, void *arg)
 {
@@ -462,6 +482,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(collectives_are_work_of_the_stream),
+		cmocka_unit_test(collectives_are_no_part_of_a_graph),
 		cmocka_unit_test(requests_are_ordered_by_their_wait),
 		cmocka_unit_test(requests_keep_their_tensors),
 		cmocka_unit_test(a_request_is_done_when_the_device_is),

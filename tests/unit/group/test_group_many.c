@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Many requests and parameters: time is linear in their number. */
+/* Many requests and parameters: time is linear in their number. Waits of ranks with a processor each. */
 #include "ranks.h"
 
+#include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <tensor/parallel.h>
 
 /* Of processor time, so that other work of the machine does not count. */
@@ -128,12 +131,65 @@ static void ranks_own_about_as_many_elements(void **state)
 	run_ranks(3, owners, NULL);
 }
 
+/* ---- waits ---- */
+
+/* Each rank on a processor of its own: of some batches of barriers, one in which few waits slept. */
+static void bound(tensor_group *g, void *arg)
+{
+	int least = INT_MAX;
+	cpu_set_t set;
+
+	NEED(!sched_getaffinity(0, sizeof(set), &set));
+	for (int i = 0; i < 50; i++) {
+		struct rusage before, after;
+
+		getrusage(RUSAGE_THREAD, &before);
+		for (int k = 0; k < 40; k++)
+			NEED(!tensor_group_barrier(g, NULL));
+		getrusage(RUSAGE_THREAD, &after);
+		if (after.ru_nvcsw - before.ru_nvcsw < least)
+			least = (int)(after.ru_nvcsw - before.ru_nvcsw);
+	}
+	NEED(CPU_COUNT(&set) == 1);
+	NEED(least < 10);
+}
+
+static void bind_to(cpu_set_t all, int number)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all) && !number--)
+			CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+static void ranks_that_are_bound_to_processors_spin(void **state)
+{
+	const char *address = ranks_address();
+	pid_t pids[2];
+	cpu_set_t all;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	if (CPU_COUNT(&all) < 2 || ranks_are_of("mpi") || ranks_are_nccl())
+		skip();
+	for (int i = 0; i < 2; i++) {
+		bind_to(all, i);
+		pids[i] = rank_start(address, i, 2, INT64_C(60000000000), bound, NULL);
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(rank_end(pids[i]), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_do_not_look_at_all_others),
 		cmocka_unit_test(parameters_are_shared_out_in_linear_time),
 		cmocka_unit_test(ranks_own_about_as_many_elements),
+		cmocka_unit_test(ranks_that_are_bound_to_processors_spin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,7 +97,7 @@ static void few_columns_chunk(int64_t begin, int64_t end, void *ctx)
 
 static bool suits_few_columns(const struct product *p)
 {
-	return p->n > 4 && p->n < LANES && p->m >= FEW_COLUMNS_ROWS && p->csa == 1;
+	return p->n > 4 && p->n / LANES == 0 && p->m >= FEW_COLUMNS_ROWS && p->csa == 1;
 }
 
 static __attribute__((noinline)) int product_by_few_columns(const struct product *p)

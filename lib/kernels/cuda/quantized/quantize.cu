@@ -5,17 +5,6 @@
 
 #include "kernels/formula/quantize.h"
 
-__global__ void parameters_kernel(uint32_t *to, const cuda_parameters words, int n)
-{
-	for (int i = threadIdx.x; i < n; i += BLOCK)
-		to[i] = words.word[i];
-}
-
-int cuda_launch_parameters(uint32_t *to, const cuda_parameters *words, int n, cudaStream_t stream)
-{
-	return launch(parameters_kernel, 1, BLOCK, stream, to, *words, n);
-}
-
 static __device__ inline int64_t channel_of(const cuda_quant &q, int64_t i)
 {
 	return q.scale ? i / q.inner % q.channels : 0;

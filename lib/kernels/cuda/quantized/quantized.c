@@ -2,6 +2,7 @@
 /* Quantized tensors: the scales and zero points of channels, which are in host memory, go to scratch memory by launches. */
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_quantized.h"
+#include "kernels/cuda/launch_words.h"
 
 /* An array of a channel's parameters, and where its address on the device goes. */
 struct part {
@@ -12,13 +13,12 @@ struct part {
 
 static int send_words(const struct cuda_call *c, uint32_t *to, const void *from, size_t words)
 {
-	struct cuda_parameters part;
 	int err = 0;
 
 	for (size_t at = 0, n; at < words && !err; at += n) {
-		n = words - at < CUDA_PARAMETERS_MOST ? words - at : CUDA_PARAMETERS_MOST;
-		memcpy(part.word, (const char *)from + 4 * at, 4 * n);
-		err = cuda_check(c->op, cuda_launch_parameters(to + at, &part, (int)n, c->stream));
+		n = words - at < CUDA_WORDS_MOST ? words - at : CUDA_WORDS_MOST;
+		err = cuda_check(c->op, cuda_launch_words(to + at, (const char *)from + 4 * at,
+							  (int)n, c->stream));
 	}
 	return err;
 }

@@ -1,150 +1,58 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * State and helpers of every call: the devices, the current stream of each thread, CUDA's errors,
- * and the check for a forked child. The other files of the plugin are above this one.
- */
-#include "kernels/cuda/cuda.h"
+/* The begin and end of every call, which ends a capture if it fails; the streams that programs and backward set. */
+#include "kernels/cuda/runtime/devices.h"
 
-#include <pthread.h>
-
-static int device_count;
-static __thread cudaStream_t streams[CUDA_DEVICES];
-bool cuda_forked;
-atomic_bool cuda_streams_set;
-
-/* ---- errors ---- */
-
-static int error_of(cudaError_t err)
-{
-	switch (err) {
-	case cudaErrorMemoryAllocation:
-		return ENOMEM;
-	case cudaErrorNoDevice:
-	case cudaErrorInsufficientDriver:
-	case cudaErrorInvalidDevice:
-	case cudaErrorInitializationError:
-	case cudaErrorNoKernelImageForDevice:
-		return ENODEV;
-	case cudaErrorStreamCaptureUnsupported:
-	case cudaErrorStreamCaptureInvalidated:
-	case cudaErrorStreamCaptureIsolation:
-	case cudaErrorStreamCaptureImplicit:
-	case cudaErrorCapturedEvent:
-		return EOPNOTSUPP;
-	default:
-		return EIO;
-	}
-}
-
-int cuda_error(const char *op, cudaError_t err)
-{
-	cudaGetLastError(); /* clears it for the next call, unless it is sticky */
-	return tensor_fail(error_of(err), "%s: cuda: %s (%s)", op, cudaGetErrorString(err),
-			   cudaGetErrorName(err));
-}
-
-/* ---- devices and streams ---- */
-
-static void mark_child(void)
-{
-	cuda_forked = true;
-}
-
-cudaError_t cuda_open_devices(void)
-{
-	cudaError_t err = cudaGetDeviceCount(&device_count);
-
-	if (err == cudaSuccess && device_count < 1)
-		err = cudaErrorNoDevice;
-	if (err != cudaSuccess) {
-		cudaGetLastError();
-		device_count = 0;
-		return err;
-	}
-	if (device_count > CUDA_DEVICES)
-		device_count = CUDA_DEVICES;
-	pthread_atfork(NULL, NULL, mark_child);
-	return cudaSuccess;
-}
-
-static int check_device(const char *op, int device)
-{
-	if (unlikely(cuda_forked))
-		return tensor_fail(ENODEV,
-				   "%s: cuda: this process was forked from one that had "
-				   "opened CUDA; fork before the first use, or exec",
-				   op);
-	if (unlikely(device < 0 || device >= device_count))
-		return tensor_fail(ENODEV, "%s: there is no cuda:%d, only %d device%s", op, device,
-				   device_count, device_count == 1 ? "" : "s");
-	return 0;
-}
-
-int cuda_device_count(void)
-{
-	int err = check_device("cuda_device_count", 0);
-
-	return err ? err : device_count;
-}
+/* ---- streams ---- */
 
 int cuda_set_stream(int device, void *stream)
 {
-	int err = check_device("cuda_set_stream", device);
+	int err = cuda_check_device("cuda_set_stream", device);
 
 	if (err)
 		return err;
-	if (cuda_capture_of(streams[device]) || cuda_capture_of(stream))
+	if (cuda_capture_of(cuda_thread_streams[device]) || cuda_capture_of(stream))
 		return tensor_fail(EBUSY, "cuda_set_stream: a graph is being captured in the %s",
 				   cuda_capture_of(stream) ? "stream" : "thread's current stream");
-	streams[device] = stream;
+	cuda_thread_streams[device] = stream;
 	if (stream)
 		atomic_store(&cuda_streams_set, true);
 	return 0;
-}
-
-cudaStream_t cuda_swap_stream(int device, cudaStream_t stream)
-{
-	cudaStream_t before = streams[device];
-
-	streams[device] = stream;
-	if (stream)
-		atomic_store(&cuda_streams_set, true);
-	return before;
 }
 
 bool cuda_is_capturing(int device)
 {
-	return !cuda_forked && device >= 0 && device < device_count &&
-	       cuda_capture_of(streams[device]);
-}
-
-void *cuda_current_stream(int device)
-{
-	return check_device("cuda_current_stream", device) ? NULL : streams[device];
+	return !cuda_forked && device >= 0 && device < cuda_device_count() &&
+	       cuda_capture_of(cuda_thread_streams[device]);
 }
 
 /* ---- a call ---- */
 
 int cuda_begin(struct cuda_call *c, const char *op, int device)
 {
-	int err = check_device(op, device);
+	int err = cuda_check_device(op, device);
 
 	if (err)
 		return err;
 	*c = (struct cuda_call){ .op = op,
 				 .device = device,
-				 .stream = streams[device],
-				 .capture = cuda_capture_of(streams[device]) };
+				 .stream = cuda_thread_streams[device],
+				 .capture = cuda_capture_of(cuda_thread_streams[device]) };
 	err = cuda_check(op, cudaGetDevice(&c->before));
 	if (!err && c->before != device)
 		err = cuda_check(op, cudaSetDevice(device));
 	if (unlikely(err && c->capture))
 		cuda_capture_break(c->capture);
+	if (unlikely(!err && !c->capture && cuda_thread_captures())) {
+		c->mode = cuda_relax();
+		c->relaxed = true;
+	}
 	return err;
 }
 
 int cuda_end(struct cuda_call *c, int err)
 {
+	if (unlikely(c->relaxed))
+		cuda_unrelax(c->mode);
 	if (c->before != c->device)
 		cudaSetDevice(c->before);
 	if (unlikely(err && c->capture))
@@ -171,9 +79,16 @@ int cuda_wait(const struct cuda_call *c)
 /* A capture has one stream, in which all of a backward runs: it is not ordered with other streams. */
 static char captured_event;
 
+/*
+ * In a capture that before it: the nodes of the capture may run in a backward outside of it, whose work must not be in a
+ * stream of captures.
+ */
 static void *backward_current(tensor_device device)
 {
-	return cuda_current_stream(device.index);
+	cudaStream_t stream = cuda_current_stream(device.index);
+	const struct tensor_cuda_graph *g = cuda_capture_of(stream);
+
+	return g ? cuda_capture_before(g) : stream;
 }
 
 static int backward_set(tensor_device device, void *stream)

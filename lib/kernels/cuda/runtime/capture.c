@@ -1,88 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * An open capture, as operators see it: what they may not do, the memory that they use, and the numbers that differ from
- * replay to replay.
- */
+/* An open capture, as operators see it: the memory that they use, and the numbers that differ from replay to replay. */
 #include "kernels/cuda/runtime/graph.h"
 
 #include "kernels/cuda/launch_graph.h"
 
 #include <stdlib.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tensor_cuda_graph *captures;
-static pthread_key_t at_exit; /* ends the captures of a thread */
-atomic_int cuda_captures;
-
-static void lock_captures(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void unlock_captures(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* ---- the open captures ---- */
-
-struct tensor_cuda_graph *cuda_capture_of(cudaStream_t stream)
-{
-	struct tensor_cuda_graph *g;
-
-	if (likely(!atomic_load_explicit(&cuda_captures, memory_order_acquire)))
-		return NULL;
-	lock_captures();
-	for (g = captures; g && g->pool->stream != stream; g = g->next)
-		;
-	unlock_captures();
-	return g;
-}
-
-/* A capture of the calling thread or, if it has none, of another one; device -1: of any. */
-static struct tensor_cuda_graph *find(int device, bool *own)
-{
-	struct tensor_cuda_graph *g, *found = NULL;
-
-	*own = false;
-	lock_captures();
-	for (g = captures; g && !*own; g = g->next) {
-		if (device >= 0 && g->device != device)
-			continue;
-		*own = pthread_equal(g->thread, pthread_self());
-		found = g;
-	}
-	unlock_captures();
-	return found;
-}
-
-bool cuda_thread_captures(void)
-{
-	bool own = false;
-
-	if (unlikely(atomic_load_explicit(&cuda_captures, memory_order_acquire)))
-		find(-1, &own);
-	return own;
-}
-
-int cuda_capture_excludes(const char *op, int device, const char *why)
-{
-	struct tensor_cuda_graph *g;
-	bool own;
-
-	if (likely(!atomic_load_explicit(&cuda_captures, memory_order_acquire)))
-		return 0;
-	g = find(device, &own);
-	if (g && own) {
-		tensor_fail(EOPNOTSUPP,
-			    "%s: %s, which a graph cannot capture; the capture has ended", op, why);
-		cuda_capture_break(g);
-		return -EOPNOTSUPP;
-	}
-	return g ? tensor_fail(EBUSY, "%s: another thread captures a graph on cuda:%d", op,
-			       device) :
-		   0;
-}
+/* ---- memory ---- */
 
 int capture_outside(const struct tensor_cuda_graph *g, const char *op, struct cuda_call *c)
 {
@@ -91,117 +15,6 @@ int capture_outside(const struct tensor_cuda_graph *g, const char *op, struct cu
 	c->capture = NULL;
 	c->stream = g->before;
 	return err;
-}
-
-int capture_open(struct tensor_cuda_graph *g)
-{
-	static atomic_ullong ids;
-	cudaError_t err;
-	bool own;
-
-	if (find(g->device, &own) && own)
-		return tensor_fail(EBUSY,
-				   "cuda_graph_capture_begin: this thread captures another "
-				   "graph on cuda:%d",
-				   g->device);
-	if (pthread_setspecific(at_exit, g))
-		return tensor_fail(ENOMEM, "cuda_graph_capture_begin: no memory");
-	err = cudaStreamBeginCapture(g->pool->stream, cudaStreamCaptureModeThreadLocal);
-	if (err != cudaSuccess)
-		return cuda_error("cuda_graph_capture_begin", err);
-	g->id = atomic_fetch_add(&ids, 1) + 1;
-	g->thread = pthread_self();
-	g->before = cuda_swap_stream(g->device, g->pool->stream);
-	g->pool->capturing = true;
-	g->state = GRAPH_CAPTURING;
-	lock_captures();
-	g->next = captures;
-	captures = g;
-	unlock_captures();
-	atomic_fetch_add(&cuda_captures, 1);
-	return 0;
-}
-
-cudaError_t capture_close(struct tensor_cuda_graph *g, cudaGraph_t *graph)
-{
-	struct tensor_cuda_graph **at = &captures;
-	cudaGraph_t made = NULL;
-	cudaError_t err = cudaStreamEndCapture(g->pool->stream, &made);
-
-	/* A call that failed may not have ended it. */
-	if (err != cudaSuccess)
-		cudaStreamEndCapture(g->pool->stream, &made);
-	if (err != cudaSuccess && made) {
-		cudaGraphDestroy(made);
-		made = NULL;
-	}
-	cudaGetLastError();
-	lock_captures();
-	while (*at != g)
-		at = &(*at)->next;
-	*at = g->next;
-	unlock_captures();
-	atomic_fetch_sub(&cuda_captures, 1);
-	cuda_swap_stream(g->device, g->before);
-	g->pool->capturing = false;
-	if (graph)
-		*graph = made;
-	else if (made)
-		cudaGraphDestroy(made);
-	return err;
-}
-
-void cuda_capture_break(struct tensor_cuda_graph *g)
-{
-	if (g->state != GRAPH_CAPTURING)
-		return;
-	g->state = GRAPH_BROKEN;
-	g->why = *tensor_last_error();
-	capture_close(g, NULL);
-}
-
-int cuda_refuse(const struct cuda_call *c, const char *why)
-{
-	int err = tensor_fail(EOPNOTSUPP,
-			      "%s: %s, which a graph cannot capture; the capture has ended", c->op,
-			      why);
-
-	cuda_capture_break(c->capture);
-	return err;
-}
-
-/* The last thing that a thread does: its captures cannot be ended by another one. */
-static void thread_ends(void *unused)
-{
-	struct tensor_cuda_graph *g;
-	bool own;
-
-	while (!cuda_forked && (g = find(-1, &own)) && own) {
-		tensor_fail(ECANCELED, "cuda_graph: the thread that captured it has ended");
-		cuda_capture_break(g);
-	}
-}
-
-/* In a child captures are no more: they belong to the parent's CUDA. */
-static void forget_captures(void)
-{
-	captures = NULL;
-	atomic_store(&cuda_captures, 0);
-	unlock_captures();
-}
-
-__attribute__((constructor)) static void capture_init(void)
-{
-	pthread_atfork(lock_captures, unlock_captures, forget_captures);
-	pthread_key_create(&at_exit, thread_ends);
-}
-
-/* ---- memory ---- */
-
-uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id)
-{
-	*id = g->id;
-	return g->pool->owner;
 }
 
 static size_t place_of(struct tensor_storage *const *table, size_t size,
@@ -249,9 +62,8 @@ void cuda_capture_hold(struct tensor_cuda_graph *g, struct tensor_storage *s)
 	g->nheld++;
 }
 
-/* Device memory that is not allocated in the capture, set to a byte; NULL with the error set. */
-static void *outside_memory(const struct tensor_cuda_graph *g, const char *op, int byte,
-			    size_t nbytes)
+void *capture_outside_memory(const struct tensor_cuda_graph *g, const char *op, int byte,
+			     size_t nbytes)
 {
 	struct cuda_call c;
 	void *data = NULL;
@@ -292,8 +104,8 @@ void capture_forget(struct tensor_cuda_graph *g)
 	cuda_scratch_free(&c, g->words);
 	for (int i = 0; i < g->ngenerators; i++)
 		tensor_generator_release(g->generator[i].g);
-	for (size_t i = 0; i < g->ncounts; i++)
-		tensor_release(g->counts[i]);
+	for (size_t i = 0; i < g->counts_size; i++)
+		tensor_release(g->counts[i].t);
 	for (size_t i = 0; i < g->held_size; i++)
 		if (g->held[i])
 			storage_put(g->held[i]);
@@ -318,7 +130,7 @@ unsigned long long *cuda_capture_check(const struct cuda_call *c)
 		tensor_fail(ENOMEM, "%s: no memory", c->op);
 		return NULL;
 	}
-	k->flag = outside_memory(g, c->op, 0xff, 2 * sizeof(*k->flag));
+	k->flag = capture_outside_memory(g, c->op, 0xff, 2 * sizeof(*k->flag));
 	if (!k->flag) {
 		free(k);
 		return NULL;
@@ -367,60 +179,10 @@ int cuda_random_at(const struct cuda_call *c, uint64_t *seed, const uint64_t **a
 	if (*seed >= (uint64_t)g->ngenerators)
 		return cuda_refuse(c, "uses a generator that is not registered with the graph");
 	if (!g->words)
-		g->words = outside_memory(g, c->op, 0, 2 * GRAPH_GENERATORS * sizeof(*g->words));
+		g->words = capture_outside_memory(g, c->op, 0,
+						  2 * GRAPH_GENERATORS * sizeof(*g->words));
 	if (!g->words)
 		return -tensor_last_error()->code;
 	*at = g->words + 2 * *seed;
-	return 0;
-}
-
-/* ---- steps of optimizers ---- */
-
-int cuda_capture_count(int device, tensor *count)
-{
-	struct tensor_cuda_graph *g = cuda_capture_of(cuda_current_stream(device));
-	tensor **larger;
-
-	if (!g)
-		return 0;
-	if (g->ncounts == g->counts_size) {
-		size_t size = g->counts_size ? 2 * g->counts_size : 64;
-
-		larger = realloc(g->counts, size * sizeof(*larger));
-		if (!larger)
-			return tensor_fail(ENOMEM, "optim_step: no memory");
-		g->counts = larger;
-		g->counts_size = size;
-	}
-	g->counts[g->ncounts++] = tensor_retain(count);
-	return 0;
-}
-
-int cuda_capture_rates(const struct cuda_call *c, const struct optimizer_step *s,
-		       const struct optimizer_item *items, int n, cuda_rates_of compute,
-		       const double **rates)
-{
-	struct tensor_cuda_graph *g = c->capture;
-	struct graph_rates *r;
-
-	*rates = NULL;
-	if (likely(!cuda_capturing(c)))
-		return 0;
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return tensor_fail(ENOMEM, "%s: no memory", c->op);
-	r->to = outside_memory(g, c->op, 0, 2 * CUDA_STEP_ITEMS * sizeof(*r->to));
-	if (!r->to) {
-		free(r);
-		return -tensor_last_error()->code;
-	}
-	r->step = *s;
-	r->compute = compute;
-	r->n = n;
-	for (int i = 0; i < n; i++)
-		r->count[i] = items[i].count ? tensor_retain(items[i].count) : NULL;
-	r->next = g->rates;
-	g->rates = r;
-	*rates = r->to;
 	return 0;
 }

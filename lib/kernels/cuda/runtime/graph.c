@@ -4,10 +4,11 @@
 
 #include "base/generator.h"
 #include "kernels/cuda/launch_graph.h"
+#include "kernels/cuda/launch_words.h"
 
 #include <stdlib.h>
 
-_Static_assert(CUDA_WORDS >= 2 * GRAPH_GENERATORS && CUDA_WORDS >= 2 * CUDA_STEP_ITEMS,
+_Static_assert(CUDA_WORDS_MOST >= 4 * GRAPH_GENERATORS && CUDA_WORDS_MOST >= 4 * CUDA_STEP_ITEMS,
 	       "a launch sets all words of a table");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -295,14 +296,22 @@ static int graph_capture_end(tensor_cuda_graph *g)
 
 /* ---- replay ---- */
 
-static int count(tensor_cuda_graph *g, float by)
+/* Adds the steps of the capture to the first n places of the counts, or subtracts them. */
+static int count(const tensor_cuda_graph *g, size_t n, float sign)
 {
-	for (size_t i = 0; i < g->ncounts; i++) {
-		float *n = tensor_mutable_data(g->counts[i]);
+	for (size_t i = 0; i < n; i++) {
+		float *steps = g->counts[i].t ? tensor_mutable_data(g->counts[i].t) : NULL;
 
-		if (!n)
-			return -tensor_last_error()->code;
-		*n += by;
+		if (!g->counts[i].t)
+			continue;
+		if (!steps) {
+			const int err = -tensor_last_error()->code;
+
+			if (sign > 0)
+				count(g, i, -1);
+			return err;
+		}
+		*steps += sign * g->counts[i].steps;
 	}
 	return 0;
 }
@@ -319,11 +328,12 @@ static int set_generators(const struct cuda_call *c, tensor_cuda_graph *g)
 		words[2 * i + 1] = at.offset;
 	}
 	return !g->words ? 0 :
-			   cuda_check(c->op, cuda_launch_words(g->words, words, 2 * g->ngenerators,
+			   cuda_check(c->op, cuda_launch_words(g->words, words, 4 * g->ngenerators,
 							       c->stream));
 }
 
-static int set_rates(const struct cuda_call *c, const struct graph_rates *r)
+static int set_rates(const struct cuda_call *c, const tensor_cuda_graph *g,
+		     const struct graph_rates *r)
 {
 	uint64_t words[2 * CUDA_STEP_ITEMS];
 	double rates[2], step;
@@ -332,10 +342,13 @@ static int set_rates(const struct cuda_call *c, const struct graph_rates *r)
 		step = 1;
 		if (r->count[i] && tensor_item(r->count[i], &step) < 0)
 			return -tensor_last_error()->code;
+		/* All steps have been counted. */
+		if (r->count[i])
+			step += r->nth[i] - capture_steps(g, r->count[i]);
 		r->compute(&r->step, step, rates);
 		memcpy(&words[2 * i], rates, sizeof(rates));
 	}
-	return cuda_check(c->op, cuda_launch_words(r->to, words, 2 * r->n, c->stream));
+	return cuda_check(c->op, cuda_launch_words(r->to, words, 4 * r->n, c->stream));
 }
 
 static int replay(const struct cuda_call *c, tensor_cuda_graph *g)
@@ -346,7 +359,7 @@ static int replay(const struct cuda_call *c, tensor_cuda_graph *g)
 	if (!err)
 		err = set_generators(c, g);
 	for (const struct graph_rates *r = g->rates; r && !err; r = r->next)
-		err = set_rates(c, r);
+		err = set_rates(c, g, r);
 	if (!err)
 		err = cuda_check(c->op, cudaGraphLaunch(g->exec, c->stream));
 	return err ? err : cuda_check(c->op, cudaEventRecord(p->last, c->stream));
@@ -374,11 +387,11 @@ static int graph_replay(tensor_cuda_graph *g)
 		return err;
 	if (cuda_capturing(&c))
 		return cuda_end(&c, cuda_refuse(&c, "replays a graph"));
-	err = count(g, 1);
+	err = count(g, g->counts_size, 1);
 	if (!err) {
 		err = replay(&c, g);
 		if (err)
-			count(g, -1);
+			count(g, g->counts_size, -1);
 	}
 	return cuda_end(&c, err);
 }
@@ -440,5 +453,7 @@ const struct cuda_graph_calls cuda_graphs = {
 	.excludes = cuda_capture_excludes,
 	.capturing = cuda_is_capturing,
 	.random = cuda_take_random,
+	.random_position = cuda_random_position,
+	.random_set = cuda_random_set,
 	.count = cuda_capture_count,
 };

@@ -38,6 +38,13 @@ struct graph_rates {
 	double *to;
 	int n;
 	tensor *count[CUDA_STEP_ITEMS];
+	double nth[CUDA_STEP_ITEMS]; /* step of the count's in the capture, from 1 */
+};
+
+/* The count of an optimizer's steps for a parameter, of f32 on the CPU: a replay adds those of the capture. */
+struct graph_count {
+	tensor *t; /* NULL: a free place */
+	float steps;
 };
 
 /* A check of values on the device (check.c): its flag, and the first value of the flag that is an error. */
@@ -67,21 +74,32 @@ struct tensor_cuda_graph {
 	} generator[GRAPH_GENERATORS];
 	struct graph_rates *rates;
 	struct graph_check *checks;
-	tensor **counts; /* are increased by 1 in each replay */
+	struct graph_count *counts; /* a table by address */
 	size_t ncounts, counts_size;
 	struct tensor_storage **held; /* a table by address */
 	size_t nheld, held_size;
 };
 
-/* ---- capture.c ---- */
+/* ---- captures.c ---- */
 
 /* The calling thread's stream becomes that of the capture. 0 or -errno. */
 int capture_open(struct tensor_cuda_graph *g);
 /* The stream becomes the one before. Sets *graph unless that is NULL. */
 cudaError_t capture_close(struct tensor_cuda_graph *g, cudaGraph_t *graph);
+
+/* ---- capture.c ---- */
+
+/* Device memory that is not allocated in the capture, set to a byte; NULL with the error set. */
+void *capture_outside_memory(const struct tensor_cuda_graph *g, const char *op, int byte,
+			     size_t nbytes);
 /* Releases what the graph holds. */
 void capture_forget(struct tensor_cuda_graph *g);
 /* A call in the stream that the thread had before the capture. */
 int capture_outside(const struct tensor_cuda_graph *g, const char *op, struct cuda_call *c);
+
+/* ---- steps.c ---- */
+
+/* The steps of a count in the capture so far. */
+double capture_steps(const struct tensor_cuda_graph *g, const tensor *count);
 
 #endif

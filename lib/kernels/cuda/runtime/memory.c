@@ -183,7 +183,7 @@ int cuda_memory_trim(int device)
 
 	if (err)
 		return err;
-	if (cuda_thread_captures())
+	if (c.capture)
 		return cuda_end(&c, cuda_capture_excludes(c.op, device, "returns memory"));
 	lock_memory();
 	block_trim_locked(device);
