@@ -10,7 +10,7 @@
 #define FEW_ROWS  16			       /* rows of a, at most */
 #define FEW_LEAST (1 << 23)		       /* bytes of b, at least */
 #define FEW_SUMS  (32768 / (int64_t)sizeof(T)) /* elements of c whose sums stay in a cache */
-#define FEW_SPAN  512  /* rows of b whose products a sum has: errors grow with it */
+#define FEW_SPAN  1024 /* rows of b whose products a sum has: errors grow with it */
 #define FEW_WIDTH 1024 /* columns of c, at most */
 #define ROWS_OF_B 4    /* that are read side by side */
 
@@ -47,8 +47,9 @@ static inline __attribute__((always_inline)) void add_rows_of_b(const struct pro
 }
 
 /* sums = products of the rows of b from k to end. */
-static void sum_few_rows(const struct product *p, T *sums, int64_t width, int64_t k, int64_t end,
-			 int64_t j, int64_t n)
+static inline __attribute__((always_inline)) void sum_few_rows(const struct product *p, T *sums,
+							       int64_t width, int64_t k,
+							       int64_t end, int64_t j, int64_t n)
 {
 	memset(sums, 0, p->m * width * sizeof(T));
 	for (; k + ROWS_OF_B <= end; k += ROWS_OF_B)
@@ -67,8 +68,8 @@ static void few_rows_chunk(int64_t begin, int64_t end, void *ctx)
 	for (int64_t j = begin; j < end; j += width) {
 		int64_t n = end - j < width ? end - j : width;
 
-		sum_few_rows(p, totals, width, 0, least(FEW_SPAN, p->k), j, n);
-		for (int64_t k = FEW_SPAN; k < p->k; k += FEW_SPAN) {
+		memset(totals, 0, p->m * width * sizeof(T));
+		for (int64_t k = 0; k < p->k; k += FEW_SPAN) {
 			sum_few_rows(p, sums, width, k, least(k + FEW_SPAN, p->k), j, n);
 			for (int64_t i = 0; i < p->m * width; i += LANES)
 				*(VEC *)(totals + i) += *(const VEC *)(sums + i);
