@@ -28,6 +28,9 @@ static int work(tensor_group *g)
 			err = tensor_group_all_gather(g, large, shared, NULL);
 		if (!err && i % 4 == 0)
 			err = tensor_group_all_reduce(g, shared, shared, TENSOR_GROUP_MAX, NULL);
+		if (!err && i % 4 == 2)
+			err = tensor_group_reduce(g, rank ? NULL : shared, shared, TENSOR_GROUP_MAX,
+						  0, NULL);
 		if (!err) {
 			err = tensor_group_send(g, i & 2 ? shared : part, next, &r[n]);
 			n += !err;
