@@ -383,13 +383,15 @@ static void give_up_early(tensor_group *g, void *is_message)
 
 	if (!tensor_group_rank(g)) {
 		t = in_buffer(tensor_full(TENSOR_INTS(n), S(1), F32));
+		NEED(!tensor_group_barrier(g, NULL));
 		NEED_ERROR(pass_on(g, t, is_message), ETIMEDOUT, "rank");
 		tensor_fill_(t, S(2));
 		return;
 	}
 	signal(SIGALRM, sleep_long);
 	t = tensor_empty(TENSOR_INTS(n), F32);
-	usleep(is_message ? 50000 : 0); /* the message is there */
+	NEED(!tensor_group_barrier(g, NULL)); /* rank 0 takes its time to fill the tensor */
+	usleep(is_message ? 50000 : 0);	      /* the message is there */
 	setitimer(ITIMER_REAL, &(struct itimerval){ .it_value.tv_usec = 2000 }, NULL);
 	NEED_ERROR(pass_on(g, t, is_message), EPIPE, "rank 0 has left");
 }

@@ -361,6 +361,7 @@ static tensor_group *join(int rank, int size, const char *address, int64_t timeo
 /* Rank 1 takes nothing, rank 2 dies: the message of rank 0 fails with the group, and what it held ends with it. */
 static void message_fails_with_the_group(tensor_group *g, void *arg)
 {
+	tensor *first = tensor_zeros(TENSOR_INTS(2), SHAREABLE(TENSOR_F32)); /* opens the device */
 	int rank = tensor_group_rank(g), fds = count_fds(), buffers = count_buffers();
 	tensor_group *inner = tensor_group_open(
 		"local", TENSOR_GROUP_OPTIONS(.rank = rank, .size = 3, .address = arg,
@@ -387,6 +388,7 @@ static void message_fails_with_the_group(tensor_group *g, void *arg)
 		usleep(1000);
 	NEED(count_fds() == fds);
 	NEED(count_buffers() == buffers);
+	tensor_release(first);
 }
 
 static void message_that_fails_with_the_group_holds_nothing(void **state)
