@@ -348,7 +348,7 @@ tensor_channel *remote_channel(const char *function, struct remote *r)
 	ch->remote = &functions;
 	ch->state = r;
 	ch->adaptive = !r->spin_ns;
-	ch->spin_ns = r->spin_ns < 0 ? 0 : r->spin_ns ? r->spin_ns : link_default_spin(2);
+	ch->spin_ns = r->spin_ns < 0 ? 0 : r->spin_ns ? r->spin_ns : link_default_spin();
 	channel_publish(ch);
 	return ch;
 }

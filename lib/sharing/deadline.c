@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <time.h>
 
+#define SPIN_NS	 50000	 /* about as long as it takes to wake an idle processor */
 #define LOOK_NS	 1000000 /* while spinning, between looks whether the peer lives */
 #define SKIP_MAX 127	 /* waits without spinning after one that spun in vain */
 
@@ -81,14 +82,28 @@ int link_lock(pthread_mutex_t *lock, int64_t until)
 	return pthread_mutex_trylock(lock) ? -lock_until(lock, until) : 0;
 }
 
-int64_t link_default_spin(int processes)
+/* Of those that share a processor one cannot run while another one spins. */
+static int64_t spin_on(const cpu_set_t *set, int processes)
+{
+	return CPU_COUNT(set) < processes ? 0 : SPIN_NS;
+}
+
+int64_t link_default_spin(void)
 {
 	cpu_set_t set;
 
-	/* Of those that share a processor one cannot run while another one spins. */
-	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < processes ?
-		       0 :
-		       LINK_SPIN_NS;
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? spin_on(&set, 2) : SPIN_NS;
+}
+
+int64_t link_spin_among(const int32_t *pids, int n)
+{
+	cpu_set_t all, set;
+
+	CPU_ZERO(&all);
+	for (int i = 0; i < n; i++)
+		if (sched_getaffinity(pids[i], sizeof(set), &set) == 0)
+			CPU_OR(&all, &all, &set);
+	return spin_on(&all, n);
 }
 
 struct link_spin link_spin_begin(const tensor_channel *ch, int64_t until)

@@ -23,9 +23,13 @@ int link_resolve(const tensor_channel *ch, int64_t *until);
 int link_late(tensor_channel *ch, int64_t until);
 /* Takes the lock. 0 or -ETIMEDOUT. */
 int link_lock(pthread_mutex_t *lock, int64_t until);
-#define LINK_SPIN_NS INT64_C(50000) /* about as long as it takes to wake an idle processor */
-/* The time for which a wait for others spins if the program does not say; with this process they are so many. */
-int64_t link_default_spin(int processes);
+/* The time for which a wait for the other end of a channel spins if the program does not say: both may use this one's processors. */
+int64_t link_default_spin(void);
+/*
+ * The same for waits among n processes, each of which may be bound to processors of its own, by mpirun, taskset or a
+ * cpuset: all together must have as many.
+ */
+int64_t link_spin_among(const int32_t *pids, int n);
 
 /* The time of a wait that spins. */
 struct link_spin {

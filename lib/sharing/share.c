@@ -170,7 +170,7 @@ TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
 		ch->takes_files = o->ring && o->files;
 		ch->adaptive = !o->spin_ns;
 		ch->ring_records = ring_records(o->records);
-		ch->spin_ns = o->spin_ns ? (o->spin_ns < 0 ? 0 : o->spin_ns) : link_default_spin(2);
+		ch->spin_ns = o->spin_ns ? (o->spin_ns < 0 ? 0 : o->spin_ns) : link_default_spin();
 	}
 	channel_publish(ch);
 	return ch;

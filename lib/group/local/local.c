@@ -5,7 +5,6 @@
 #include "sharing/link.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -413,21 +412,6 @@ static int number(const char *text)
 	return text && end != text && !*end && n >= 0 && n <= INT_MAX ? (int)n : -1;
 }
 
-/*
- * Whether the ranks have a processor each. mpirun, taskset and cpusets bind a rank to a part of the processors, of which the
- * others have other ones.
- */
-static bool has_processors(const struct local *l, int size)
-{
-	cpu_set_t all, of_rank;
-
-	CPU_ZERO(&all);
-	for (int i = 0; i < size; i++)
-		if (sched_getaffinity(l->pids[i], sizeof(of_rank), &of_rank) == 0)
-			CPU_OR(&all, &all, &of_rank);
-	return CPU_COUNT(&all) >= size;
-}
-
 static int local_open(tensor_group *g, const struct tensor_group_options *o)
 {
 	const char *address = o->address ? o->address : secure_getenv("TENSOR_GROUP_ADDRESS");
@@ -464,7 +448,7 @@ static int local_open(tensor_group *g, const struct tensor_group_options *o)
 		free_local(l, g->size);
 		return -thread()->error.code;
 	}
-	g->spin_ns = has_processors(l, g->size) ? LINK_SPIN_NS : 0;
+	g->spin_ns = link_spin_among(l->pids, g->size);
 	return 0;
 }
 
