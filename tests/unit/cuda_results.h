@@ -5,7 +5,10 @@
 
 #include "check.h"
 
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <tensor/cuda.h>
+#include <unistd.h>
 
 #define CUDA	   TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(0))
 #define CUDA_OF(d) TENSOR_OPTIONS(.dtype = (d), .device = TENSOR_DEVICE_CUDA(0))
@@ -23,6 +26,28 @@ static inline bool device_or_reason(void)
 	tensor_cuda_device_count();
 	print_message("# skipped: %s\n", tensor_last_error()->text);
 	return false;
+}
+
+/*
+ * Runs the function in a process of its own, where the variable names a library that cannot be loaded. Before this process opens
+ * CUDA, which a child could not use then. Without a device the test is skipped.
+ */
+static inline void without_library(const char *variable, void (*fn)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		setenv(variable, "/no/such/library", 1);
+		if (!tensor_cuda_is_available())
+			exit(2);
+		fn();
+		exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		skip();
+	assert_int_equal(status, 0);
 }
 
 static inline tensor *on_cuda(tensor *t)
