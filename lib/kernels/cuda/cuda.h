@@ -55,6 +55,7 @@ int cuda_device_count(void); /* or -errno with the error set */
 int cuda_set_stream(int device, void *stream);
 void *cuda_current_stream(int device);
 extern const struct tensor_streams cuda_backward_streams;
+extern const struct cuda_stream_calls cuda_stream_functions; /* streams.c */
 
 /* True in a child of fork(): CUDA's state belongs to the parent. */
 extern bool cuda_forked;

@@ -74,6 +74,24 @@ enum cudaStreamCaptureStatus {
 	cudaStreamCaptureStatusInvalidated = 2
 };
 
+typedef struct CUuuid_st {
+	char bytes[16];
+} cudaUUID_t;
+
+/* Members that the plugin reads; the toolkit's has more. */
+struct cudaDeviceProp {
+	char name[256];
+	cudaUUID_t uuid;
+	size_t totalGlobalMem;
+	size_t sharedMemPerBlockOptin;
+	int major, minor;
+	int multiProcessorCount;
+	int maxThreadsPerMultiProcessor;
+	int l2CacheSize;
+	int pciBusID, pciDeviceID, pciDomainID;
+	int integrated;
+};
+
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError(void);
@@ -84,10 +102,13 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 cudaError_t cudaDeviceSynchronize(void);
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
@@ -109,6 +130,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 
 cudaError_t cudaMalloc(void **data, size_t size);
 cudaError_t cudaFree(void *data);
