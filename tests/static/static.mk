@@ -5,8 +5,7 @@
 #   make test-abi        the layout of the kernel ABI alone, for 64-bit and for 32-bit programs: seconds
 #   make check-layers    files of the library and of the module use only lower layers: seconds
 #   make check-cuda      docs/cuda.md names the kernels that CUDA has not: less than a second
-#   make check-cuda-code registers, local memory and 128-bit loads of the kernels that nvcc makes: ten minutes, one after
-#                        make CUDA=sm_90a
+#   make check-cuda-code registers, local memory and 128-bit loads of the kernels that nvcc makes: ten minutes
 #   make accept-cuda-code    record them
 #   make accept-abi      record additions to the kernel ABI
 #   make check-abi       the ABI of the library: exported functions and public types: seconds
@@ -33,12 +32,12 @@ check-cuda:
 	@tests/vm/tally cuda-kernels tests/static/check-cuda
 
 check-cuda-code:
-	+$(Q)$(MAKE) --no-print-directory CUDA=sm_90a cuda
-	$(Q)tools=$$(packaging/cuda-tools) && NVCC="$(NVCC_FOUND)" tests/vm/tally cuda-code tests/static/check-cuda-code $(B) "$$tools"
+	+$(Q)$(MAKE) --no-print-directory B=$(B)/cuda-code CUDA=sm_90a cuda-kernels
+	$(Q)tools=$$(packaging/cuda-tools) && NVCC="$(NVCC_FOUND)" tests/vm/tally cuda-code tests/static/check-cuda-code $(B)/cuda-code "$$tools"
 
 accept-cuda-code:
-	+$(Q)$(MAKE) --no-print-directory CUDA=sm_90a cuda
-	$(Q)tools=$$(packaging/cuda-tools) && NVCC="$(NVCC_FOUND)" tests/static/check-cuda-code $(B) "$$tools" --accept
+	+$(Q)$(MAKE) --no-print-directory B=$(B)/cuda-code CUDA=sm_90a cuda-kernels
+	$(Q)tools=$$(packaging/cuda-tools) && NVCC="$(NVCC_FOUND)" tests/static/check-cuda-code $(B)/cuda-code "$$tools" --accept
 
 accept-abi:
 	tests/static/uapi-layout --accept
