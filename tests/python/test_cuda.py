@@ -286,7 +286,7 @@ def test_dlpack_shares_memory():
 
 
 def test_dlpack_orders_streams():
-    """The consumer's stream follows the producer's current one, and memory is kept until the consumer's work is done."""
+    """The consumer's stream follows the producer's current one, and memory stays until the consumer's work is done."""
     a, b = cuda.Stream(), cuda.Stream()
     for i in range(5):
         with cuda.stream(a):
