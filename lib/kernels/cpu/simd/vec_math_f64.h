@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * exp, expm1, log, log1p, tanh and erf on vectors of f64. With AVX-512 they read tables in registers by
- * permutation, with errors below 1 ulp, and are inlined; narrower vectors call SLEEF. Polynomials
+ * permutation, with errors below 1 ulp, and are inlined; vec_math_f64_fma.h has them for AVX2. Narrower vectors call SLEEF. Polynomials
  * interpolate at Chebyshev nodes. Files that include this one are compiled with
  * -ffp-contract=fast. Like vec.h, this file depends on the width of vectors.
  */
@@ -253,6 +253,8 @@ static inline vec_f64 tanh_f64v(vec_f64 x)
 	return vec_pieces_f64(tanh_pieces, ARRAY_SIZE(tanh_pieces), near,
 			      _mm512_srli_epi64((__m512i)at, 50));
 }
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "kernels/cpu/simd/vec_math_f64_fma.h"
 #else
 #define SLEEF_F64V(f)                                       \
 	static inline vec_f64 f##_f64v(vec_f64 x)           \
