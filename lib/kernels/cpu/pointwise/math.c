@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Exponentials, logarithms and roots; sigmoid and tanh. */
-#include "kernels/cpu/simd/vecmath.h"
+#include "kernels/cpu/simd/vec_logs.h"
 
 #include <tgmath.h>
 
 VEC_SLEEF_1(exp2)
-VEC_SLEEF_1(log2)
-VEC_SLEEF_1(log10)
 
 #define V    vec_f32
 #define F(x) x##_f32v

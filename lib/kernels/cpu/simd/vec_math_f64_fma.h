@@ -130,7 +130,7 @@ struct vec_log_f64 {
 };
 
 /* Of normal x = 2^k m, m = 1 + f between sqrt(1/2) and sqrt(2). lost: if not NULL, a rounding error of x. */
-static inline struct vec_log_f64 vec_log_normal_f64(vec_f64 x, const vec_f64 *lost)
+static inline struct vec_log_f64 vec_log_lossy_f64(vec_f64 x, const vec_f64 *lost)
 {
 	const vec_m64 root = (vec_m64)vec_splat_f64(M_SQRT1_2), one = (vec_m64)vec_splat_f64(1);
 	vec_m64 bits = (vec_m64)x + (one - root), e = (vec_m64)((vec_u64)bits >> 52);
@@ -153,6 +153,11 @@ static inline struct vec_log_f64 vec_log_normal_f64(vec_f64 x, const vec_f64 *lo
 	return l;
 }
 
+static inline struct vec_log_f64 vec_log_normal_f64(vec_f64 x)
+{
+	return vec_log_lossy_f64(x, NULL);
+}
+
 /* y, a logarithm of x, with the results of zeros, negative numbers, infinity and NaN. */
 static inline vec_f64 vec_log_special_f64(vec_f64 y, vec_f64 x)
 {
@@ -162,7 +167,7 @@ static inline vec_f64 vec_log_special_f64(vec_f64 y, vec_f64 x)
 	return vec_select_f64(x > 0, y, outside);
 }
 
-/* Sum of k high + k low and l's parts. */
+/* log(x) of x with the given parts. */
 static inline vec_f64 vec_log_sum_f64(struct vec_log_f64 l)
 {
 	vec_f64 whole = l.k * LN2_HIGH_F64, y = whole + l.high;
@@ -170,18 +175,27 @@ static inline vec_f64 vec_log_sum_f64(struct vec_log_f64 l)
 	return y + (((whole - y) + l.high) + (l.k * LN2_LOW_F64 + l.low));
 }
 
+/* Whether all lanes are normal positive numbers. */
+static inline bool vec_log_usual_f64(vec_f64 x)
+{
+	return !vec_some_f64(~((x >= 0x1p-1022) & (x < INFINITY)));
+}
+
+/* Of x > 0. */
+static inline struct vec_log_f64 vec_log_parts_f64(vec_f64 x)
+{
+	vec_m64 tiny = x < 0x1p-1022;
+	struct vec_log_f64 l = vec_log_normal_f64(vec_select_f64(tiny, x * 0x1p54, x));
+
+	l.k -= (vec_f64)((vec_m64)vec_splat_f64(54) & tiny);
+	return l;
+}
+
 static inline vec_f64 log_f64v(vec_f64 x)
 {
-	bool special = vec_some_f64(~((x >= 0x1p-1022) & (x < INFINITY)));
-	struct vec_log_f64 l;
-	vec_m64 tiny;
-
-	if (__builtin_expect(!special, 1))
-		return vec_log_sum_f64(vec_log_normal_f64(x, NULL));
-	tiny = x < 0x1p-1022;
-	l = vec_log_normal_f64(vec_select_f64(tiny, x * 0x1p54, x), NULL);
-	l.k -= (vec_f64)((vec_m64)vec_splat_f64(54) & tiny);
-	return vec_log_special_f64(vec_log_sum_f64(l), x);
+	if (__builtin_expect(vec_log_usual_f64(x), 1))
+		return vec_log_sum_f64(vec_log_normal_f64(x));
+	return vec_log_special_f64(vec_log_sum_f64(vec_log_parts_f64(x)), x);
 }
 
 static inline vec_f64 log1p_f64v(vec_f64 x)
@@ -189,7 +203,7 @@ static inline vec_f64 log1p_f64v(vec_f64 x)
 	vec_f64 one = vec_splat_f64(1), u = x + 1;
 	vec_f64 more = (vec_f64)_mm256_max_pd((__m256d)one, (__m256d)x);
 	vec_f64 less = (vec_f64)_mm256_min_pd((__m256d)one, (__m256d)x), lost = less - (u - more);
-	vec_f64 y = vec_log_sum_f64(vec_log_normal_f64(u, &lost));
+	vec_f64 y = vec_log_sum_f64(vec_log_lossy_f64(u, &lost));
 
 	y = vec_log_special_f64(y, u);
 	return vec_select_f64(vec_size_f64(x) < 0x1p-54, x, y);
