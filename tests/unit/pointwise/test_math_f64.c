@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * exp, expm1, log, log1p, tanh, erf, sin and cos of f64 at millions of points, against the long double functions of the C
+ * exp, expm1, log, log2, log10, sqrt, log1p, tanh, erf, sin and cos of f64 at millions of points, against the long double functions of the C
  * library, whose own error is below 1/1000 ulp of an f64. The largest errors are printed.
  */
 #include "check.h"
@@ -21,6 +21,9 @@ static const struct function {
 	/* 0.93 with multiply-add instructions, which GCC does not use with -O1. */
 	{ "expm1", tensor_expm1, expm1l, -37.5, 709.79, 1.1, 4 },
 	{ "log", tensor_log, logl, 0, 1e4, 1, 4 },
+	{ "log2", tensor_log2, log2l, 0, 1e4, 1, 2 },
+	{ "log10", tensor_log10, log10l, 0, 1e4, 1, 2 },
+	{ "sqrt", tensor_sqrt, sqrtl, 0, 1e4, 0.5001, 2 },
 	{ "log1p", tensor_log1p, log1pl, -1, 1e4, 1, 4 },
 	{ "tanh", tensor_tanh, tanhl, -19.2, 19.2, 1.01, 4 },
 	{ "erf", tensor_erf, erfl, -6.1, 6.1, 1, 4 },

@@ -17,6 +17,15 @@ VEC_SLEEF_1(exp2)
 #undef V
 #undef F
 
+#if defined(__AVX512F__)
+#include "kernels/cpu/simd/vec_sqrt.h"
+#define SQRT_FLOATS                                                                    \
+	VEC_LOOP_1(sqrt, f32, float, vec_f32, VEC_F32, (void)params, vec_sqrt_f32(x))  \
+	VEC_LOOP_1(sqrt, f64, double, vec_f64, VEC_F64, (void)params, vec_sqrt_f64(x)) \
+	UNARY_BF16_WITH(sqrt, NO_PARAMS, sqrt(x))                                      \
+	UNARY_F16_WITH(sqrt, NO_PARAMS, sqrt(x))
+#endif
+
 #include "kernels/formula/math.h"
 
 CPU_KERNELS(K(exp), K(exp2), K(expm1), K(log), K(log2), K(log10), K(log1p), K(tanh), K(sigmoid),

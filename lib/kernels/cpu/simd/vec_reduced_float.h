@@ -38,11 +38,13 @@ static inline void vec_store_reduced_float(uint16_t *p, vec_reduced_float v, int
 #endif
 }
 
-/* By intrinsic: GCC 12 splits __builtin_convertvector() to 512 bits into two conversions. */
+/* By intrinsic: GCC 12 splits __builtin_convertvector() to 256 and 512 bits into two conversions. */
 static inline vec_u32 vec_widen_u16(vec_reduced_float v)
 {
 #if defined(__AVX512F__)
 	return (vec_u32)_mm512_cvtepu16_epi32((__m256i)v);
+#elif defined(__AVX2__)
+	return (vec_u32)_mm256_cvtepu16_epi32((__m128i)v);
 #else
 	return __builtin_convertvector(v, vec_u32);
 #endif
