@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * exp, expm1, log, log2, log10, sqrt, log1p, tanh, erf, sin and cos of f64 at millions of points, against the long double functions of the C
- * library, whose own error is below 1/1000 ulp of an f64. The largest errors are printed.
+ * exp, expm1, log, log2, log10, sqrt, log1p, tanh, erf, sin, cos and atan of f64 at millions of points, against the long double
+ * functions of the C library, whose own error is below 1/1000 ulp of an f64. The largest errors are printed.
  */
 #include "check.h"
 
@@ -29,6 +29,7 @@ static const struct function {
 	{ "erf", tensor_erf, erfl, -6.1, 6.1, 1, 4 },
 	{ "sin", tensor_sin, sinl, -1000, 1000, 1, 1 },
 	{ "cos", tensor_cos, cosl, -1000, 1000, 1, 1 },
+	{ "atan", tensor_atan, atanl, -20, 20, 1, 1 },
 };
 
 /* |have - want| in units of the last place of want as an f64. */
