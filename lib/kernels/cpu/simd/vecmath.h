@@ -47,10 +47,11 @@ static inline vec_f32 vec_signed_f32(vec_f32 size, vec_f32 x)
 }
 
 /*
- * Returns r, where x = n ln 2 + r, n is an integer and |r| < 0.35; *rest is expm1(r) - r, and what rounding removed from r. |x|
- * must be below 2^21.
+ * Returns r, where x = n ln 2 + r, n is an integer and |r| < 0.35; *rest is expm1(r) - r and, if exact, what rounding
+ * removed from r. |x| must be below 2^21.
  */
-static inline vec_f32 exp_reduced_f32(vec_f32 x, vec_f32 *n, vec_f32 *rest)
+static inline __attribute__((always_inline)) vec_f32
+exp_reduced_f32(vec_f32 x, vec_f32 *n, vec_f32 *rest, const bool exact)
 {
 	const float magic = 12582912; /* 1.5 * 2^23: a sum with it is rounded to an integer */
 	vec_f32 t = x * (float)M_LOG2E + magic, k = t - magic;
@@ -62,14 +63,16 @@ static inline vec_f32 exp_reduced_f32(vec_f32 x, vec_f32 *n, vec_f32 *rest)
 	p = p * r + 0.166665182f;
 	p = p * r + 0.5f;
 	*n = k;
-	*rest = p * (r * r) + ((first - r) - k * LN2_LOW);
+	*rest = p * (r * r);
+	if (exact)
+		*rest += (first - r) - k * LN2_LOW;
 	return r;
 }
 
 /* expm1(r) of the same r. */
 static inline vec_f32 expm1_reduced_f32(vec_f32 x, vec_f32 *n)
 {
-	vec_f32 rest, r = exp_reduced_f32(x, n, &rest);
+	vec_f32 rest, r = exp_reduced_f32(x, n, &rest, false);
 
 	return r + rest;
 }
@@ -122,10 +125,11 @@ static inline vec_f32 exp_f32v(vec_f32 x)
 static inline vec_f32 exp_f32v(vec_f32 x)
 {
 	vec_m32 none = x <= EXP_NONE_F32;
-	vec_f32 n, y;
+	vec_f32 n, rest, r, y;
 
 	x = vec_select_f32(x > 89, splat_f32(89), x);
-	y = expm1_reduced_f32((vec_f32)((vec_m32)x & ~none), &n) + 1;
+	r = exp_reduced_f32((vec_f32)((vec_m32)x & ~none), &n, &rest, true);
+	y = (r + rest) + 1;
 	return (vec_f32)((vec_m32)vec_scale_f32(y, n) & ~none);
 }
 #endif
@@ -136,7 +140,7 @@ static inline vec_f32 exp_f32v(vec_f32 x)
  */
 static inline vec_f32 expm1_f32v(vec_f32 x)
 {
-	vec_f32 n, rest, r = exp_reduced_f32(vec_limit_f32(x, -20, 89), &n, &rest);
+	vec_f32 n, rest, r = exp_reduced_f32(vec_limit_f32(x, -20, 89), &n, &rest, true);
 	vec_f32 half = vec_scale_f32(splat_f32(0.5f), n), less = half - 0.5f, y = half * r + less;
 	vec_f32 lost = vec_select_f32(half > 0.5f, (half - less) - 0.5f, half - (less + 0.5f));
 
