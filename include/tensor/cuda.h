@@ -130,14 +130,14 @@ struct tensor_cuda_stat_pools {
 	struct tensor_cuda_stat all, small_pool, large_pool;
 };
 struct tensor_cuda_stats {
-	struct tensor_cuda_stat_pools allocation;	    /* blocks of tensors and kernels */
-	struct tensor_cuda_stat_pools allocated_bytes;	    /* theirs, rounded to 512 */
-	struct tensor_cuda_stat_pools requested_bytes;	    /* theirs, as they were requested */
-	struct tensor_cuda_stat_pools active, active_bytes; /* the same as allocated ones: a freed
-							       block can be used at once */
-	struct tensor_cuda_stat_pools segment, reserved_bytes; /* taken from the driver */
-	struct tensor_cuda_stat_pools inactive_split, inactive_split_bytes; /* free parts of segments
-									       that are in use */
+	/* Blocks of tensors and kernels, and their bytes, rounded to 512 and as they were requested. */
+	struct tensor_cuda_stat_pools allocation, allocated_bytes, requested_bytes;
+	/* The same as allocation and allocated_bytes: a freed block can be used at once. */
+	struct tensor_cuda_stat_pools active, active_bytes;
+	/* Taken from the driver. */
+	struct tensor_cuda_stat_pools segment, reserved_bytes;
+	/* Free parts of segments that are in use. */
+	struct tensor_cuda_stat_pools inactive_split, inactive_split_bytes;
 	uint64_t num_alloc_retries; /* allocations that were tried again after a trim */
 	uint64_t num_ooms;	    /* and that failed for lack of device memory */
 	uint64_t num_device_alloc, num_device_free; /* calls of the driver */

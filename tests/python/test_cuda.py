@@ -275,7 +275,7 @@ def test_memory_statistics():
     assert cuda.max_memory_allocated() == before
     cuda.empty_cache()
     assert cuda.memory_stats()['reserved_bytes.large_pool.freed'] == 20 << 20
-    with pytest.raises(RuntimeError, match='cuda:100'):
+    with pytest.raises(OSError, match='cuda:100'):
         cuda.memory_stats(100)
 
 

@@ -452,8 +452,8 @@ void block_reset_stats_locked(int device, bool accumulated)
 {
 	struct tensor_cuda_stats *n = &stats[device];
 	struct tensor_cuda_stat_pools *const all[] = {
-		&n->allocation, &n->allocated_bytes, &n->requested_bytes,	   &n->segment,
-		&n->reserved_bytes, &n->inactive_split, &n->inactive_split_bytes,
+		&n->allocation,	    &n->allocated_bytes, &n->requested_bytes,	   &n->segment,
+		&n->reserved_bytes, &n->inactive_split,	 &n->inactive_split_bytes,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {

@@ -40,13 +40,13 @@ static int no_memory(const struct cuda_call *c, size_t nbytes)
 	cudaGetLastError();
 	if (cudaMemGetInfo(&unused, &all) != cudaSuccess)
 		cudaGetLastError();
-	return tensor_fail(ENOMEM,
-			   "%s: cuda:%d has no memory for %zu bytes: of its %zu bytes %zu are "
-			   "unused, tensors of this process have %llu, its cache %llu",
-			   c->op, c->device, nbytes, all, unused,
-			   (unsigned long long)n.allocated_bytes.all.current,
-			   (unsigned long long)(n.reserved_bytes.all.current -
-						n.allocated_bytes.all.current));
+	return tensor_fail(
+		ENOMEM,
+		"%s: cuda:%d has no memory for %zu bytes: of its %zu bytes %zu are "
+		"unused, tensors of this process have %llu, its cache %llu",
+		c->op, c->device, nbytes, all, unused,
+		(unsigned long long)n.allocated_bytes.all.current,
+		(unsigned long long)(n.reserved_bytes.all.current - n.allocated_bytes.all.current));
 }
 
 static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
@@ -71,8 +71,7 @@ static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 	}
 	if (err == cudaSuccess)
 		return tensor_fail(ENOMEM, "%s: no memory for a block's description", c->op);
-	return err == cudaErrorMemoryAllocation ? no_memory(c, nbytes) :
-						  cuda_error(c->op, err);
+	return err == cudaErrorMemoryAllocation ? no_memory(c, nbytes) : cuda_error(c->op, err);
 }
 
 /* ---- release ---- */
