@@ -54,6 +54,13 @@ struct cuda_stream_calls {
 	int (*query)(int device, void *stream);
 	int (*wait)(int device, void *stream, struct tensor_cuda_event *event);
 	int (*record_stream)(struct tensor *t, void *stream);
+	/* 0, or -errno: `data` is not memory of the device. */
+	int (*check_memory)(const char *op, int device, const void *data);
+	/* Waits for the copy. */
+	int (*read)(const char *op, int device, void *to, const void *from, size_t nbytes);
+	/* Calls fn when the work that the thread's stream has now is done, from a later call of the plugin; at once in a
+	 * child. */
+	void (*when_done)(int device, void (*fn)(void *arg), void *arg);
 	int (*event)(int device, unsigned int flags, struct tensor_cuda_event **event);
 	int (*event_record)(struct tensor_cuda_event *event, void *stream);
 	int (*event_query)(struct tensor_cuda_event *event);

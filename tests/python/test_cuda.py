@@ -285,3 +285,88 @@ def test_memory_summary():
     x = dt.empty(1 << 24, dtype=dt.uint8, device='cuda')
     row = next(line for line in cuda.memory_summary(abbreviated=True).splitlines() if line.startswith('requested'))
     assert 'MiB' in row and x.numel() == 1 << 24
+
+
+def test_dlpack_shares_memory():
+    x = dt.arange(12, dtype=dt.float32, device='cuda').reshape(3, 4)
+    assert x.__dlpack_device__() == (2, 0)
+    y = dt.from_dlpack(x)
+    assert y.device == 'cuda:0' and y.data_ptr() == x.data_ptr()
+    y.add_(1)
+    assert x.sum() == 78
+    z = dt.from_dlpack(x.t()[1:], copy=True)
+    assert z.device == 'cuda:0' and z.data_ptr() != x.data_ptr() and (z == x.t()[1:]).all()
+    assert dt.from_dlpack(x, device='cuda').data_ptr() == x.data_ptr()
+    host = dt.from_dlpack(x, device='cpu')
+    assert host.device == 'cpu' and host.sum() == 78
+    assert dt.from_dlpack(dt.ones(3), device='cuda').device == 'cuda:0'
+    for source, device in (x, 'cpu'), (dt.ones(3), 'cuda'):
+        with pytest.raises(BufferError):
+            dt.from_dlpack(source, device=device, copy=False)
+    capsule = x.__dlpack__(stream=1, max_version=(1, 0), dl_device=(2, 0))
+    assert dt.from_dlpack(capsule).data_ptr() == x.data_ptr()
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 7))
+    for stream in 0, -2:
+        with pytest.raises(BufferError, match='stream'):
+            x.__dlpack__(stream=stream)
+    with pytest.raises(TypeError):
+        x.__dlpack__(stream='side')
+    x.__dlpack__(stream=-1)
+    with pytest.raises(BufferError):
+        dt.ones(2).__dlpack__(stream=1)
+    with pytest.raises(BufferError):
+        x.clone().requires_grad_().__dlpack__()
+
+
+def test_dlpack_orders_streams():
+    """The consumer's stream follows the producer's current one, and memory stays until the consumer's work is done."""
+    a, b = cuda.Stream(), cuda.Stream()
+    for i in range(5):
+        with cuda.stream(a):
+            x = dt.full((5000,), float(i), device='cuda')
+            for _ in range(10):
+                x = x + x
+            capsule = x.__dlpack__(stream=b.cuda_stream)
+            del x
+        with cuda.stream(b):
+            y = dt.from_dlpack(capsule)
+            z = y + y
+            del y
+        with cuda.stream(a):
+            dt.zeros(5000, device='cuda')
+        with cuda.stream(b):
+            assert z.sum().item() == 5000 * i * 2048
+
+
+def test_objects_of_old_producers():
+    class Old:
+        def __init__(self, tensor):
+            self.tensor, self.stream = tensor, None
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+        def __dlpack__(self, stream=None):
+            self.stream = stream
+            return self.tensor.__dlpack__(stream=stream)
+
+    old = Old(dt.ones(5, device='cuda'))
+    assert dt.from_dlpack(old).sum() == 5 and old.stream == 1
+    with cuda.stream(cuda.Stream()) as _, cuda.Stream() as s:
+        assert dt.from_dlpack(old, copy=True).sum() == 5 and old.stream == s.cuda_stream
+
+
+def test_cuda_array_interface():
+    x = dt.arange(12, dtype=dt.int16, device='cuda').reshape(3, 4)
+    i = x.__cuda_array_interface__
+    assert i == {'shape': (3, 4), 'typestr': '<i2', 'data': (x.data_ptr(), False), 'strides': None, 'version': 3,
+                 'stream': 1}
+    assert x.t().__cuda_array_interface__['strides'] == (2, 8)
+    with cuda.Stream() as s:
+        assert x.__cuda_array_interface__['stream'] == s.cuda_stream
+    assert x[:0].__cuda_array_interface__['data'] == (0, False)
+    assert not hasattr(dt.ones(2), '__cuda_array_interface__')
+    assert not hasattr(x.bfloat16(), '__cuda_array_interface__')
+    with pytest.raises(RuntimeError):
+        x.float().requires_grad_().__cuda_array_interface__

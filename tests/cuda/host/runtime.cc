@@ -288,6 +288,23 @@ cudaError_t cudaDeviceSynchronize(void)
 
 /* ---- memory ---- */
 
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *data)
+{
+	API();
+	const int device = host_device_of(data);
+
+	*attributes = {};
+	attributes->device = device >= 0 ? device : -2;
+	if (device >= 0) {
+		attributes->type = cudaMemoryTypeDevice;
+		attributes->devicePointer = (void *)data;
+	} else if (host_pinned(data, 1)) {
+		attributes->type = cudaMemoryTypeHost;
+		attributes->hostPointer = (void *)data;
+	}
+	return cudaSuccess;
+}
+
 cudaError_t cudaMalloc(void **data, size_t size)
 {
 	API();

@@ -216,6 +216,53 @@ static int record_stream(tensor *t, void *stream)
 	return cuda_end(&c, 0);
 }
 
+/* ---- memory of other libraries ---- */
+
+static int check_memory(const char *op, int device, const void *data)
+{
+	struct cudaPointerAttributes a;
+	struct cuda_call c;
+	int err = cuda_begin(&c, op, device);
+
+	if (err)
+		return err;
+	err = cuda_check(op, cudaPointerGetAttributes(&a, data));
+	if (!err && (a.type != cudaMemoryTypeManaged &&
+		     (a.type != cudaMemoryTypeDevice || a.device != device)))
+		err = tensor_fail(EINVAL, "%s: %p is not memory of cuda:%d", op, data, device);
+	return cuda_end(&c, err);
+}
+
+static int read_memory(const char *op, int device, void *to, const void *from, size_t nbytes)
+{
+	struct cuda_call c;
+	int err = cuda_begin(&c, op, device);
+
+	if (err)
+		return err;
+	if (c.capture)
+		return cuda_end(&c, cuda_refuse(&c, "waits for the device"));
+	err = cuda_check(op, cudaMemcpyAsync(to, from, nbytes, cudaMemcpyDeviceToHost, c.stream));
+	return cuda_end(&c, err ? err : cuda_wait(&c));
+}
+
+static void when_done(int device, void (*fn)(void *arg), void *arg)
+{
+	struct cuda_call c;
+
+	if (cuda_forked || cuda_begin(&c, "release", device) < 0) {
+		fn(arg);
+		return;
+	}
+	if (c.capture) {
+		c.stream = cuda_capture_before(c.capture);
+		c.capture = NULL;
+	}
+	cuda_call_later(&c, fn, arg);
+	cuda_end(&c, 0);
+	cuda_reap();
+}
+
 /* ---- events ---- */
 
 static int event_new(int device, unsigned int flags, tensor_cuda_event **to)
@@ -324,6 +371,9 @@ const struct cuda_stream_calls cuda_stream_functions = {
 	.query = stream_query,
 	.wait = stream_wait,
 	.record_stream = record_stream,
+	.check_memory = check_memory,
+	.read = read_memory,
+	.when_done = when_done,
 	.event = event_new,
 	.event_record = event_record,
 	.event_query = event_query,
