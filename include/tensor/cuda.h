@@ -112,11 +112,41 @@ struct tensor_cuda_usage {
 	uint64_t allocated, allocated_peak; /* in tensors, rounded to 512 */
 	uint64_t reserved, reserved_peak;   /* taken from the driver: tensors and cache */
 	uint64_t segments;		    /* allocations of the driver */
-	uint64_t allocations;		    /* of tensors and kernels, since the start */
+	uint64_t allocations;		    /* of tensors and kernels, since the start or a reset */
 	uint64_t retries;
 };
 int tensor_cuda_memory(int device, struct tensor_cuda_usage *memory);
 int tensor_cuda_memory_trim(int device);
+
+/*
+ * Statistics of the same memory, with the names and meanings of PyTorch's memory_stats(): of all, of
+ * requests of up to 1 MiB (small_pool), and of larger ones (large_pool).
+ */
+struct tensor_cuda_stat {
+	uint64_t current, peak;	   /* peak: since the start or its last reset */
+	uint64_t allocated, freed; /* sums since the start or their last reset */
+};
+struct tensor_cuda_stat_pools {
+	struct tensor_cuda_stat all, small_pool, large_pool;
+};
+struct tensor_cuda_stats {
+	/* Blocks of tensors and kernels, and their bytes, rounded to 512 and as they were requested. */
+	struct tensor_cuda_stat_pools allocation, allocated_bytes, requested_bytes;
+	/* The same as allocation and allocated_bytes: a freed block can be used at once. */
+	struct tensor_cuda_stat_pools active, active_bytes;
+	/* Taken from the driver. */
+	struct tensor_cuda_stat_pools segment, reserved_bytes;
+	/* Free parts of segments that are in use. */
+	struct tensor_cuda_stat_pools inactive_split, inactive_split_bytes;
+	uint64_t num_alloc_retries; /* allocations that were tried again after a trim */
+	uint64_t num_ooms;	    /* and that failed for lack of device memory */
+	uint64_t num_device_alloc, num_device_free; /* calls of the driver */
+};
+int tensor_cuda_memory_stats(int device, struct tensor_cuda_stats *stats);
+/* The peaks become the current values, also that of tensor_cuda_memory(). */
+int tensor_cuda_memory_reset_peak(int device);
+/* The sums and the four numbers at the end become 0, and `allocations` and `retries` of tensor_cuda_memory(). */
+int tensor_cuda_memory_reset_accumulated(int device);
 /* Bytes of the device, and those of them that no process has; the cache of this process is not among the latter. */
 int tensor_cuda_memory_info(int device, uint64_t *unused, uint64_t *total);
 

@@ -38,6 +38,7 @@ int device_refuse_captures(const char *op, const char *why);
 int device_capture_count(tensor_device device, tensor *count);
 
 struct tensor_cuda_usage;
+struct tensor_cuda_stats;
 struct tensor_cuda_graph;
 struct tensor_cuda_event;
 struct tensor_cuda_properties;
@@ -99,6 +100,8 @@ struct cuda_plugin {
 	bool (*set_nonblocking)(bool nonblocking);
 	int (*memory)(int device, struct tensor_cuda_usage *memory);
 	int (*memory_trim)(int device);
+	int (*memory_stats)(int device, struct tensor_cuda_stats *stats);
+	int (*memory_reset)(int device, bool accumulated);
 	const struct tensor_streams *streams;
 	const struct cuda_graph_calls *graphs;
 	const struct cuda_stream_calls *stream_calls;

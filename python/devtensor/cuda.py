@@ -13,14 +13,15 @@
 What makes the host wait for the device cannot be captured: item(), copies to the host, operators whose result's shape
 depends on values. Such a call raises, and ends the capture. See docs/cuda.md.
 """
-from devtensor import _C, _streams
+from devtensor import _C, _memory, _streams
 from devtensor._C import _CUDAGraph as CUDAGraph
+from devtensor._memory import *  # noqa: F401,F403
 from devtensor._streams import *  # noqa: F401,F403
 from devtensor.random import initial_seed, manual_seed, seed  # noqa: F401
 
 __all__ = ['CUDAGraph', 'graph', 'is_available', 'device_count', 'initial_seed', 'is_current_stream_capturing',
            'manual_seed', 'manual_seed_all', 'seed', 'seed_all']
-__all__ += _streams.__all__
+__all__ += _memory.__all__ + _streams.__all__
 
 # One generator serves all devices.
 manual_seed_all, seed_all = manual_seed, seed

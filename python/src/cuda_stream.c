@@ -274,6 +274,87 @@ static PyObject *memory_trim(PyObject *module, PyObject *args)
 	Py_END_ALLOW_THREADS return none_or_error(err);
 }
 
+/* Adds s as NAME.POOL.current and its other members. -1 with an exception. */
+static int add_stat(PyObject *dict, const char *name, const char *pool,
+		    const struct tensor_cuda_stat *s)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} members[] = {
+		{ "current", s->current },
+		{ "peak", s->peak },
+		{ "allocated", s->allocated },
+		{ "freed", s->freed },
+	};
+	char key[80];
+	int err = 0;
+
+	for (int i = 0; i < 4 && !err; i++) {
+		PyObject *value = PyLong_FromUnsignedLongLong(members[i].value);
+
+		snprintf(key, sizeof(key), "%s.%s.%s", name, pool, members[i].name);
+		err = value ? PyDict_SetItemString(dict, key, value) : -1;
+		Py_XDECREF(value);
+	}
+	return err;
+}
+
+static int add_pools(PyObject *dict, const char *name, const struct tensor_cuda_stat_pools *of)
+{
+	return add_stat(dict, name, "all", &of->all) < 0 ||
+			       add_stat(dict, name, "small_pool", &of->small_pool) < 0 ||
+			       add_stat(dict, name, "large_pool", &of->large_pool) < 0 ?
+		       -1 :
+		       0;
+}
+
+static PyObject *memory_stats(PyObject *module, PyObject *args)
+{
+	struct tensor_cuda_stats s;
+	const struct {
+		const char *name;
+		const struct tensor_cuda_stat_pools *pools;
+	} all[] = {
+		{ "active", &s.active },
+		{ "active_bytes", &s.active_bytes },
+		{ "allocated_bytes", &s.allocated_bytes },
+		{ "allocation", &s.allocation },
+		{ "inactive_split", &s.inactive_split },
+		{ "inactive_split_bytes", &s.inactive_split_bytes },
+		{ "requested_bytes", &s.requested_bytes },
+		{ "reserved_bytes", &s.reserved_bytes },
+		{ "segment", &s.segment },
+	};
+	PyObject *dict;
+	int device, err = 0;
+
+	if (!PyArg_ParseTuple(args, "i", &device))
+		return NULL;
+	if (tensor_cuda_memory_stats(device, &s) < 0)
+		return raise_error();
+	dict = Py_BuildValue("{s:K,s:K,s:K,s:K}", "num_alloc_retries",
+			     (unsigned long long)s.num_alloc_retries, "num_ooms",
+			     (unsigned long long)s.num_ooms, "num_device_alloc",
+			     (unsigned long long)s.num_device_alloc, "num_device_free",
+			     (unsigned long long)s.num_device_free);
+	for (size_t i = 0; dict && i < sizeof(all) / sizeof(all[0]) && !err; i++)
+		err = add_pools(dict, all[i].name, all[i].pools);
+	if (err)
+		Py_CLEAR(dict);
+	return dict;
+}
+
+static PyObject *memory_reset(PyObject *module, PyObject *args)
+{
+	int device, accumulated;
+
+	if (!PyArg_ParseTuple(args, "ip", &device, &accumulated))
+		return NULL;
+	return none_or_error(accumulated ? tensor_cuda_memory_reset_accumulated(device) :
+					   tensor_cuda_memory_reset_peak(device));
+}
+
 static PyMethodDef functions[] = {
 	{ "_cuda_stream", stream, METH_VARARGS, NULL },
 	{ "_cuda_set_stream", set_stream, METH_VARARGS, NULL },
@@ -286,6 +367,8 @@ static PyMethodDef functions[] = {
 	{ "_cuda_properties", properties, METH_VARARGS, NULL },
 	{ "_cuda_memory_info", memory_info, METH_VARARGS, NULL },
 	{ "_cuda_memory_trim", memory_trim, METH_VARARGS, NULL },
+	{ "_cuda_memory_stats", memory_stats, METH_VARARGS, NULL },
+	{ "_cuda_memory_reset", memory_reset, METH_VARARGS, NULL },
 	{ NULL },
 };
 

@@ -253,6 +253,40 @@ def test_streams_in_a_capture():
     assert y.sum() == 6
 
 
+def test_memory_statistics():
+    cuda.empty_cache()
+    cuda.reset_peak_memory_stats()
+    cuda.reset_accumulated_memory_stats()
+    before = cuda.memory_allocated()
+    x = dt.empty(3 << 20, dtype=dt.uint8, device='cuda')
+    y = dt.empty(100, dtype=dt.uint8, device='cuda:0')
+    stats = cuda.memory_stats('cuda:0')
+    assert len(stats) == 9 * 3 * 4 + 4 and list(stats) == sorted(stats)
+    assert stats['requested_bytes.all.allocated'] == (3 << 20) + 100
+    assert stats['allocated_bytes.small_pool.allocated'] == 512
+    assert stats['allocation.large_pool.allocated'] == 1
+    assert stats['num_ooms'] == stats['num_alloc_retries'] == 0
+    assert cuda.memory_allocated() == before + (3 << 20) + 512
+    del x, y
+    assert cuda.memory_allocated() == before
+    assert cuda.max_memory_allocated() == before + (3 << 20) + 512
+    assert cuda.max_memory_reserved() == cuda.memory_reserved() >= 20 << 20
+    cuda.reset_peak_memory_stats()
+    assert cuda.max_memory_allocated() == before
+    cuda.empty_cache()
+    assert cuda.memory_stats()['reserved_bytes.large_pool.freed'] == 20 << 20
+    with pytest.raises(OSError, match='cuda:100'):
+        cuda.memory_stats(100)
+
+
+def test_memory_summary():
+    text = cuda.memory_summary()
+    assert 'cuda:0' in text and len(text.splitlines()) == 2 + 7 * 3
+    x = dt.empty(1 << 24, dtype=dt.uint8, device='cuda')
+    row = next(line for line in cuda.memory_summary(abbreviated=True).splitlines() if line.startswith('requested'))
+    assert 'MiB' in row and x.numel() == 1 << 24
+
+
 def test_dlpack_shares_memory():
     x = dt.arange(12, dtype=dt.float32, device='cuda').reshape(3, 4)
     assert x.__dlpack_device__() == (2, 0)

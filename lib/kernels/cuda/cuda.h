@@ -151,6 +151,8 @@ extern const struct cuda_graph_calls cuda_graphs; /* graph.c */
 extern const struct tensor_allocator cuda_memory;
 int cuda_memory_counts(int device, struct tensor_cuda_usage *to);
 int cuda_memory_trim(int device);
+int cuda_memory_stats(int device, struct tensor_cuda_stats *to);
+int cuda_memory_reset(int device, bool accumulated);
 /* Releases the memory of a capture's pool, as far as it is not in use. */
 void cuda_memory_end_owner(int device, uint64_t owner);
 /* True if the memory was allocated in the call's capture. */
