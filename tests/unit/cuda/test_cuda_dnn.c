@@ -31,12 +31,12 @@ static bool emulated(void)
 	return library && host.inject && host.calls;
 }
 
-#define NEED_EMULATION()                                          \
-	do {                                                      \
-		if (!emulated()) {                                \
+#define NEED_EMULATION()                                            \
+	do {                                                        \
+		if (!emulated()) {                                  \
 			print_message("# skipped: no emulation\n"); \
-			skip();                                   \
-		}                                                 \
+			skip();                                     \
+		}                                                   \
 	} while (0)
 
 /* ---- convolutions ---- */
@@ -119,7 +119,8 @@ static void cudnn_computes_floats(void **state)
 
 	NEED_EMULATION();
 	for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++)
-		tensor_scope assert_all_equal(dtypes[i], 7);
+		tensor_scope
+			assert_all_equal(dtypes[i], 7);
 }
 
 /* f64 with a bias has no engine: the bias is added after the convolution. */
@@ -138,15 +139,16 @@ static void a_bias_is_fused_or_added(void **state)
 			assert_near(transposed(&g), transposed(&o), tolerance_of(dtypes[d]));
 			tensor *b = pseudo_random(TENSOR_SHAPE(3), dtypes[d]);
 			tensor *x = tensor_narrow(o.w, 0, 0, 10);
-			tensor *t = tensor_narrow(tensor_permute(x, TENSOR_INTS(3, 0, 1, 2)), 0, 0, 2);
+			tensor *t =
+				tensor_narrow(tensor_permute(x, TENSOR_INTS(3, 0, 1, 2)), 0, 0, 2);
 
-			assert_near(tensor_convolution(on_cuda(t), g.w, on_cuda(b), TENSOR_INTS(2, 1),
-						       TENSOR_INTS(1, 1), TENSOR_INTS(1, 1), true,
-						       TENSOR_INTS(0, 0), 1),
-				    tensor_convolution(t, o.w, b, TENSOR_INTS(2, 1),
-						       TENSOR_INTS(1, 1), TENSOR_INTS(1, 1), true,
-						       TENSOR_INTS(0, 0), 1),
-				    tolerance_of(dtypes[d]));
+			assert_near(
+				tensor_convolution(on_cuda(t), g.w, on_cuda(b), TENSOR_INTS(2, 1),
+						   TENSOR_INTS(1, 1), TENSOR_INTS(1, 1), true,
+						   TENSOR_INTS(0, 0), 1),
+				tensor_convolution(t, o.w, b, TENSOR_INTS(2, 1), TENSOR_INTS(1, 1),
+						   TENSOR_INTS(1, 1), true, TENSOR_INTS(0, 0), 1),
+				tolerance_of(dtypes[d]));
 		}
 }
 
@@ -172,14 +174,15 @@ static void refusals_are_kept(void **state)
 		tensor *x = on_cuda(pseudo_random(TENSOR_SHAPE(1, 2, 3, 4, 5), TENSOR_F64));
 		tensor *w = on_cuda(pseudo_random(TENSOR_SHAPE(3, 2, 2, 2, 2), TENSOR_F64));
 		tensor_ints ones = TENSOR_INTS(1, 1, 1), zeros = TENSOR_INTS(0, 0, 0);
-		tensor *y = ok(tensor_convolution(x, w, tensor_none, ones, zeros, ones, false, zeros, 1));
+		tensor *y = ok(
+			tensor_convolution(x, w, tensor_none, ones, zeros, ones, false, zeros, 1));
 		tensor *g[3];
 
 		for (int i = 0; i < 2; i++) {
 			count_calls("cudnnBackendCreateDescriptor");
-			assert_done(tensor_convolution_backward(y, x, w, TENSOR_INTS(3), ones, zeros,
-								ones, false, zeros, 1, 2, &g[0],
-								&g[1], &g[2]));
+			assert_done(tensor_convolution_backward(y, x, w, TENSOR_INTS(3), ones,
+								zeros, ones, false, zeros, 1, 2,
+								&g[0], &g[1], &g[2]));
 			if (i)
 				assert_int_equal(counted(), 0);
 			else
@@ -203,8 +206,10 @@ static void plans_are_replaced_but_not_those_of_graphs(void **state)
 		assert_done(tensor_cuda_graph_capture_end(graph));
 		for (int64_t size = 3; size < 270; size++)
 			tensor_scope {
-				tensor *x = on_cuda(pseudo_random(TENSOR_SHAPE(1, 1, size), TENSOR_F32));
-				tensor *w = on_cuda(pseudo_random(TENSOR_SHAPE(1, 1, 2), TENSOR_F32));
+				tensor *x = on_cuda(
+					pseudo_random(TENSOR_SHAPE(1, 1, size), TENSOR_F32));
+				tensor *w =
+					on_cuda(pseudo_random(TENSOR_SHAPE(1, 1, 2), TENSOR_F32));
 
 				ok(tensor_conv1d(x, w, tensor_none, TENSOR_INTS(1), TENSOR_INTS(0),
 						 TENSOR_INTS(1), 1));
@@ -258,7 +263,8 @@ static void failing_calls_leave_other_kernels(void **state)
 					tensor *x, *y;
 
 					/* A new shape, which needs a plan. */
-					o.x = pseudo_random(TENSOR_SHAPE(1, 6, 2, size++), TENSOR_F32);
+					o.x = pseudo_random(TENSOR_SHAPE(1, 6, 2, size++),
+							    TENSOR_F32);
 					g = on_device(&o);
 					x = ok(forward(&o));
 					host.inject(functions[f], n, statuses[s]);
@@ -268,7 +274,8 @@ static void failing_calls_leave_other_kernels(void **state)
 						assert_near(y, x, 2e-4);
 					else
 						assert_int_equal(tensor_last_error()->code,
-								 statuses[s] == 4003 ? ENOMEM : EIO);
+								 statuses[s] == 4003 ? ENOMEM :
+										       EIO);
 					assert_near(forward(&g), x, 2e-4);
 				}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
  * Convolutions by cuDNN. Plans are kept; a convolution that cuDNN refuses is kept too, so that it is not asked again. cuDNN
- * writes a result of bf16 to scratch memory, because few of its engines read bf16 and write f32.
+ * writes a result of bf16 to scratch memory, because it has no engine that reads bf16 and writes f32.
  */
 #include "kernels/cuda/dnn/convolve.h"
 
@@ -106,16 +106,15 @@ static bool open_handle(const struct cuda_call *c, const struct cudnn *dnn)
 static int execute(const struct cuda_call *c, const struct cudnn *dnn, struct kept_plan *p,
 		   void *const *tensors)
 {
-	const enum cudaStreamCaptureMode before = cuda_relax();
 	void *workspace = NULL, *handle = handles[c->device];
-	int status, err = p->plan.workspace ?
-				  cuda_scratch(c, (size_t)p->plan.workspace, &workspace) :
-				  0;
+	enum cudaStreamCaptureMode before;
+	int status, err;
 
-	if (err) {
-		cuda_unrelax(before);
+	err = p->plan.workspace ? cuda_scratch(c, (size_t)p->plan.workspace, &workspace) : 0;
+	if (err)
 		return err;
-	}
+	/* Code of an engine may be loaded now. */
+	before = cuda_relax();
 	status = dnn->set_stream(handle, c->stream);
 	if (!status)
 		status = dnn_execute(dnn, handle, &p->plan, &p->key, tensors, workspace);
@@ -128,8 +127,8 @@ static int execute(const struct cuda_call *c, const struct cudnn *dnn, struct ke
 		cudaGetLastError();
 		return 0;
 	}
-	return tensor_fail(dnn_is_out_of_memory(status) ? ENOMEM : EIO,
-			   "%s: cuDNN: %s", c->op, dnn->error_string(status));
+	return tensor_fail(dnn_is_out_of_memory(status) ? ENOMEM : EIO, "%s: cuDNN: %s", c->op,
+			   dnn->error_string(status));
 }
 
 static int execute_plan(const struct cuda_call *c, const struct cudnn *dnn,

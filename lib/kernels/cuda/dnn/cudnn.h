@@ -110,9 +110,9 @@ enum {
 	CUDNN_ENGINE_BEHAVIOR_NOTE = 1305,
 };
 
-enum { CUDNN_CROSS_CORRELATION = 1 };		       /* cudnnConvolutionMode_t */
-enum { CUDNN_POINTWISE_ADD = 0 };		       /* cudnnPointwiseMode_t */
-enum { CUDNN_HEUR_FALLBACK = 2, CUDNN_HEUR_A = 3 };    /* cudnnBackendHeurMode_t */
+enum { CUDNN_CROSS_CORRELATION = 1 };		      /* cudnnConvolutionMode_t */
+enum { CUDNN_POINTWISE_ADD = 0 };		      /* cudnnPointwiseMode_t */
+enum { CUDNN_HEUR_FALLBACK = 2, CUDNN_HEUR_A = 3 };   /* cudnnBackendHeurMode_t */
 enum { CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION = 0 }; /* cudnnBackendBehaviorNote_t */
 
 /* cudnnBackendNumericalNote_t */

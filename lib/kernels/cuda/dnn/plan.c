@@ -5,7 +5,7 @@
  */
 #include "kernels/cuda/dnn/plan.h"
 
-#define CONFIGS	      16			   /* that are tried, best first */
+#define CONFIGS	      128 /* that are tried, best first; the first tens are of TF32 */
 #define WORKSPACE_MAX ((int64_t)256 << 20) /* as much as columns may have, see conv.c */
 
 /* ---- descriptors ---- */

@@ -217,8 +217,7 @@ static int forward_of(const struct conv *c, const tensor *out, const void *colum
 static int by_library(const struct conv *c, enum dnn_kind kind, const tensor *y, const tensor *x,
 		      const tensor *w, const tensor *bias)
 {
-	const struct dnn_operands o = { x->data, w->data, y->data, cuda_data(bias), c->from,
-					c->to };
+	const struct dnn_operands o = { x->data, w->data, y->data, cuda_data(bias), c->from, c->to };
 
 	if (bias)
 		cuda_use(&c->call, bias);

@@ -23,6 +23,7 @@ enum engine {
 	PRECISE,
 };
 enum : int64_t { WORKSPACE = 4096 };
+enum { EACH = 4 };
 
 struct note {
 	int engine, note;
@@ -129,7 +130,8 @@ static int finish_plan(dnn_descriptor &d)
 	if (host_may_be_unsafe() != cudaSuccess)
 		return CUDNN_DEVICE_ALLOCATION_FAILED;
 	d.engine = config.engine;
-	d.attributes[CUDNN_ENGINEHEUR_OPERATION_GRAPH] = config.at(CUDNN_ENGINEHEUR_OPERATION_GRAPH);
+	d.attributes[CUDNN_ENGINEHEUR_OPERATION_GRAPH] =
+		config.at(CUDNN_ENGINEHEUR_OPERATION_GRAPH);
 	d.workspace = d.engine == LARGE ? (int64_t)1 << 40 : WORKSPACE;
 	return d.engine == REFUSED ? DNN_UNSUPPORTED_PATTERN : CUDNN_SUCCESS;
 }
@@ -148,7 +150,7 @@ extern "C" int cudnnBackendFinalize(void *descriptor)
 	return status;
 }
 
-/* The gradient of the weight has its engine in the fallback mode alone. */
+/* A number of configurations for each engine. The gradient of the weight has its engine in the fallback mode alone. */
 static int give_configs(const dnn_descriptor &d, int64_t requested, int64_t *count, void **to)
 {
 	const dnn_attribute &graph = d.at(CUDNN_ENGINEHEUR_OPERATION_GRAPH);
@@ -158,7 +160,9 @@ static int give_configs(const dnn_descriptor &d, int64_t requested, int64_t *cou
 	dnn_read_graph(*graph.descriptors[0], g);
 	const bool late = g.kind == CUDNN_OPERATION_CONVOLUTION_BACKWARD_FILTER;
 	int64_t n = 0;
-	for (int engine = NONDETERMINISTIC; engine <= PRECISE && n < requested; engine++) {
+	for (int i = 0; i < EACH * (PRECISE + 1) && n < requested; i++) {
+		const int engine = i / EACH;
+
 		if (engine == PRECISE && late != fallback)
 			continue;
 		dnn_descriptor &config = *dnn_find(to[n++]);
@@ -329,7 +333,8 @@ static void add_terms(const work &k, std::vector<double> &sums)
 			place[d] = rest % k.y.sizes[2 + d];
 		const int64_t channel = rest % k.y.sizes[1], image = rest / k.y.sizes[1];
 		for (int64_t t = 0; t < in * taps; t++) {
-			int64_t tap = t % taps, x = image * k.x.sizes[1] + channel / out * in + t / taps;
+			int64_t tap = t % taps,
+				x = image * k.x.sizes[1] + channel / out * in + t / taps;
 			int64_t at[3], left = tap;
 			bool inside = true;
 
@@ -388,16 +393,18 @@ static void compute(const work &k)
 static operand operand_of(const dnn_descriptor &t, const dnn_descriptor &pack, int device)
 {
 	const dnn_attribute &ids = pack.at(CUDNN_VARIANT_PACK_UNIQUE_IDS);
-	void *const *pointers = (void *const *)pack.at(CUDNN_VARIANT_PACK_DATA_POINTERS).bytes.data();
+	void *const *pointers =
+		(void *const *)pack.at(CUDNN_VARIANT_PACK_DATA_POINTERS).bytes.data();
 	const int64_t id = t.at(CUDNN_TENSOR_UNIQUE_ID).ints()[0];
 
 	for (int64_t i = 0; i < ids.count; i++) {
 		if (ids.ints()[i] != id)
 			continue;
-		if (!pointers[i] || (uintptr_t)pointers[i] %
-					    (uintptr_t)t.at(CUDNN_TENSOR_BYTE_ALIGNMENT).ints()[0])
-			host_fatal("cuDNN: tensor %lld at %p has not the alignment of its descriptor",
-				   (long long)id, pointers[i]);
+		if (!pointers[i] ||
+		    (uintptr_t)pointers[i] % (uintptr_t)t.at(CUDNN_TENSOR_BYTE_ALIGNMENT).ints()[0])
+			host_fatal(
+				"cuDNN: tensor %lld at %p has not the alignment of its descriptor",
+				(long long)id, pointers[i]);
 		if (host_device_of(pointers[i]) != device)
 			host_fatal("cuDNN: tensor %lld is not memory of cuda:%d", (long long)id,
 				   device);

@@ -11,13 +11,24 @@ struct rule {
 	bool required;
 };
 
-#define OP(d, name, of)	    { d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, of, true }
-#define OF(d, name, t)	    { d, name, t, 1, 1, -1, true }
-#define LIST(d, name, n, m) { d, name, CUDNN_TYPE_INT64, n, m, -1, true }
+#define OP(d, name, of)                                                \
+	{                                                              \
+		d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1, of, true \
+	}
+#define OF(d, name, t)                     \
+	{                                  \
+		d, name, t, 1, 1, -1, true \
+	}
+#define LIST(d, name, n, m)                               \
+	{                                                 \
+		d, name, CUDNN_TYPE_INT64, n, m, -1, true \
+	}
 
-enum { FORWARD = CUDNN_OPERATION_CONVOLUTION_FORWARD,
-       FILTER = CUDNN_OPERATION_CONVOLUTION_BACKWARD_FILTER,
-       DATA = CUDNN_OPERATION_CONVOLUTION_BACKWARD_DATA };
+enum {
+	FORWARD = CUDNN_OPERATION_CONVOLUTION_FORWARD,
+	FILTER = CUDNN_OPERATION_CONVOLUTION_BACKWARD_FILTER,
+	DATA = CUDNN_OPERATION_CONVOLUTION_BACKWARD_DATA
+};
 
 /* CUDNN_TYPE_FLOAT stands for a float or a double. */
 static const rule rules[] = {

@@ -62,7 +62,9 @@ int dnn_check(const dnn_descriptor &d);
 struct dnn_graph {
 	int kind = -1; /* descriptor type of the convolution */
 	const dnn_descriptor *convolution = nullptr, *x = nullptr, *w = nullptr, *y = nullptr;
-	const dnn_descriptor *bias = nullptr, *result = nullptr; /* result: y of the addition, or the convolution's own */
+	const dnn_descriptor
+		*bias = nullptr,
+		*result = nullptr; /* result: y of the addition, or the convolution's own */
 };
 /* False if it is another graph. */
 bool dnn_read_graph(const dnn_descriptor &graph, dnn_graph &g);
