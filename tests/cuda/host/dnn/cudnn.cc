@@ -14,7 +14,8 @@
 
 enum engine {
 	NONDETERMINISTIC,
-	TF32,	  /* in f32, tensor cores; in other types the engine TENSOR_CORES */
+	TF32,	  /* tensor cores, which are as precise as other units in other types than f32 */
+	NARROWED, /* operands */
 	REDUCED,  /* sums */
 	WINOGRAD, /* also FFT: both spread a NaN */
 	COMPILED, /* at runtime */
@@ -30,7 +31,7 @@ struct note {
 };
 /* cudnnBackendNumericalNote_t */
 static const note notes[] = {
-	{ NONDETERMINISTIC, 4 }, { TF32, 0 },	  { TF32, 1 },	  { REDUCED, 2 },
+	{ NONDETERMINISTIC, 4 }, { TF32, 0 },	  { NARROWED, 1 }, { REDUCED, 2 },
 	{ WINOGRAD, 5 },	 { WINOGRAD, 3 }, { PRECISE, 9 },
 };
 
@@ -191,21 +192,11 @@ static int give_engine(const dnn_descriptor &d, int64_t requested, int64_t *coun
 	return CUDNN_SUCCESS;
 }
 
-/* Tensor cores of f64 are as precise as other units, and those of bf16 sum in f32. */
-static bool is_wide_tensor_core(const dnn_descriptor &d)
-{
-	dnn_graph g;
-
-	dnn_read_graph(*d.of(CUDNN_ENGINEHEUR_OPERATION_GRAPH), g);
-	return d.engine == TF32 && type_of(*g.x) != CUDNN_DATA_FLOAT;
-}
-
 static int give_notes(const dnn_descriptor &d, int64_t requested, int64_t *count, int *to)
 {
 	*count = 0;
 	for (const note &n : notes)
-		if (n.engine == d.engine && *count < requested &&
-		    !(n.note == 1 && is_wide_tensor_core(d)))
+		if (n.engine == d.engine && *count < requested)
 			to[(*count)++] = n.note;
 	return CUDNN_SUCCESS;
 }
