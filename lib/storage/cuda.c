@@ -58,6 +58,13 @@ const struct cuda_graph_calls *cuda_graph_calls(void)
 	return plugin ? plugin->graphs : NULL;
 }
 
+const struct cuda_stream_calls *cuda_stream_calls(void)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->stream_calls : NULL;
+}
+
 TENSOR_EXPORT bool tensor_cuda_is_available(void)
 {
 	pthread_once(&once, load);

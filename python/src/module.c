@@ -60,11 +60,13 @@ PyMODINIT_FUNC PyInit__C(void);
 
 /* In this order: functions refer to the types. */
 static int (*const parts[])(PyObject *module) = {
-	add_constants, add_devices,   add_generator, add_cuda,		add_tensor,
-	add_channel,   add_pool,      add_remote,    add_channel_group, add_process_group,
-	add_shared,    add_gc,	      add_autograd,  add_node,		add_hooks,
-	add_function,  add_transform, add_optim,     add_training,	add_nn,
-	add_buffers,   add_dlpack,    add_arrow,     add_files,		add_functions,
+	add_constants,	  add_devices,	     add_generator,	add_cuda,
+	add_cuda_streams, add_tensor,	     add_channel,	add_pool,
+	add_remote,	  add_channel_group, add_process_group, add_shared,
+	add_gc,		  add_autograd,	     add_node,		add_hooks,
+	add_function,	  add_transform,     add_optim,		add_training,
+	add_nn,		  add_buffers,	     add_dlpack,	add_arrow,
+	add_files,	  add_functions,
 };
 
 PyMODINIT_FUNC PyInit__C(void)

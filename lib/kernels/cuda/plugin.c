@@ -42,6 +42,7 @@ static const struct cuda_plugin plugin = {
 	.memory_trim = cuda_memory_trim,
 	.streams = &cuda_backward_streams,
 	.graphs = &cuda_graphs,
+	.stream_calls = &cuda_stream_functions,
 };
 
 /* ---- loading ---- */
