@@ -241,7 +241,7 @@ static void offset_range(const struct indices *x, int64_t *low, int64_t *high)
 #define RANGE_GRAIN (2 * ITER_GRAIN)
 
 /* Elements of a line, at least, if the division crosses rows of the output. */
-#define LINE_GRAIN 256
+#define LINE_GRAIN 32
 
 /* Whether positions of dimension d are at least `reached` bytes apart in the output. */
 static bool is_outside(const tensor *out, int d, int64_t reached)
