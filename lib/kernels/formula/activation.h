@@ -11,12 +11,43 @@ UNARY_FLOATS(relu, x < 0 ? 0 : x)
 POINTWISE(relu, AT_INT(relu), AT_FLOATS(relu))
 
 #define RELU6(x) ((x) < 0 ? 0 : (x) > 6 ? 6 : (x))
-UNARY_FLOAT(hardsigmoid, RELU6(x + 3) / 6)
-UNARY_FLOAT(hardswish, x *RELU6(x + 3) / 6)
+
+/*
+ * x / 6, where x is 0, NaN or at least the epsilon of its type. With fused multiply-add the quotient by the rounded
+ * reciprocal is corrected by its remainder, which gives the correctly rounded quotient (Markstein 1990) in less time
+ * than a division.
+ */
+static inline float sixth_f32(float x)
+{
+#ifdef __FP_FAST_FMAF
+	const float r = 1.0f / 6;
+	float q = x * r;
+
+	return __builtin_fmaf(__builtin_fmaf(-6, q, x), r, q);
+#else
+	return x / 6;
+#endif
+}
+
+static inline double sixth_f64(double x)
+{
+#ifdef __FP_FAST_FMA
+	const double r = 1.0 / 6;
+	double q = x * r;
+
+	return __builtin_fma(__builtin_fma(-6, q, x), r, q);
+#else
+	return x / 6;
+#endif
+}
+
+#define SIXTH(x) ((__typeof__(x))(sizeof(x) == sizeof(float) ? sixth_f32(x) : sixth_f64(x)))
+UNARY_FLOATS(hardsigmoid, SIXTH(RELU6(x + 3)))
+UNARY_FLOATS(hardswish, x *SIXTH(RELU6(x + 3)))
 BINARY_FLOAT(hardsigmoid_backward, (y > -3) & (y < 3) ? x / 6 : 0)
 BINARY_FLOAT(hardswish_backward, y <= -3 ? 0 : y < 3 ? x * (y / 3 + (__typeof__(x))0.5) : x)
-POINTWISE(hardsigmoid, AT_FLOAT(hardsigmoid))
-POINTWISE(hardswish, AT_FLOAT(hardswish))
+POINTWISE(hardsigmoid, AT_FLOATS(hardsigmoid))
+POINTWISE(hardswish, AT_FLOATS(hardswish))
 POINTWISE(hardsigmoid_backward, AT_FLOAT(hardsigmoid_backward))
 POINTWISE(hardswish_backward, AT_FLOAT(hardswish_backward))
 

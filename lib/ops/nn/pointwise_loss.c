@@ -7,6 +7,7 @@
 #include "kernels/abi/pair_loss.h"
 
 #include "family/activation.h"
+#include "family/binary.h"
 #include "family/compare.h"
 #include "family/copy.h"
 #include "family/factory.h"
@@ -389,7 +390,7 @@ tensor *composite_binary_cross_entropy_with_logits(tensor *self, tensor *target,
 								       SCALAR(1)),
 						     p.y),
 					  SCALAR(1)));
-	loss = tensor_sub(tensor_mul(tensor_sub_scalar(tensor_neg(p.y), SCALAR(-1)), p.x), log_one);
+	loss = tensor_sub(tensor_mul(tensor_rsub_scalar(p.y, SCALAR(1), SCALAR(1)), p.x), log_one);
 	return finish_loss(&guard, "binary_cross_entropy_with_logits", &p,
 			   weighted(loss, weight, p.wide), reduction);
 }

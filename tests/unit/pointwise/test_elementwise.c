@@ -478,6 +478,41 @@ static void complex_tanh_of_infinities_keeps_the_sign(void **state)
 	}
 }
 
+/*
+ * The quotient is rounded once, by a division or by a reciprocal and its correction; no intermediate product is out of
+ * range.
+ */
+static void hardsigmoid_and_hardswish_round_the_quotient_correctly(void **state)
+{
+	enum { COUNT = 60001 };
+	static float in[COUNT];
+	double item;
+
+	for (int i = 0; i < COUNT; i++)
+		in[i] = (float)(i - COUNT / 2) / (COUNT / 6);
+	tensor_scope {
+		tensor *x = ok(tensor_from_data(in, TENSOR_INTS(COUNT), OF(TENSOR_F32)));
+		tensor *wide = ok(tensor_to(x, F64));
+		tensor *narrow_result = ok(tensor_hardsigmoid(x));
+		tensor *wide_result = ok(tensor_hardsigmoid(wide));
+		const float *out = tensor_data(narrow_result);
+		const double *out64 = tensor_data(wide_result);
+
+		for (int i = 0; i < COUNT; i++) {
+			float sum = in[i] + 3;
+
+			assert_true(out[i] == fminf(fmaxf(sum, 0), 6) / 6);
+			assert_true(out64[i] == fmin(fmax((double)in[i] + 3, 0), 6) / 6);
+		}
+		assert_values(ok(tensor_hardswish(V(-4, -3, 0, 3, 4, INFINITY))), 0, 0, 0, 3, 4,
+			      INFINITY);
+		assert_done(tensor_item(ok(tensor_hardswish(V(NAN))), &item));
+		assert_true(isnan(item));
+		assert_done(tensor_item(ok(tensor_hardswish(V(0x1p127))), &item));
+		assert_true(item == 0x1p127);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -493,6 +528,7 @@ int main(void)
 		cmocka_unit_test(complex_expm1_of_infinities),
 		cmocka_unit_test(complex_rounding_rounds_each_part),
 		cmocka_unit_test(complex_tanh_of_infinities_keeps_the_sign),
+		cmocka_unit_test(hardsigmoid_and_hardswish_round_the_quotient_correctly),
 	};
 
 	return cmocka_run_group_tests_name("elementwise", tests, NULL, NULL);
