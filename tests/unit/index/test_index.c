@@ -407,6 +407,7 @@ static void threads_do_not_change_the_bits(void **state)
 {
 	check_bits(500, 700);
 	check_bits(40000, 7);
+	check_bits(5000, 64); /* rows that are divided into two parts of 32 columns */
 }
 
 static uint16_t rounded(float v, bool half)
