@@ -94,12 +94,15 @@ static void check_exact(const int64_t *n)
 		}
 }
 
-/* Blocks of depth, whole and partial panels. */
+/*
+ * Blocks of depth, whole and partial panels; up to 64 rows only if b is large, or if its rows are not contiguous; several
+ * panels together if b has more than 8 MiB.
+ */
 static void some_rows_times_many_columns_are_exact(void **state)
 {
-	static const int64_t shapes[][3] = { { 65, 150, 907 },
-					     { 200, 193, 700 },
-					     { 256, 600, 310 } };
+	static const int64_t shapes[][3] = { { 65, 150, 907 }, { 200, 193, 700 }, { 256, 600, 310 },
+					     { 10, 150, 907 }, { 40, 420, 2050 }, { 20, 700, 3100 },
+					     { 70, 700, 3100 } };
 
 	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
 		check_exact(shapes[s]);
