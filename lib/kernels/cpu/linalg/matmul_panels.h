@@ -10,7 +10,7 @@
 #define SOME_ROWS	  256 /* rows of a, at most */
 #define PANELS_PER_THREAD 3   /* at least */
 #define GROUP		  8 /* panels packed at a time, at most: their blocks fit into the L2 cache */
-#define GROUP_LEAST	  (1 << 23) /* bytes of b from which several are */
+#define GROUP_LEAST	  (1 << 25) /* bytes of b from which several are */
 #define ROWS_AT_ONCE	  8	    /* rows of b read at a time */
 #define REREAD_LEAST	  (1 << 27) /* bytes of b times rows of a from which up to CHUNK rows pack b */
 
