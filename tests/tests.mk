@@ -44,7 +44,7 @@ include tests/cuda/host/host.mk
 NVCC_FOUND = $(or $(NVCC),$(shell command -v nvcc))
 test:
 	@packaging/install-deps build test guest format lint python python-test
-	+@tests/run-all --build "all unit python$(if $(NVCC_FOUND), CUDA=sm_90a)" $(B) test-unit=unit \
+	+@tests/run-all --build "all unit python$(if $(NVCC_FOUND), CUDA=ptx)" $(B) test-unit=unit \
 		test-sanitize=sanitize test-cuda-asan=cuda-asan test-abi=abi \
 		check-layers=layers check-cuda=cuda-kernels check-format=format check-reference=check-reference test-lint=lint check-abi=library-abi \
 		test-golden=golden test-onnx=onnx test-python=python test-mpi=mpi test-shell=shell test-guest=guest-6.1 test-guest-library=guest-library

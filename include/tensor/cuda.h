@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * CUDA devices: availability, and the stream that a thread's operators use. Tensors are created on
- * or moved to a device through options (TENSOR_DEVICE_CUDA(0)) and tensor_to(); operators are the
- * same as on the CPU.
+ * CUDA devices: availability, streams and events, memory, graphs. Tensors are created on or moved to
+ * a device through options (TENSOR_DEVICE_CUDA(0)) and tensor_to(); operators are the same as on the
+ * CPU.
  *
  * CUDA is a plugin, libtensor_cuda.so.0, which the first of these calls or the first CUDA tensor
  * loads. TENSOR_CUDA_PLUGIN names another file; otherwise it is searched beside libtensor and then
@@ -21,6 +21,7 @@ extern "C" {
 #endif
 
 typedef struct tensor_cuda_graph tensor_cuda_graph;
+typedef struct tensor_cuda_event tensor_cuda_event;
 
 /* True if tensors can be made on a CUDA device. Does not change the error record. */
 bool tensor_cuda_is_available(void);
@@ -28,13 +29,77 @@ bool tensor_cuda_is_available(void);
 int tensor_cuda_device_count(void);
 
 /*
- * The calling thread's stream on a device, a cudaStream_t. NULL is CUDA's default stream, which is
- * a thread's initial one. The caller owns the stream. Work is ordered only within a stream: to use
- * a tensor on another stream, make that stream wait (a CUDA event). Memory is not reused before
- * every stream that an operator used it on has finished. 0 or -errno.
+ * The calling thread's current device, that of cudaGetDevice(). It is where Python's device "cuda" is; functions of this
+ * library take the device from their arguments and keep the current one. 0 or -errno.
  */
+int tensor_cuda_set_device(int device);
+int tensor_cuda_current_device(void); /* or -errno */
+
+struct tensor_cuda_properties {
+	char name[256];
+	uint8_t uuid[16];
+	uint64_t memory;	 /* bytes */
+	uint64_t shared_memory;	 /* bytes of a block at most */
+	int32_t major, minor;	 /* compute capability */
+	int32_t multiprocessors; /* also called SMs */
+	int32_t threads;	 /* of a multiprocessor at most */
+	int32_t l2_cache;	 /* bytes */
+	int32_t pci_domain, pci_bus, pci_device;
+	int32_t integrated; /* 1: it shares the host's memory */
+};
+/* 0 or -errno. */
+int tensor_cuda_properties(int device, struct tensor_cuda_properties *properties);
+
+/*
+ * Streams. Work is ordered only within a stream, and the work of different streams may run at the same time: to use a
+ * tensor in another stream, make that stream wait for an event. Memory is not reused before every stream in which an
+ * operator used it has finished.
+ *
+ *	void *side = tensor_cuda_stream(0, 0);
+ *	tensor_cuda_event *ready = tensor_cuda_event_new(0, 0);
+ *
+ *	tensor_cuda_event_record(ready, tensor_cuda_current_stream(0));
+ *	tensor_cuda_stream_wait(0, side, ready);        side sees all that was queued so far
+ *	tensor_cuda_set_stream(0, side);
+ *	...                                             operators
+ *	tensor_cuda_event_release(ready);
+ *
+ * A stream is a cudaStream_t. NULL is CUDA's default stream, which is a thread's initial one. The streams of
+ * tensor_cuda_stream() do not wait for the default stream, and belong to the library. A stream of the program must live
+ * as long as memory that was allocated in it: before it is destroyed, wait for it, release its tensors and call
+ * tensor_cuda_memory_trim(). Functions return 0 or -errno. In a thread that captures a graph on the device, those that
+ * order streams or wait fail with EOPNOTSUPP, which ends the capture.
+ */
+/* One of the device's 32 streams of a priority, in turns, so that many callers get different ones. priority: 0, or less for
+ * higher ones, as far as the device has them. NULL with the error set. */
+void *tensor_cuda_stream(int device, int priority);
+/* The calling thread's current stream on the device, in which its operators run. */
 int tensor_cuda_set_stream(int device, void *stream);
 void *tensor_cuda_current_stream(int device);
+/* Wait for the work that is queued in the stream; also returns errors of that work. */
+int tensor_cuda_stream_synchronize(int device, void *stream);
+/* 1: all work of the stream is done; 0: it is not. */
+int tensor_cuda_stream_query(int device, void *stream);
+/* Work that is queued in the stream from now on follows what the event recorded, also on another device. The host does not wait. */
+int tensor_cuda_stream_wait(int device, void *stream, tensor_cuda_event *event);
+/* For work that is not the library's: the stream uses the memory of t, which is not reused before the work that is in the
+ * stream when t's memory is released has finished. EINVAL: t is not on a CUDA device. */
+int tensor_cuda_record_stream(tensor *t, void *stream);
+
+/* Events: points in the work of a stream. An event that was never recorded counts as reached. */
+#define TENSOR_CUDA_EVENT_TIMING   1 /* for tensor_cuda_event_elapsed() */
+#define TENSOR_CUDA_EVENT_BLOCKING 2 /* tensor_cuda_event_synchronize() sleeps rather than spins */
+/* Owned by the caller. NULL with the error set. */
+tensor_cuda_event *tensor_cuda_event_new(int device, unsigned int flags);
+/* After all work that is queued now in a stream of the event's device. */
+int tensor_cuda_event_record(tensor_cuda_event *event, void *stream);
+int tensor_cuda_event_query(tensor_cuda_event *event); /* 1: reached, 0: not yet */
+int tensor_cuda_event_synchronize(tensor_cuda_event *event);
+/* Milliseconds between two events of a device that were recorded and reached. EINVAL: one was made without timing or not
+ * recorded, or they are of different devices; EAGAIN: one is not reached. */
+int tensor_cuda_event_elapsed(tensor_cuda_event *from, tensor_cuda_event *to, float *milliseconds);
+void tensor_cuda_event_release(tensor_cuda_event *event); /* NULL is ignored; waits for nothing */
+
 /* Wait for all work of a device; 0, or -errno for an error in that work. */
 int tensor_cuda_synchronize(int device);
 
@@ -47,11 +112,43 @@ struct tensor_cuda_usage {
 	uint64_t allocated, allocated_peak; /* in tensors, rounded to 512 */
 	uint64_t reserved, reserved_peak;   /* taken from the driver: tensors and cache */
 	uint64_t segments;		    /* allocations of the driver */
-	uint64_t allocations;		    /* of tensors and kernels, since the start */
+	uint64_t allocations;		    /* of tensors and kernels, since the start or a reset */
 	uint64_t retries;
 };
 int tensor_cuda_memory(int device, struct tensor_cuda_usage *memory);
 int tensor_cuda_memory_trim(int device);
+
+/*
+ * Statistics of the same memory, with the names and meanings of PyTorch's memory_stats(): of all, of
+ * requests of up to 1 MiB (small_pool), and of larger ones (large_pool).
+ */
+struct tensor_cuda_stat {
+	uint64_t current, peak;	   /* peak: since the start or its last reset */
+	uint64_t allocated, freed; /* sums since the start or their last reset */
+};
+struct tensor_cuda_stat_pools {
+	struct tensor_cuda_stat all, small_pool, large_pool;
+};
+struct tensor_cuda_stats {
+	/* Blocks of tensors and kernels, and their bytes, rounded to 512 and as they were requested. */
+	struct tensor_cuda_stat_pools allocation, allocated_bytes, requested_bytes;
+	/* The same as allocation and allocated_bytes: a freed block can be used at once. */
+	struct tensor_cuda_stat_pools active, active_bytes;
+	/* Taken from the driver. */
+	struct tensor_cuda_stat_pools segment, reserved_bytes;
+	/* Free parts of segments that are in use. */
+	struct tensor_cuda_stat_pools inactive_split, inactive_split_bytes;
+	uint64_t num_alloc_retries; /* allocations that were tried again after a trim */
+	uint64_t num_ooms;	    /* and that failed for lack of device memory */
+	uint64_t num_device_alloc, num_device_free; /* calls of the driver */
+};
+int tensor_cuda_memory_stats(int device, struct tensor_cuda_stats *stats);
+/* The peaks become the current values, also that of tensor_cuda_memory(). */
+int tensor_cuda_memory_reset_peak(int device);
+/* The sums and the four numbers at the end become 0, and `allocations` and `retries` of tensor_cuda_memory(). */
+int tensor_cuda_memory_reset_accumulated(int device);
+/* Bytes of the device, and those of them that no process has; the cache of this process is not among the latter. */
+int tensor_cuda_memory_info(int device, uint64_t *unused, uint64_t *total);
 
 /*
  * An operator that CUDA has no kernel for (docs/cuda.md) runs on the CPU: its tensors are copied to

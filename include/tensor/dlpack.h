@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * DLPack: exchange of strided tensors in host memory with other libraries, without a copy.
+ * DLPack: exchange of strided tensors in host memory or that of CUDA devices with other libraries, without a copy.
  *
  * The definitions are those of DLPack 1.3. A program that uses <dlpack/dlpack.h> of any version since 1.0, or
  * PyTorch's <ATen/dlpack.h>, includes it first, and its definitions are used; included afterwards, it finds
@@ -167,7 +167,7 @@ typedef struct DLPackExchangeAPI {
 
 /**
  * tensor_to_dlpack() - export a tensor to another library
- * @t: a strided tensor in host memory, not quantized, that requires no gradient
+ * @t: a strided tensor in host memory or on a CUDA device, not quantized, that requires no gradient
  * @flags: 0 or TENSOR_DLPACK_COPIED
  *
  * Nothing is copied: both libraries use the same memory, which lives until the deleter is called
@@ -175,6 +175,11 @@ typedef struct DLPackExchangeAPI {
  * the export. The program must synchronize writes; writes by the receiver are not counted as
  * changes of a tensor saved by autograd. Read-only memory has DLPACK_FLAG_BITMASK_READ_ONLY. See
  * tensor_share_memory() for pointers to a small tensor that becomes shareable.
+ *
+ * Work of streams is the program's matter: what is queued for memory of a device may not be done yet
+ * (tensor_cuda_event_record(), tensor_cuda_record_stream()). An imported tensor of a device must be used in the stream
+ * that is current when it is released, or in one that this stream waits for; the deleter is called when the work of
+ * that stream is done, from a later call of the library.
  *
  * Return: a structure whose deleter the receiver calls once, or NULL. EOPNOTSUPP: sparse, quantized
  *   or blocked, or on another device. EINVAL: requires a gradient (use tensor_detach()), unknown
@@ -200,7 +205,7 @@ int tensor_to_dltensor(tensor *t, DLTensor *description);
 
 /**
  * tensor_dlpack_allocate() - allocate a tensor for another library
- * @prototype: data type, shape and device, which is host memory; its other fields are ignored
+ * @prototype: data type, shape and device; its other fields are ignored
  * @out: gets an uninitialized, contiguous tensor, whose deleter the receiver calls once
  * @error_ctx: for @set_error
  * @set_error: called on failure with "MemoryError" or "BufferError" and the text of the error record; may be NULL
@@ -227,11 +232,11 @@ int tensor_dlpack_allocate(DLTensor *prototype, struct DLManagedTensorVersioned 
  * the other fields keep their meaning.
  *
  * Return: a tensor, owned like an operator's result, or NULL; then @managed still belongs to the
- *   caller. EOPNOTSUPP: another major version, another device than host memory, a data type that
- *   the library does not have, vectors (lanes), elements below 8 bits, more dimensions than
+ *   caller. EOPNOTSUPP: another major version, another device than host memory or CUDA, a data type
+ *   that the library does not have, vectors (lanes), elements below 8 bits, more dimensions than
  *   TENSOR_MAX_DIMS. EINVAL: invalid contents: negative sizes, no data, no shape, data that is not
- *   aligned to its type, a bool that is neither 0 nor 1 (where elements overlap, also a byte between
- *   them). EOVERFLOW: sizes or strides beyond 64 bits.
+ *   aligned to its type or not memory of the device, a bool that is neither 0 nor 1 (where elements overlap, also a byte between
+ *   them). EOVERFLOW: sizes or strides beyond 64 bits. ENODEV: there is no such CUDA device.
  */
 tensor *tensor_from_dlpack(struct DLManagedTensorVersioned *managed);
 tensor *tensor_from_dlpack_unversioned(struct DLManagedTensor *managed);

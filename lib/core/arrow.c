@@ -42,7 +42,7 @@ static void schema_release(struct ArrowSchema *s)
 static int check_export(const tensor *t, const struct ArrowSchema *schema,
 			const struct ArrowArray *array)
 {
-	int err = external_check_export("to_arrow", t);
+	int err = external_check_export("to_arrow", t, false);
 
 	if (err < 0)
 		return err;

@@ -5,7 +5,10 @@
  */
 #include "core/external.h"
 
+#include "storage/devices.h"
+
 #include <stdlib.h>
+#include <tensor/cuda.h>
 #include <tensor/dlpack.h>
 
 static const struct {
@@ -68,7 +71,7 @@ static struct exported *export_new(tensor *t, unsigned flags)
 		tensor_fail(EINVAL, "to_dlpack: flags 0x%x are unknown", flags);
 		return NULL;
 	}
-	if (external_check_export("to_dlpack", t) < 0)
+	if (external_check_export("to_dlpack", t, true) < 0)
 		return NULL;
 	e = calloc(1, sizeof(*e));
 	if (e)
@@ -87,7 +90,8 @@ static DLTensor describe(const tensor *t, int64_t *sizes, int64_t *strides)
 {
 	return (DLTensor){
 		.data = t->numel ? t->data : NULL,
-		.device = { kDLCPU, 0 },
+		.device = { t->device.type == TENSOR_CUDA ? kDLCUDA : kDLCPU,
+			    t->device.type == TENSOR_CUDA ? t->device.index : 0 },
 		.ndim = t->ndim,
 		.dtype = { dl_types[t->dtype].code, dl_types[t->dtype].bits, 1 },
 		.shape = sizes,
@@ -105,7 +109,7 @@ static int check_writable(const char *op, const tensor *t)
 
 TENSOR_EXPORT int tensor_to_dltensor(tensor *t, DLTensor *description)
 {
-	int err = external_check_export("to_dltensor", t);
+	int err = external_check_export("to_dltensor", t, true);
 
 	if (err >= 0)
 		err = check_writable("to_dltensor", t);
@@ -151,20 +155,39 @@ TENSOR_EXPORT struct DLManagedTensor *tensor_to_dlpack_unversioned(tensor *t, un
 
 /* ---- import ---- */
 
-static void versioned_free(struct tensor_storage *s)
+static void delete_versioned(void *managed)
 {
-	struct DLManagedTensorVersioned *m = s->owner;
+	struct DLManagedTensorVersioned *m = managed;
 
 	if (m->deleter)
 		m->deleter(m);
 }
 
-static void plain_free(struct tensor_storage *s)
+static void delete_plain(void *managed)
 {
-	struct DLManagedTensor *m = s->owner;
+	struct DLManagedTensor *m = managed;
 
 	if (m->deleter)
 		m->deleter(m);
+}
+
+/* The producer may use memory of a device again at once: it is told when the queued work is done. */
+static void after_work(const struct tensor_storage *s, void (*delete)(void *managed))
+{
+	if (s->device.type == TENSOR_CUDA)
+		cuda_stream_calls()->when_done(s->device.index, delete, s->owner);
+	else
+		delete (s->owner);
+}
+
+static void versioned_free(struct tensor_storage *s)
+{
+	after_work(s, delete_versioned);
+}
+
+static void plain_free(struct tensor_storage *s)
+{
+	after_work(s, delete_plain);
 }
 
 /* Another library may write to it at any time. */
@@ -221,17 +244,30 @@ static int find_dtype(const char *op, DLDataType type, enum tensor_dtype *dtype)
 	return no_dtype(op, type);
 }
 
-static int check_device(const char *op, DLDevice device)
+static int find_device(const char *op, DLDevice from, tensor_device *device)
 {
-	switch ((int)device.device_type) {
+	int count;
+
+	switch ((int)from.device_type) {
 	case kDLCPU:
 	case kDLCUDAHost:
 	case kDLROCMHost:
+		*device = TENSOR_DEVICE_CPU;
+		return 0;
+	case kDLCUDA:
+		count = tensor_cuda_device_count();
+		if (count < 0)
+			return count;
+		if (from.device_id < 0 || from.device_id >= count)
+			return tensor_fail(ENODEV, "%s: there is no cuda:%d, only %d", op,
+					   from.device_id, count);
+		*device = TENSOR_DEVICE_CUDA(from.device_id);
 		return 0;
 	default:
-		return tensor_fail(EOPNOTSUPP,
-				   "%s: memory of device type %d, only host memory is taken", op,
-				   (int)device.device_type);
+		return tensor_fail(
+			EOPNOTSUPP,
+			"%s: memory of device type %d, only host memory and that of CUDA is taken",
+			op, (int)from.device_type);
 	}
 }
 
@@ -249,7 +285,7 @@ static int check_dims(const char *op, int ndim, const int64_t *shape)
 /* Reads what a tensor's memory is, without its address. strides NULL: row-major. */
 static int read_description(struct external *x, const DLTensor *d, const int64_t *strides)
 {
-	int err = check_device(x->op, d->device);
+	int err = find_device(x->op, d->device, &x->device);
 
 	if (err >= 0)
 		err = check_dims(x->op, d->ndim, d->shape);
@@ -306,7 +342,7 @@ static DLManagedTensorVersioned *allocate(const DLTensor *prototype)
 
 	if (read_description(&x, prototype, NULL) < 0)
 		return NULL;
-	t = tensor_new(TENSOR_DEVICE_CPU, x.dtype, x.sizes, x.ndim);
+	t = tensor_new(x.device, x.dtype, x.sizes, x.ndim);
 	if (!t)
 		return NULL;
 	m = tensor_to_dlpack(t, 0);

@@ -4,6 +4,8 @@
 
 #include "storage/devices.h"
 
+#include <stdlib.h>
+
 /* ---- geometry ---- */
 
 static int overflows(const struct external *x)
@@ -98,6 +100,28 @@ static bool only_bools(const struct external *x)
 	return elements_are_bools(&once, (const uint8_t *)x->first);
 }
 
+/* On a device: its memory must be there, and is copied to be looked at. */
+static int check_device_data(const struct external *x)
+{
+	const struct cuda_stream_calls *cuda = cuda_stream_calls();
+	const uintptr_t start = x->first + (uintptr_t)(x->low * dtype_sizes[x->dtype]);
+	struct external there = *x;
+	void *bytes;
+	int err = cuda ? cuda->check_memory(x->op, x->device.index, (const void *)start) : -ENODEV;
+
+	if (err || x->dtype != TENSOR_BOOL)
+		return err;
+	bytes = malloc(x->high - x->low + 1);
+	if (!bytes)
+		return tensor_fail(ENOMEM, "%s: no memory to check bools", x->op);
+	err = cuda->read(x->op, x->device.index, bytes, (const void *)start, x->high - x->low + 1);
+	there.first = (uintptr_t)bytes - (uintptr_t)x->low;
+	if (!err && !only_bools(&there))
+		err = tensor_fail(EINVAL, "%s: an element of bool is neither 0 nor 1", x->op);
+	free(bytes);
+	return err;
+}
+
 int external_set_data(struct external *x, const void *data, uint64_t byte_offset)
 {
 	int64_t size = dtype_sizes[x->dtype];
@@ -116,6 +140,8 @@ int external_set_data(struct external *x, const void *data, uint64_t byte_offset
 	if (x->first % dtype_sizes[dtype_real(x->dtype)])
 		return tensor_fail(EINVAL, "%s: the data is not aligned to %s", x->op,
 				   tensor_dtype_name(x->dtype));
+	if (x->device.type == TENSOR_CUDA)
+		return check_device_data(x);
 	if (x->dtype == TENSOR_BOOL && !only_bools(x))
 		return tensor_fail(EINVAL, "%s: an element of bool is neither 0 nor 1", x->op);
 	return 0;
@@ -138,7 +164,7 @@ tensor *external_tensor(const struct external *x, const struct storage_ops *ops,
 		return NULL;
 	s->ops = &without_owner;
 	s->owner = NULL;
-	s->device = TENSOR_DEVICE_CPU;
+	s->device = x->device.type ? x->device : TENSOR_DEVICE_CPU;
 	s->data = (void *)(x->first + (uintptr_t)(x->low * size));
 	s->nbytes = x->numel ? (x->high - x->low + 1) * size : 0;
 	s->used = s->nbytes;
@@ -153,14 +179,14 @@ tensor *external_tensor(const struct external *x, const struct storage_ops *ops,
 	return t;
 }
 
-int external_check_export(const char *op, const tensor *t)
+int external_check_export(const char *op, const tensor *t, bool devices)
 {
 	if (tensor_absent(op, t))
 		return -thread()->error.code;
 	if (t->layout != TENSOR_STRIDED)
 		return tensor_fail(EOPNOTSUPP, "%s: only strided tensors can be exported, not %s",
 				   op, tensor_layout_name(t->layout));
-	if (t->device.type != TENSOR_CPU)
+	if (t->device.type != TENSOR_CPU && !(devices && t->device.type == TENSOR_CUDA))
 		return tensor_fail(EOPNOTSUPP,
 				   "%s: only host memory can be exported, not that of %s: copy the "
 				   "tensor to the CPU first",

@@ -9,7 +9,8 @@
 #include "core/tensor_impl.h"
 
 struct external {
-	const char *op; /* for error texts */
+	const char *op;	      /* for error texts */
+	tensor_device device; /* without a type: the CPU */
 	enum tensor_dtype dtype;
 	bool readonly;
 	int ndim;
@@ -27,7 +28,8 @@ int external_set_geometry(struct external *x, int ndim, const int64_t *sizes,
 			  const int64_t *strides);
 /*
  * Sets the address of the first element, byte_offset bytes behind data, and checks that all elements are in the
- * address space, that it is aligned, and that bools are 0 or 1. 0 or -errno.
+ * address space, that it is aligned, that memory of a device is there, and that bools are 0 or 1; those of a device are
+ * copied to the host for that. 0 or -errno.
  */
 int external_set_data(struct external *x, const void *data, uint64_t byte_offset);
 /*
@@ -36,8 +38,8 @@ int external_set_data(struct external *x, const void *data, uint64_t byte_offset
  */
 tensor *external_tensor(const struct external *x, const struct storage_ops *ops, void *owner);
 
-/* Whether another library can use the memory of t: 0, or -errno with the error set. */
-int external_check_export(const char *op, const tensor *t);
+/* Whether another library can use the memory of t: 0, or -errno with the error set. devices: also that of CUDA. */
+int external_check_export(const char *op, const tensor *t, bool devices);
 
 /* Whether n bytes are 0 or 1, as the library requires of the elements of bool. */
 bool bytes_are_bools(const uint8_t *p, uint64_t n);

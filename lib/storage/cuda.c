@@ -58,6 +58,13 @@ const struct cuda_graph_calls *cuda_graph_calls(void)
 	return plugin ? plugin->graphs : NULL;
 }
 
+const struct cuda_stream_calls *cuda_stream_calls(void)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->stream_calls : NULL;
+}
+
 TENSOR_EXPORT bool tensor_cuda_is_available(void)
 {
 	pthread_once(&once, load);
@@ -107,6 +114,30 @@ TENSOR_EXPORT int tensor_cuda_memory_trim(int device)
 	const struct cuda_plugin *p = cuda();
 
 	return p ? p->memory_trim(device) : -ENODEV;
+}
+
+TENSOR_EXPORT int tensor_cuda_memory_stats(int device, struct tensor_cuda_stats *stats)
+{
+	const struct cuda_plugin *p;
+
+	if (!stats)
+		return tensor_fail(EINVAL, "cuda_memory_stats: stats is NULL");
+	p = cuda();
+	return p ? p->memory_stats(device, stats) : -ENODEV;
+}
+
+TENSOR_EXPORT int tensor_cuda_memory_reset_peak(int device)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->memory_reset(device, false) : -ENODEV;
+}
+
+TENSOR_EXPORT int tensor_cuda_memory_reset_accumulated(int device)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->memory_reset(device, true) : -ENODEV;
 }
 
 TENSOR_EXPORT bool tensor_cuda_set_nonblocking(bool nonblocking)

@@ -38,7 +38,37 @@ int device_refuse_captures(const char *op, const char *why);
 int device_capture_count(tensor_device device, tensor *count);
 
 struct tensor_cuda_usage;
+struct tensor_cuda_stats;
 struct tensor_cuda_graph;
+struct tensor_cuda_event;
+struct tensor_cuda_properties;
+
+/* Devices, streams and events of libtensor_cuda.so. */
+struct cuda_stream_calls {
+	int (*set_device)(int device);
+	int (*current_device)(void);
+	int (*properties)(int device, struct tensor_cuda_properties *to);
+	int (*memory_info)(int device, uint64_t *unused, uint64_t *total);
+	int (*stream)(int device, int priority, void **stream);
+	int (*synchronize)(int device, void *stream);
+	int (*query)(int device, void *stream);
+	int (*wait)(int device, void *stream, struct tensor_cuda_event *event);
+	int (*record_stream)(struct tensor *t, void *stream);
+	/* 0, or -errno: `data` is not memory of the device. */
+	int (*check_memory)(const char *op, int device, const void *data);
+	/* Waits for the copy. */
+	int (*read)(const char *op, int device, void *to, const void *from, size_t nbytes);
+	/* Calls fn when the work that the thread's stream has now is done, from a later call of the plugin; at once in a
+	 * child. */
+	void (*when_done)(int device, void (*fn)(void *arg), void *arg);
+	int (*event)(int device, unsigned int flags, struct tensor_cuda_event **event);
+	int (*event_record)(struct tensor_cuda_event *event, void *stream);
+	int (*event_query)(struct tensor_cuda_event *event);
+	int (*event_synchronize)(struct tensor_cuda_event *event);
+	int (*event_elapsed)(struct tensor_cuda_event *from, struct tensor_cuda_event *to,
+			     float *ms);
+	void (*event_release)(struct tensor_cuda_event *event);
+};
 
 /* Graphs of libtensor_cuda.so. */
 struct cuda_graph_calls {
@@ -70,14 +100,19 @@ struct cuda_plugin {
 	bool (*set_nonblocking)(bool nonblocking);
 	int (*memory)(int device, struct tensor_cuda_usage *memory);
 	int (*memory_trim)(int device);
+	int (*memory_stats)(int device, struct tensor_cuda_stats *stats);
+	int (*memory_reset)(int device, bool accumulated);
 	const struct tensor_streams *streams;
 	const struct cuda_graph_calls *graphs;
+	const struct cuda_stream_calls *stream_calls;
 };
 
 const struct tensor_allocator *cuda_allocator(void);
 const struct tensor_streams *cuda_streams(void);
 /* NULL: the plugin is not loaded. */
 const struct cuda_graph_calls *cuda_graph_calls(void);
+/* Loads the plugin; NULL with the error set. */
+const struct cuda_stream_calls *cuda_stream_calls(void);
 /* For the plugin's constructor: its table, or NULL and the reason. */
 int tensor_register_cuda(const struct cuda_plugin *plugin, const char *error);
 

@@ -16,3 +16,4 @@ from devtensor.func import vmap  # noqa: F401
 from devtensor import amp, cuda, distributed, fft, linalg, nn, optim, random, special, utils  # noqa: F401
 from devtensor.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
 from devtensor.amp import autocast  # noqa: F401
+from devtensor._names import *  # noqa: F401,F403

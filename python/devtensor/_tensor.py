@@ -133,12 +133,29 @@ def _deepcopy_of(self, memo):
 
 
 def _to_device(self, device, /, *, stream=None):
-    """The tensor on a device: of the array API standard. ValueError for a device that is not there, and for a
-    stream."""
+    """The tensor on a device: of the array API standard. stream: a devtensor.cuda.Stream in which it is copied.
+    ValueError for a device that is not there, and for a stream if there is no CUDA device among both."""
     device = _C.device(device)
-    if stream is not None:
-        raise ValueError('to_device: a device without streams')
-    return self if device == self.device else self.to(device)
+    if stream is not None and 'cuda' not in (device.type, self.device.type):
+        raise ValueError('to_device: devices without streams')
+    if device == self.device:
+        return self
+    from devtensor import cuda
+    with cuda.stream(stream):
+        return self.to(device)
+
+
+def _cuda(self, device=None, non_blocking=False):
+    """The tensor on a CUDA device, by default the current one; itself if it is there. non_blocking: return before a
+    copy of shareable memory has finished; it must not change until then."""
+    from devtensor import cuda
+    return self.to(_C.device('cuda', cuda._streams._index(device)), non_blocking=non_blocking)
+
+
+def _record_stream(self, stream):
+    """For work that is not the library's: the memory is not reused before the work that is in the stream when it is
+    released has finished."""
+    _C._cuda_record_stream(self, stream.cuda_stream)
 
 
 _API_VERSIONS = '2021.12', '2022.12', '2023.12', '2024.12', '2025.12'
@@ -162,7 +179,8 @@ def _set_methods():
         'type': _type, 'type_as': _type_as, 'new_tensor': _new_tensor, 'is_floating_point': _is_floating_point,
         'is_complex': _is_complex, 'is_signed': _is_signed, 'get_device': _get_device, '__copy__': _copy_of,
         '__deepcopy__': _deepcopy_of,
-        'qscheme': _qscheme, 'to_device': _to_device, '__array_namespace__': _array_namespace,
+        'qscheme': _qscheme, 'to_device': _to_device, 'cuda': _cuda, 'record_stream': _record_stream,
+        '__array_namespace__': _array_namespace,
     }
     for name, method in methods.items():
         method.__name__ = name

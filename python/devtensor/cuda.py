@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
-"""CUDA devices, and graphs: work that is captured once and replayed by one call.
+"""CUDA devices, streams and events, and graphs: work that is captured once and replayed by one call.
 
     step = cuda.CUDAGraph()
     train(x, y)                     # as usual, so that the states of the optimizer exist
@@ -13,10 +13,18 @@
 What makes the host wait for the device cannot be captured: item(), copies to the host, operators whose result's shape
 depends on values. Such a call raises, and ends the capture. See docs/cuda.md.
 """
-from devtensor import _C
+from devtensor import _C, _memory, _streams
 from devtensor._C import _CUDAGraph as CUDAGraph
+from devtensor._memory import *  # noqa: F401,F403
+from devtensor._streams import *  # noqa: F401,F403
+from devtensor.random import initial_seed, manual_seed, seed  # noqa: F401
 
-__all__ = ['CUDAGraph', 'graph', 'is_available', 'device_count', 'synchronize', 'is_current_stream_capturing']
+__all__ = ['CUDAGraph', 'graph', 'is_available', 'device_count', 'initial_seed', 'is_current_stream_capturing',
+           'manual_seed', 'manual_seed_all', 'seed', 'seed_all']
+__all__ += _memory.__all__ + _streams.__all__
+
+# One generator serves all devices.
+manual_seed_all, seed_all = manual_seed, seed
 
 
 def is_available():
@@ -29,14 +37,9 @@ def device_count():
     return _C._cuda_device_count()
 
 
-def synchronize(device=0):
-    """Wait for all work of a device. RuntimeError while a graph is captured on it."""
-    _C._cuda_synchronize(device)
-
-
-def is_current_stream_capturing(device=0):
+def is_current_stream_capturing(device=None):
     """True if the calling thread captures on the device."""
-    return _C._cuda_is_capturing(device)
+    return _C._cuda_is_capturing(_streams._index(device))
 
 
 class graph:

@@ -92,6 +92,20 @@ def _array_interface(self):
                 "strides": m.strides}
 
 
+def _cuda_array_interface(self):
+    """Version 3 of the CUDA array interface, with the current stream. AttributeError for host memory and dtypes that it
+    does not have, RuntimeError for a tensor that requires a gradient."""
+    code = _TYPE_CODES.get(self.dtype.name)
+    if self.device.type != "cuda" or self.layout is not _C.strided or not code:
+        raise AttributeError(f"__cuda_array_interface__: a tensor of {self.dtype} on {self.device}")
+    if self.requires_grad:
+        raise RuntimeError("a tensor that requires a gradient is no array: call detach() first")
+    stream = _C._cuda_current_stream(self.device.index)
+    strides = None if self.is_contiguous() else tuple(n * self.itemsize for n in self.stride())
+    return {"version": 3, "shape": self.shape, "typestr": code, "data": (self.data_ptr() if self.numel() else 0, False),
+            "strides": strides, "stream": stream or 1}
+
+
 # ---- from NumPy ----
 
 def _wrap_array(a):
@@ -207,7 +221,8 @@ def as_tensor(data, dtype=None, device=None):
 # ---- PyTorch ----
 
 def from_torch(t, /):
-    """A tensor on the memory of a torch.Tensor in host memory, through DLPack.
+    """A tensor on the memory of a torch.Tensor, on the host or a CUDA device, through DLPack. The current streams
+    of both libraries are put in order.
 
     TypeError: no torch.Tensor. BufferError: requires a gradient (call t.detach() first), another device or
     layout, or a dtype that devtensor does not have.
@@ -227,8 +242,12 @@ def to_torch(t, /):
     torch = _require("torch", "to_torch()")
     if not isinstance(t, Tensor):
         raise TypeError(f"to_torch: expected a tensor, got {type(t).__name__}")
+    stream = None
+    if t.is_cuda:
+        # 0, the default stream, has the number 1 in the protocol.
+        stream = torch.cuda.current_stream(t.device.index).cuda_stream or 1
     # The form without a version exists only for memory that may be written.
-    return torch.utils.dlpack.from_dlpack(t.__dlpack__())
+    return torch.utils.dlpack.from_dlpack(t.__dlpack__(stream=stream))
 
 
 def _add_methods():
@@ -236,6 +255,7 @@ def _add_methods():
     Tensor.numpy = _numpy
     Tensor.__array__ = _array
     Tensor.__array_interface__ = property(_array_interface)
+    Tensor.__cuda_array_interface__ = property(_cuda_array_interface)
     # Operators of NumPy's arrays leave a mixture to the tensor, whose operators take arrays.
     Tensor.__array_ufunc__ = None
     Tensor.__array_priority__ = 1000

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Devices: "cpu", "cuda:0". */
+/* Devices: "cpu", "cuda:0". "cuda" is the current one of the thread. */
 #include "internal.h"
 
 PyTypeObject *device_type;
@@ -21,6 +21,8 @@ static int parse_device(const char *s, tensor_device *device)
 	}
 	for (int i = TENSOR_CPU; i < TENSOR_DEVICE_TYPE_COUNT; i++)
 		if (n && strlen(device_names[i]) == n && !strncmp(device_names[i], s, n)) {
+			if (!colon && i == TENSOR_CUDA)
+				index = cuda_current_index();
 			*device = (tensor_device){ i, index };
 			return 1;
 		}

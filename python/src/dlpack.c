@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * DLPack: __dlpack__, __dlpack_device__, from_dlpack() and the table of C functions.
+ * DLPack: __dlpack__, __dlpack_device__ and the table of C functions; dlpack_import.c has from_dlpack().
+ *
+ * Memory of a CUDA device comes with its stream: the producer makes the consumer's stream wait for its own current one.
  *
  * A capsule owns its structure until a consumer renames it; its destructor calls the deleter only
  * under the first name. The deleters of libtensor need no lock, those of Python libraries take it.
  */
-#include "internal.h"
+#include "dlpack.h"
 
 #include <errno.h>
-#include <tensor/dlpack.h>
+#include <tensor/cuda.h>
 
 /* Capsules keep pointers to their names. */
-static const char plain_name[] = "dltensor", used_plain_name[] = "used_dltensor";
-static const char versioned_name[] = "dltensor_versioned",
-		  used_versioned_name[] = "used_dltensor_versioned";
+const char dlpack_plain[] = "dltensor", dlpack_plain_used[] = "used_dltensor";
+const char dlpack_versioned[] = "dltensor_versioned",
+	   dlpack_versioned_used[] = "used_dltensor_versioned";
 static const char table_name[] = "dlpack_exchange_api";
 
 /* DLPack's exception for tensors that cannot be exchanged is BufferError. */
-static PyObject *raise_exchange(void)
+PyObject *dlpack_raise(void)
 {
 	const struct tensor_error *e = tensor_last_error();
 
@@ -38,8 +40,8 @@ static void *named(PyObject *capsule, const char *name)
 
 static void free_managed(PyObject *capsule)
 {
-	DLManagedTensorVersioned *versioned = named(capsule, versioned_name);
-	DLManagedTensor *plain = named(capsule, plain_name);
+	DLManagedTensorVersioned *versioned = named(capsule, dlpack_versioned);
+	DLManagedTensor *plain = named(capsule, dlpack_plain);
 	struct saved_errors before;
 
 	/* A deleter may run code of Python, and the capsule may die while an exception is set. */
@@ -57,8 +59,8 @@ static PyObject *plain_capsule(tensor *t)
 	PyObject *capsule;
 
 	if (!m)
-		return raise_exchange();
-	capsule = PyCapsule_New(m, plain_name, free_managed);
+		return dlpack_raise();
+	capsule = PyCapsule_New(m, dlpack_plain, free_managed);
 	if (!capsule)
 		m->deleter(m);
 	return capsule;
@@ -70,15 +72,15 @@ static PyObject *versioned_capsule(tensor *t, bool copied)
 	PyObject *capsule;
 
 	if (!m)
-		return raise_exchange();
-	capsule = PyCapsule_New(m, versioned_name, free_managed);
+		return dlpack_raise();
+	capsule = PyCapsule_New(m, dlpack_versioned, free_managed);
 	if (!capsule)
 		m->deleter(m);
 	return capsule;
 }
 
 /* Two integers; what names the argument in the TypeError. */
-static int int_pair(PyObject *o, const char *what, long pair[2])
+int dlpack_pair(PyObject *o, const char *what, long pair[2])
 {
 	PyObject *tuple = PyTuple_Check(o) || PyList_Check(o) ? PySequence_Tuple(o) : NULL;
 	bool valid = tuple && PyTuple_Size(tuple) == 2;
@@ -98,7 +100,7 @@ static int int_pair(PyObject *o, const char *what, long pair[2])
 }
 
 /* None, or True or False: -1, 1 or 0. */
-static int copy_argument(PyObject *o, int *copy)
+int dlpack_copy_argument(PyObject *o, int *copy)
 {
 	if (o != Py_None && !PyBool_Check(o)) {
 		PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", o);
@@ -108,8 +110,8 @@ static int copy_argument(PyObject *o, int *copy)
 	return 0;
 }
 
-/* A copy without history, made without the lock. */
-static PyObject *copy_to_host(tensor *t)
+/* A copy without history on the device, made without the lock. */
+PyObject *dlpack_copy_to(tensor *t, tensor_device device)
 {
 	PyThreadState *state;
 	tensor *copy = NULL;
@@ -118,9 +120,8 @@ static PyObject *copy_to_host(tensor *t)
 	hold(t);
 	state = PyEval_SaveThread();
 	tensor_scope {
-		copy = tensor_keep(tensor_to_opt(tensor_detach(t),
-						 TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU), false,
-						 true));
+		copy = tensor_keep(tensor_to_opt(tensor_detach(t), TENSOR_OPTIONS(.device = device),
+						 false, true));
 	}
 	PyEval_RestoreThread(state);
 	tensor_release(t);
@@ -131,36 +132,89 @@ static PyObject *copy_to_host(tensor *t)
 	return res;
 }
 
-/* 1 if the receiver gets a copy, 0 if not, -1 if that is impossible. */
-static int needs_copy(tensor *t, PyObject *dl_device, int copy)
+/* Where the consumer wants the memory: on the tensor's device or on the host. 0, or -1 with an exception. */
+static int find_target(tensor *t, PyObject *dl_device, int copy, tensor_device *to)
 {
-	bool host = tensor_get_device(t).type == TENSOR_CPU;
 	long device[2];
 
+	*to = tensor_get_device(t);
 	if (tensor_requires_grad(t)) {
 		PyErr_SetString(PyExc_BufferError, "a tensor that requires a gradient is not "
 						   "exported: call detach() first");
 		return -1;
 	}
-	if (dl_device != Py_None) {
-		if (int_pair(dl_device, "dl_device", device) < 0)
-			return -1;
-		if (device[0] != kDLCPU || device[1]) {
-			PyErr_Format(
-				PyExc_BufferError,
-				"a tensor is exported to host memory (1, 0), not to the device "
-				"(%ld, %ld)",
-				device[0], device[1]);
-			return -1;
-		}
-		if (!host && !copy) {
-			PyErr_SetString(PyExc_BufferError,
-					"a tensor of another device is copied to host memory, "
-					"which copy=False forbids");
-			return -1;
-		}
+	if (dl_device == Py_None)
+		return 0;
+	if (dlpack_pair(dl_device, "dl_device", device) < 0)
+		return -1;
+	if (to->type == TENSOR_CUDA && device[0] == kDLCUDA && device[1] == to->index)
+		return 0;
+	if (device[0] != kDLCPU || device[1]) {
+		PyErr_Format(PyExc_BufferError,
+			     "a tensor is exported to host memory (1, 0) or where it is, not to "
+			     "the device (%ld, %ld)",
+			     device[0], device[1]);
+		return -1;
 	}
-	return copy == 1 || (!host && dl_device != Py_None);
+	if (to->type != TENSOR_CPU && !copy) {
+		PyErr_SetString(PyExc_BufferError,
+				"a tensor of another device is copied to host memory, "
+				"which copy=False forbids");
+		return -1;
+	}
+	*to = TENSOR_DEVICE_CPU;
+	return 0;
+}
+
+/* The argument `stream` for a CUDA device: 1 if there is one, 0 if nothing is to be ordered, -1 with an exception. */
+static int find_stream(PyObject *o, void **stream)
+{
+	long long n = o == Py_None ? 1 : PyLong_AsLongLong(o);
+
+	if (n == -1)
+		return PyErr_Occurred() ? -1 : 0;
+	if (n < 1) {
+		PyErr_Format(PyExc_BufferError,
+			     "stream must be None, 1 for the default stream, 2 for that of a "
+			     "thread, the address of a cudaStream_t or -1 for no order, got %lld",
+			     n);
+		return -1;
+	}
+	*stream = n == 1 ? NULL : (void *)(uintptr_t)n;
+	return 1;
+}
+
+/* The consumer's stream follows the current one, and the memory is not used again before its work is done. */
+static int order_stream(tensor *t, PyObject *o)
+{
+	const int device = tensor_get_device(t).index;
+	tensor_cuda_event *event;
+	void *stream, *current;
+	int err = 0, found;
+
+	if (tensor_get_device(t).type != TENSOR_CUDA) {
+		if (o == Py_None)
+			return 0;
+		PyErr_Format(PyExc_BufferError,
+			     "host memory has no streams: stream must be None, got %R", o);
+		return -1;
+	}
+	found = find_stream(o, &stream);
+	if (found <= 0)
+		return found;
+	current = tensor_cuda_current_stream(device);
+	if (stream != current) {
+		event = tensor_cuda_event_new(device, 0);
+		err = event ? tensor_cuda_event_record(event, current) : -1;
+		if (!err)
+			err = tensor_cuda_stream_wait(device, stream, event);
+		tensor_cuda_event_release(event);
+	}
+	if (!err)
+		err = tensor_cuda_record_stream(t, stream);
+	if (err)
+		dlpack_raise();
+	return err ? -1 : 0;
 }
 
 static PyObject *m_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -169,23 +223,22 @@ static PyObject *m_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
 	PyObject *source = NULL, *capsule = NULL;
 	long newest[2] = { 0, 0 };
-	int wanted, copied;
+	tensor_device to;
+	int wanted;
+	bool copied;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", keywords, &stream,
 					 &version, &device, &copy) ||
-	    copy_argument(copy, &wanted) < 0)
+	    dlpack_copy_argument(copy, &wanted) < 0)
 		return NULL;
-	if (version != Py_None && int_pair(version, "max_version", newest) < 0)
+	if (version != Py_None && dlpack_pair(version, "max_version", newest) < 0)
 		return NULL;
-	if (stream != Py_None)
-		return PyErr_Format(PyExc_BufferError,
-				    "host memory has no streams: stream must be "
-				    "None, got %R",
-				    stream);
-	copied = needs_copy(tensor_of(self), device, wanted);
-	if (copied < 0)
+	if (find_target(tensor_of(self), device, wanted, &to) < 0)
 		return NULL;
-	source = copied ? copy_to_host(tensor_of(self)) : Py_NewRef(self);
+	copied = wanted == 1 || !same_device(to, tensor_get_device(tensor_of(self)));
+	source = copied ? dlpack_copy_to(tensor_of(self), to) : Py_NewRef(self);
+	if (source && order_stream(tensor_of(source), stream) < 0)
+		Py_CLEAR(source);
 	if (source)
 		capsule = newest[0] >= 1 ? versioned_capsule(tensor_of(source), copied) :
 					   plain_capsule(tensor_of(source));
@@ -207,157 +260,6 @@ static PyObject *m_dlpack_device(PyObject *self, PyObject *unused)
 	}
 }
 
-/* ---- import ---- */
-
-/* A capsule's tensor: from here on the tensor calls the deleter. */
-static PyObject *consume(PyObject *capsule, int copy)
-{
-	bool versioned = PyCapsule_IsValid(capsule, versioned_name);
-	DLManagedTensorVersioned *m;
-	tensor *t;
-
-	if (!versioned && !PyCapsule_IsValid(capsule, plain_name)) {
-		if (!PyCapsule_IsValid(capsule, used_versioned_name) &&
-		    !PyCapsule_IsValid(capsule, used_plain_name))
-			return PyErr_Format(PyExc_TypeError, "%R is no capsule of DLPack", capsule);
-		return PyErr_Format(PyExc_ValueError, "the capsule of DLPack has been consumed");
-	}
-	if (versioned) {
-		m = PyCapsule_GetPointer(capsule, versioned_name);
-		if (m->version.major == 1 && m->flags & DLPACK_FLAG_BITMASK_IS_COPIED && !copy)
-			return PyErr_Format(PyExc_BufferError,
-					    "the producer copied, which copy=False forbids");
-		t = tensor_from_dlpack(m);
-	} else {
-		t = tensor_from_dlpack_unversioned(PyCapsule_GetPointer(capsule, plain_name));
-	}
-	if (!t)
-		return raise_exchange();
-	PyCapsule_SetName(capsule, versioned ? used_versioned_name : used_plain_name);
-	return wrap_result(t);
-}
-
-static int set_item(PyObject *dict, const char *key, PyObject *value)
-{
-	int res = value ? PyDict_SetItemString(dict, key, value) : -1;
-
-	Py_XDECREF(value);
-	return res;
-}
-
-/* Arguments of __dlpack__. The usual ones are made once. */
-static PyObject *export_arguments(bool to_host, int copy)
-{
-	static PyObject *usual;
-	PyObject *dict;
-
-	if (usual && !to_host && copy < 0)
-		return Py_NewRef(usual);
-	dict = PyDict_New();
-	if (!dict)
-		return NULL;
-	if (set_item(dict, "max_version",
-		     Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION)) < 0 ||
-	    (to_host && set_item(dict, "dl_device", Py_BuildValue("(ii)", kDLCPU, 0)) < 0) ||
-	    (copy >= 0 && set_item(dict, "copy", PyBool_FromLong(copy)) < 0))
-		Py_CLEAR(dict);
-	if (dict && !to_host && copy < 0)
-		usual = Py_NewRef(dict);
-	return dict;
-}
-
-/* Calls x.__dlpack__(). *copied: the producer knows the argument copy. */
-static PyObject *request(PyObject *x, bool to_host, int copy, bool *copied)
-{
-	PyObject *method = PyObject_GetAttrString(x, "__dlpack__"), *args, *kwargs, *capsule = NULL;
-
-	args = method ? PyTuple_New(0) : NULL;
-	kwargs = args ? export_arguments(to_host, copy) : NULL;
-	if (kwargs)
-		capsule = PyObject_Call(method, args, kwargs);
-	*copied = copy == 1;
-	/* A producer of DLPack before 1.0 takes no such arguments, and none is on another device. */
-	if (kwargs && !capsule && !to_host && PyErr_ExceptionMatches(PyExc_TypeError)) {
-		PyErr_Clear();
-		*copied = false;
-		capsule = PyObject_Call(method, args, NULL);
-	}
-	Py_XDECREF(kwargs);
-	Py_XDECREF(args);
-	Py_XDECREF(method);
-	return capsule;
-}
-
-/* 1 if the producer has to copy to host memory, 0 if its data is there, -1 with an exception. */
-static int is_elsewhere(PyObject *x, bool device_given, int copy)
-{
-	PyObject *o = PyObject_CallMethod(x, "__dlpack_device__", NULL);
-	long device[2];
-	int res;
-
-	res = o ? int_pair(o, "the result of __dlpack_device__", device) : -1;
-	Py_XDECREF(o);
-	if (res < 0)
-		return -1;
-	if (device[0] == kDLCPU || device[0] == kDLCUDAHost || device[0] == kDLROCMHost)
-		return 0;
-	if (device_given && copy)
-		return 1;
-	PyErr_Format(PyExc_BufferError,
-		     "the data is on the device (%ld, %ld): device='cpu' copies it", device[0],
-		     device[1]);
-	return -1;
-}
-
-static PyObject *import_object(PyObject *x, tensor_device device, int copy)
-{
-	int elsewhere = is_elsewhere(x, device.type, copy);
-	PyObject *capsule, *imported, *res;
-	bool copied;
-
-	if (elsewhere < 0)
-		return NULL;
-	capsule = request(x, elsewhere, copy, &copied);
-	imported = capsule ? consume(capsule, copy) : NULL;
-	Py_XDECREF(capsule);
-	if (!imported || copy < 1 || copied)
-		return imported;
-	res = copy_to_host(tensor_of(imported));
-	Py_DECREF(imported);
-	return res;
-}
-
-static PyObject *module_from_dlpack(PyObject *module, PyObject *args, PyObject *kwargs)
-{
-	static char *keywords[] = { "", "device", "copy", NULL };
-	PyObject *x, *device = Py_None, *copy = Py_None, *res;
-	tensor_device d = { 0 };
-	int wanted, ok = 1;
-
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", keywords, &x, &device,
-					 &copy) ||
-	    copy_argument(copy, &wanted) < 0)
-		return NULL;
-	if (device != Py_None)
-		ok = as_device(device, &d);
-	if (!ok)
-		PyErr_Format(PyExc_TypeError, "from_dlpack: %R is no device", device);
-	if (ok <= 0)
-		return NULL;
-	if (d.type > TENSOR_CPU && !wanted)
-		return PyErr_Format(PyExc_BufferError,
-				    "a tensor is imported to host memory: "
-				    "copy=False forbids device=%R",
-				    device);
-	if (PyCapsule_CheckExact(x))
-		res = consume(x, wanted);
-	else
-		res = import_object(x, d, wanted);
-	if (res && d.type > TENSOR_CPU)
-		set_ref(&res, wrap_result(tensor_to(tensor_of(res), TENSOR_OPTIONS(.device = d))));
-	return res;
-}
-
 /* ---- the table of C functions ---- */
 
 static tensor *exchanged(void *object)
@@ -376,7 +278,7 @@ static int table_export(void *object, DLManagedTensorVersioned **out)
 
 	*out = t ? tensor_to_dlpack(t, 0) : NULL;
 	if (t && !*out)
-		raise_exchange();
+		dlpack_raise();
 	return *out ? 0 : -1;
 }
 
@@ -388,7 +290,7 @@ static int table_describe(void *object, DLTensor *out)
 		return -1;
 	if (tensor_to_dltensor(t, out) == 0)
 		return 0;
-	raise_exchange();
+	dlpack_raise();
 	return -1;
 }
 
@@ -398,7 +300,7 @@ static int table_import(DLManagedTensorVersioned *m, void **out)
 	tensor *t = tensor_from_dlpack(m);
 
 	if (!t) {
-		*out = raise_exchange();
+		*out = dlpack_raise();
 		return -1;
 	}
 	/* Without memory for the object the tensor is leaked: its release would call the deleter. */
@@ -414,6 +316,14 @@ static int table_stream(DLDeviceType type, int32_t id, void **out)
 	*out = NULL;
 	if (type == kDLCPU)
 		return 0;
+	if (type == kDLCUDA) {
+		tensor_clear_error();
+		*out = tensor_cuda_current_stream(id);
+		if (*out || !tensor_last_error()->code)
+			return 0;
+		dlpack_raise();
+		return -1;
+	}
 	PyErr_Format(PyExc_BufferError, "there is no stream of the device (%d, %d)", (int)type,
 		     (int)id);
 	return -1;
@@ -442,8 +352,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyMethodDef functions[] = {
-	{ "from_dlpack", (PyCFunction)(void (*)(void))module_from_dlpack,
-	  METH_VARARGS | METH_KEYWORDS,
+	{ "from_dlpack", (PyCFunction)(void (*)(void))dlpack_import, METH_VARARGS | METH_KEYWORDS,
 	  "from_dlpack(x, /, *, device=None, copy=None)\n--\n\n"
 	  "A tensor on the memory of another library's array, which has __dlpack__, or of a capsule. "
 	  "The memory is released by the thread that releases the last tensor on it. copy=True: a "

@@ -297,6 +297,9 @@ int tensor_setitem(PyObject *self, PyObject *key, PyObject *value);
 int add_constants(PyObject *module);
 int add_generator(PyObject *module);
 int add_cuda(PyObject *module);
+int add_cuda_streams(PyObject *module);
+/* The number of the calling thread's CUDA device, 0 if none was set. */
+int cuda_current_index(void);
 int add_tensor(PyObject *module);
 int add_channel(PyObject *module);
 int add_pool(PyObject *module);

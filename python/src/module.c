@@ -2,6 +2,8 @@
 /* The module devtensor._C. */
 #include "internal.h"
 
+#include <limits.h>
+
 static PyObject *module_promote_types(PyObject *module, PyObject *args)
 {
 	PyObject *a, *b;
@@ -27,7 +29,28 @@ static PyObject *module_from_cdata(PyObject *module, PyObject *arg)
 	return !t && PyErr_Occurred() ? NULL : wrap_borrowed(t);
 }
 
+static PyObject *module_set_num_threads(PyObject *module, PyObject *arg)
+{
+	long n = PyLong_AsLong(arg);
+
+	if (n == -1 && PyErr_Occurred())
+		return NULL;
+	if (tensor_set_num_threads(n < INT_MIN || n > INT_MAX ? -1 : (int)n) < 0)
+		return raise_error();
+	Py_RETURN_NONE;
+}
+
+static PyObject *module_get_num_threads(PyObject *module, PyObject *unused)
+{
+	return PyLong_FromLong(tensor_get_num_threads());
+}
+
 static PyMethodDef own_functions[] = {
+	{ "set_num_threads", module_set_num_threads, METH_O,
+	  "set_num_threads(n, /)\n--\n\nThe largest number of threads of an operator, from 1 to 256. "
+	  "Results do not depend on it." },
+	{ "get_num_threads", module_get_num_threads, METH_NOARGS,
+	  "get_num_threads()\n--\n\nThe largest number of threads of an operator." },
 	{ "promote_types", module_promote_types, METH_VARARGS,
 	  "promote_types(type1, type2, /)\n--\n\n"
 	  "The smallest dtype that represents the values of both." },
@@ -60,11 +83,13 @@ PyMODINIT_FUNC PyInit__C(void);
 
 /* In this order: functions refer to the types. */
 static int (*const parts[])(PyObject *module) = {
-	add_constants, add_devices,   add_generator, add_cuda,		add_tensor,
-	add_channel,   add_pool,      add_remote,    add_channel_group, add_process_group,
-	add_shared,    add_gc,	      add_autograd,  add_node,		add_hooks,
-	add_function,  add_transform, add_optim,     add_training,	add_nn,
-	add_buffers,   add_dlpack,    add_arrow,     add_files,		add_functions,
+	add_constants,	  add_devices,	     add_generator,	add_cuda,
+	add_cuda_streams, add_tensor,	     add_channel,	add_pool,
+	add_remote,	  add_channel_group, add_process_group, add_shared,
+	add_gc,		  add_autograd,	     add_node,		add_hooks,
+	add_function,	  add_transform,     add_optim,		add_training,
+	add_nn,		  add_buffers,	     add_dlpack,	add_arrow,
+	add_files,	  add_functions,
 };
 
 PyMODINIT_FUNC PyInit__C(void)

@@ -44,3 +44,30 @@ TEST(an_exception_ends_a_capture)
 	g.replay();
 	CHECK(x.sum().item<double>() == 80);
 }
+
+TEST(streams_and_events)
+{
+	if (!tensor_cuda_is_available()) {
+		CHECK(CHECK_THROWS(error, cuda_event()).code() == ENODEV);
+		return;
+	}
+	void *side = check(tensor_cuda_stream(0, 0));
+	cuda_event start(0, TENSOR_CUDA_EVENT_TIMING), ready(0, TENSOR_CUDA_EVENT_TIMING);
+	Tensor x = full({ 40 }, 2, options(f32).device(cuda(0))), y;
+
+	start.record(nullptr);
+	start.wait_in(0, side);
+	{
+		cuda_stream_scope in(0, side);
+
+		CHECK(tensor_cuda_current_stream(0) == side);
+		y = x * x;
+		ready.record(side);
+	}
+	CHECK(tensor_cuda_current_stream(0) == nullptr);
+	ready.wait_in(0, nullptr);
+	CHECK((y + x).sum().item<double>() == 240);
+	ready.synchronize();
+	CHECK(ready.query() && start.elapsed(ready) >= 0);
+	CHECK(CHECK_THROWS(error, cuda_stream_scope(99, nullptr)).code() == ENODEV);
+}

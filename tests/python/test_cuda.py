@@ -149,3 +149,224 @@ def test_a_thread_that_does_not_capture():
     assert y.sum().item() == 20
     assert found[0] == 30 and len(found) == 2
     cuda.synchronize()
+
+
+def test_devices():
+    last = cuda.device_count() - 1
+    assert cuda.current_device() == 0 and dt.device('cuda').index == 0
+    with cuda.device(last):
+        assert cuda.current_device() == last and dt.device('cuda').index == last
+        x = dt.ones(3, device='cuda')
+        assert x.device == f'cuda:{last}' and x.device == 'cuda'
+        with cuda.device(None), cuda.device(-1):
+            assert cuda.current_device() == last
+        with cuda.device_of(dt.ones(2, device='cuda:0')):
+            assert cuda.current_device() == 0
+    assert cuda.current_device() == 0
+    with pytest.raises(OSError, match='cuda:99'):
+        cuda.set_device(99)
+    with pytest.raises(ValueError):
+        cuda.set_device('cpu')
+    assert x.cuda(0).device == 'cuda:0' and x.cpu().cuda().device == 'cuda:0' and x.cuda(last) is x
+    assert dt.nn.Linear(2, 2).cuda().weight.device == 'cuda:0'
+
+
+def test_properties():
+    p = cuda.get_device_properties()
+    assert cuda.get_device_name(0) == p.name and cuda.get_device_capability('cuda:0') == (p.major, p.minor)
+    assert p.multi_processor_count > 0 and len(p.uuid) == 16
+    unused, total = cuda.mem_get_info()
+    assert 0 < unused <= total == p.total_memory
+    cuda.empty_cache()
+    assert cuda.is_bf16_supported() == (p.major >= 8)
+    with pytest.raises(OSError):
+        cuda.get_device_properties(99)
+
+
+def test_streams():
+    a, b = cuda.Stream(), cuda.Stream(priority=-1)
+    assert a != b and a == cuda.ExternalStream(a.cuda_stream) and len({a, cuda.ExternalStream(a.cuda_stream)}) == 1
+    assert cuda.current_stream() == cuda.default_stream() != a
+    x = dt.ones(5000, device='cuda')
+    a.wait_stream(cuda.current_stream())
+    with cuda.stream(a):
+        assert cuda.current_stream() == a
+        y = x + x
+        done = a.record_event()
+        with b:
+            b.wait_event(done)
+            assert cuda.current_stream() == b
+            z = y + y
+        assert cuda.current_stream() == a
+    with pytest.raises(KeyError), cuda.stream(a):
+        raise KeyError
+    assert cuda.current_stream() == cuda.default_stream()
+    b.synchronize()
+    assert b.query() and done.query()
+    cuda.current_stream().wait_stream(b)
+    assert z.sum().item() == 20000
+    x.record_stream(b)
+    with pytest.raises(ValueError):
+        dt.ones(2).record_stream(b)
+    with cuda.stream(None):
+        pass
+    assert x.to_device('cpu', stream=cuda.current_stream()).sum() == 5000
+    with pytest.raises(ValueError):
+        dt.ones(2).to_device('cpu', stream=a)
+    with pytest.raises(OSError):
+        cuda.Stream(99)
+    with pytest.raises(ValueError):
+        cuda.Stream(priority=1)
+
+
+def test_events():
+    start, end, never = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True, blocking=True), cuda.Event()
+    assert never.query()
+    never.synchronize()
+    never.wait()
+    start.record()
+    x = dt.ones(1000, device='cuda')
+    for _ in range(5):
+        x = x + x
+    end.record()
+    end.synchronize()
+    assert end.query() and start.elapsed_time(end) > 0
+    with pytest.raises(ValueError):
+        start.elapsed_time(never)
+    never.record()
+    with pytest.raises(ValueError, match='TIMING'):
+        start.elapsed_time(never)
+    with pytest.raises(NotImplementedError):
+        cuda.Event(interprocess=True)
+
+
+def test_streams_in_a_capture():
+    g = cuda.CUDAGraph()
+    other = cuda.Stream()
+    with pytest.raises(NotImplementedError, match='streams of the program'):
+        with cuda.graph(g):
+            other.wait_stream(cuda.current_stream())
+    assert cuda.current_stream() == cuda.default_stream()
+    with cuda.graph(g):
+        y = dt.ones(3, device='cuda') + 1
+    g.replay()
+    assert y.sum() == 6
+
+
+def test_memory_statistics():
+    cuda.empty_cache()
+    cuda.reset_peak_memory_stats()
+    cuda.reset_accumulated_memory_stats()
+    before = cuda.memory_allocated()
+    x = dt.empty(3 << 20, dtype=dt.uint8, device='cuda')
+    y = dt.empty(100, dtype=dt.uint8, device='cuda:0')
+    stats = cuda.memory_stats('cuda:0')
+    assert len(stats) == 9 * 3 * 4 + 4 and list(stats) == sorted(stats)
+    assert stats['requested_bytes.all.allocated'] == (3 << 20) + 100
+    assert stats['allocated_bytes.small_pool.allocated'] == 512
+    assert stats['allocation.large_pool.allocated'] == 1
+    assert stats['num_ooms'] == stats['num_alloc_retries'] == 0
+    assert cuda.memory_allocated() == before + (3 << 20) + 512
+    del x, y
+    assert cuda.memory_allocated() == before
+    assert cuda.max_memory_allocated() == before + (3 << 20) + 512
+    assert cuda.max_memory_reserved() == cuda.memory_reserved() >= 20 << 20
+    cuda.reset_peak_memory_stats()
+    assert cuda.max_memory_allocated() == before
+    cuda.empty_cache()
+    assert cuda.memory_stats()['reserved_bytes.large_pool.freed'] == 20 << 20
+    with pytest.raises(OSError, match='cuda:100'):
+        cuda.memory_stats(100)
+
+
+def test_memory_summary():
+    text = cuda.memory_summary()
+    assert 'cuda:0' in text and len(text.splitlines()) == 2 + 7 * 3
+    x = dt.empty(1 << 24, dtype=dt.uint8, device='cuda')
+    row = next(line for line in cuda.memory_summary(abbreviated=True).splitlines() if line.startswith('requested'))
+    assert 'MiB' in row and x.numel() == 1 << 24
+
+
+def test_dlpack_shares_memory():
+    x = dt.arange(12, dtype=dt.float32, device='cuda').reshape(3, 4)
+    assert x.__dlpack_device__() == (2, 0)
+    y = dt.from_dlpack(x)
+    assert y.device == 'cuda:0' and y.data_ptr() == x.data_ptr()
+    y.add_(1)
+    assert x.sum() == 78
+    z = dt.from_dlpack(x.t()[1:], copy=True)
+    assert z.device == 'cuda:0' and z.data_ptr() != x.data_ptr() and (z == x.t()[1:]).all()
+    assert dt.from_dlpack(x, device='cuda').data_ptr() == x.data_ptr()
+    host = dt.from_dlpack(x, device='cpu')
+    assert host.device == 'cpu' and host.sum() == 78
+    assert dt.from_dlpack(dt.ones(3), device='cuda').device == 'cuda:0'
+    for source, device in (x, 'cpu'), (dt.ones(3), 'cuda'):
+        with pytest.raises(BufferError):
+            dt.from_dlpack(source, device=device, copy=False)
+    capsule = x.__dlpack__(stream=1, max_version=(1, 0), dl_device=(2, 0))
+    assert dt.from_dlpack(capsule).data_ptr() == x.data_ptr()
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 7))
+    for stream in 0, -2:
+        with pytest.raises(BufferError, match='stream'):
+            x.__dlpack__(stream=stream)
+    with pytest.raises(TypeError):
+        x.__dlpack__(stream='side')
+    x.__dlpack__(stream=-1)
+    with pytest.raises(BufferError):
+        dt.ones(2).__dlpack__(stream=1)
+    with pytest.raises(BufferError):
+        x.clone().requires_grad_().__dlpack__()
+
+
+def test_dlpack_orders_streams():
+    """The consumer's stream follows the producer's current one, and memory stays until the consumer's work is done."""
+    a, b = cuda.Stream(), cuda.Stream()
+    for i in range(5):
+        with cuda.stream(a):
+            x = dt.full((5000,), float(i), device='cuda')
+            for _ in range(10):
+                x = x + x
+            capsule = x.__dlpack__(stream=b.cuda_stream)
+            del x
+        with cuda.stream(b):
+            y = dt.from_dlpack(capsule)
+            z = y + y
+            del y
+        with cuda.stream(a):
+            dt.zeros(5000, device='cuda')
+        with cuda.stream(b):
+            assert z.sum().item() == 5000 * i * 2048
+
+
+def test_objects_of_old_producers():
+    class Old:
+        def __init__(self, tensor):
+            self.tensor, self.stream = tensor, None
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+        def __dlpack__(self, stream=None):
+            self.stream = stream
+            return self.tensor.__dlpack__(stream=stream)
+
+    old = Old(dt.ones(5, device='cuda'))
+    assert dt.from_dlpack(old).sum() == 5 and old.stream == 1
+    with cuda.stream(cuda.Stream()) as _, cuda.Stream() as s:
+        assert dt.from_dlpack(old, copy=True).sum() == 5 and old.stream == s.cuda_stream
+
+
+def test_cuda_array_interface():
+    x = dt.arange(12, dtype=dt.int16, device='cuda').reshape(3, 4)
+    i = x.__cuda_array_interface__
+    assert i == {'shape': (3, 4), 'typestr': '<i2', 'data': (x.data_ptr(), False), 'strides': None, 'version': 3,
+                 'stream': 1}
+    assert x.t().__cuda_array_interface__['strides'] == (2, 8)
+    with cuda.Stream() as s:
+        assert x.__cuda_array_interface__['stream'] == s.cuda_stream
+    assert x[:0].__cuda_array_interface__['data'] == (0, False)
+    assert not hasattr(dt.ones(2), '__cuda_array_interface__')
+    assert not hasattr(x.bfloat16(), '__cuda_array_interface__')
+    with pytest.raises(RuntimeError):
+        x.float().requires_grad_().__cuda_array_interface__

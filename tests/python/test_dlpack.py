@@ -137,7 +137,7 @@ def test_copies_of_the_producer_are_refused_with_copy_false():
 def test_data_of_another_device_is_requested_in_host_memory():
     class Elsewhere(Producer):
         def __dlpack_device__(self):
-            return (2, 1)
+            return (10, 1)
 
     p = Elsewhere()
     for kwargs in {}, {"device": "cpu", "copy": False}:
@@ -335,7 +335,7 @@ def test_table_has_no_stream_on_the_cpu():
     stream = function("stream", ctypes.c_int, c_int32, c_void_p)
     assert stream(1, 0, ctypes.addressof(out)) == 0 and out.value is None
     with pytest.raises(BufferError):
-        stream(2, 0, ctypes.addressof(out))
+        stream(10, 0, ctypes.addressof(out))
 
 
 # ---- leaks ----

@@ -31,7 +31,7 @@ def stub_tree():
 
 
 def definitions(body):
-    """Names of functions, classes and annotated variables."""
+    """Names of functions, classes and variables."""
     names = set()
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -39,6 +39,8 @@ def definitions(body):
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             alias = isinstance(node.annotation, ast.Name) and node.annotation.id == '_TypeAlias'
             names |= set() if alias else {node.target.id}
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if target.id[:1] != '_'}
     return names
 
 

@@ -7,7 +7,7 @@
 set -u
 . tests/shell/check.bash
 build=$(realpath "${1:-build}")
-levels="test_unsigned test_elementwise test_reduce test_sort test_linear test_conv"
+levels="test_unsigned test_elementwise test_math_f32 test_math_f64 test_reduce test_sort test_linear test_conv"
 bf16="test_product_pairs test_conv_bf16 test_attention"
 
 # pass VARIABLE=VALUE TEST...

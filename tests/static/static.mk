@@ -4,7 +4,9 @@
 #                        the kernel's semantic patches, the layout of the ABI
 #   make test-abi        the layout of the kernel ABI alone, for 64-bit and for 32-bit programs: seconds
 #   make check-layers    files of the library and of the module use only lower layers: seconds
-#   make check-cuda     docs/cuda.md names the kernels that CUDA has not: less than a second
+#   make check-cuda      docs/cuda.md names the kernels that CUDA has not: less than a second
+#   make check-cuda-code registers, local memory and 128-bit loads of the kernels that nvcc makes: ten minutes
+#   make accept-cuda-code    record them
 #   make accept-abi      record additions to the kernel ABI
 #   make check-abi       the ABI of the library: exported functions and public types: seconds
 #   make accept-library-abi [BREAKING=1]    record additions; BREAKING=1: changes and removals, too
@@ -13,7 +15,7 @@
 #   make lint            codespell, cppcheck and clang-tidy: minutes
 #   make test-lint       codespell and cppcheck: less than a minute
 #   make compile_commands.json    the compilation database for clangd and clang-tidy, in build/
-.PHONY: check-kmod test-abi check-layers check-cuda accept-abi format check-format check-abi accept-library-abi lint test-lint \
+.PHONY: check-kmod test-abi check-layers check-cuda check-cuda-code accept-cuda-code accept-abi format check-format check-abi accept-library-abi lint test-lint \
 	compile_commands.json
 check-kmod:
 	@packaging/install-deps guest kmod check
@@ -28,6 +30,14 @@ check-layers: $(LIB_SO)
 
 check-cuda:
 	@tests/vm/tally cuda-kernels tests/static/check-cuda
+
+check-cuda-code:
+	+$(Q)$(MAKE) --no-print-directory B=$(B)/cuda-code CUDA=sm_90a cuda-kernels
+	$(Q)tools=$$(packaging/cuda-tools) && NVCC="$(NVCC_FOUND)" tests/vm/tally cuda-code tests/static/check-cuda-code $(B)/cuda-code "$$tools"
+
+accept-cuda-code:
+	+$(Q)$(MAKE) --no-print-directory B=$(B)/cuda-code CUDA=sm_90a cuda-kernels
+	$(Q)tools=$$(packaging/cuda-tools) && NVCC="$(NVCC_FOUND)" tests/static/check-cuda-code $(B)/cuda-code "$$tools" --accept
 
 accept-abi:
 	tests/static/uapi-layout --accept

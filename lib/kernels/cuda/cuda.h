@@ -55,6 +55,7 @@ int cuda_device_count(void); /* or -errno with the error set */
 int cuda_set_stream(int device, void *stream);
 void *cuda_current_stream(int device);
 extern const struct tensor_streams cuda_backward_streams;
+extern const struct cuda_stream_calls cuda_stream_functions; /* streams.c */
 
 /* True in a child of fork(): CUDA's state belongs to the parent. */
 extern bool cuda_forked;
@@ -150,6 +151,8 @@ extern const struct cuda_graph_calls cuda_graphs; /* graph.c */
 extern const struct tensor_allocator cuda_memory;
 int cuda_memory_counts(int device, struct tensor_cuda_usage *to);
 int cuda_memory_trim(int device);
+int cuda_memory_stats(int device, struct tensor_cuda_stats *to);
+int cuda_memory_reset(int device, bool accumulated);
 /* Releases the memory of a capture's pool, as far as it is not in use. */
 void cuda_memory_end_owner(int device, uint64_t owner);
 /* True if the memory was allocated in the call's capture. */
@@ -231,10 +234,15 @@ int cuda_index_refuse(const struct cuda_call *c, const struct cuda_indices *x,
 bool cuda_pinned(const tensor *t);
 /* Holds a reference to t's storage until the work queued in the call's stream is done. */
 int cuda_keep(const struct cuda_call *c, const tensor *t);
-/* Releases the references whose work is done. */
-void cuda_reap(void);
 bool cuda_nonblocking(void);
 bool cuda_set_nonblocking(bool nonblocking);
+
+/* ---- the host after the device (later.c) ---- */
+
+/* cuda_reap() calls fn when the work that is now in the call's stream is done. If that cannot be, it waits, calls fn and
+ * returns -errno, or 0 if only memory was missing. */
+int cuda_call_later(const struct cuda_call *c, void (*fn)(void *arg), void *arg);
+void cuda_reap(void);
 
 /* ---- dimensions of a kernel's operands (dims.c) ---- */
 

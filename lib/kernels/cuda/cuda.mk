@@ -3,12 +3,13 @@
 #   make CUDA=1 [NVCC=/path/to/nvcc]    the CUDA plugin, libtensor_cuda.so.0, with everything else
 #   make cuda                           the plugin and the library
 #   make CUDA=sm_90a                    for this architecture alone: a third of the time
+#   make CUDA=ptx                       PTX alone, which the driver compiles when it is loaded: a quarter of the time
 #
 # The plugin is built on request only: nvcc takes longer than the compiler for the rest of the tree.
 # The host side is C, compiled like the library; only kernels and their launchers are CUDA C++.
 # The toolkit is found from the path of nvcc.
 
-.PHONY: cuda
+.PHONY: cuda cuda-kernels
 
 ifeq ($(filter-out 0,$(CUDA)),)
 
@@ -32,11 +33,11 @@ CUDA_OBJ   := $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)) $(patsubst %.cu,$(B)/obj/%.
 # Machine code for these architectures (sm_80 also runs on 8.6 to 8.9), and PTX, which the driver
 # compiles for newer ones. Architectures that nvcc does not know are omitted.
 CUDA_CODES  = $(shell $(NVCC) --list-gpu-code)
-CUDA_ARCH   = $(if $(filter sm_%,$(CUDA)),-gencode arch=$(CUDA:sm_%=compute_%)$(comma)code=$(CUDA),$(CUDA_ARCHS))
+CUDA_ARCH   = $(if $(filter sm_%,$(CUDA)),-gencode arch=$(CUDA:sm_%=compute_%)$(comma)code=$(CUDA),$(if $(filter-out ptx,$(CUDA)),$(CUDA_ARCHS)) $(CUDA_PTX))
+CUDA_PTX    = -gencode arch=compute_90$(comma)code=compute_90
 CUDA_ARCHS  = $(if $(filter sm_80,$(CUDA_CODES)),-gencode arch=compute_80$(comma)code=sm_80) \
               $(if $(filter sm_90,$(CUDA_CODES)),-gencode arch=compute_90a$(comma)code=sm_90a) \
-              $(if $(filter sm_100,$(CUDA_CODES)),-gencode arch=compute_100$(comma)code=sm_100) \
-              -gencode arch=compute_90$(comma)code=compute_90
+              $(if $(filter sm_100,$(CUDA_CODES)),-gencode arch=compute_100$(comma)code=sm_100)
 comma      := ,
 
 # No contraction into fused operations: elementwise results have the same bits as on the CPU. The host
@@ -54,7 +55,13 @@ $(patsubst %.c,$(B)/obj/%.o,$(CUDA_C)): $(B)/obj/%.o: %.c | $(GEN)/stamp
 
 CUDA_CUH   := lib/base/reduced_float.h $(wildcard lib/kernels/cuda/*.h lib/kernels/cuda/*/*.h lib/kernels/cuda/*.cuh lib/kernels/cuda/*/*.cuh lib/kernels/formula/*.h)
 
-$(B)/obj/%.cu.o: %.cu $(CUDA_CUH)
+# Written if the architectures change, so that the kernels are compiled again.
+$(B)/cuda.arch: always
+	@mkdir -p $(@D)
+	@echo '$(CUDA_ARCH)' | cmp -s - $@ || echo '$(CUDA_ARCH)' >$@
+cuda-kernels: $(filter %.cu.o,$(CUDA_OBJ))
+
+$(B)/obj/%.cu.o: %.cu $(CUDA_CUH) $(B)/cuda.arch
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@)
 	$(Q)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -Iinclude -Ilib -c -o $@ $<

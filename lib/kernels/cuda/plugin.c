@@ -40,8 +40,11 @@ static const struct cuda_plugin plugin = {
 	.set_nonblocking = cuda_set_nonblocking,
 	.memory = cuda_memory_counts,
 	.memory_trim = cuda_memory_trim,
+	.memory_stats = cuda_memory_stats,
+	.memory_reset = cuda_memory_reset,
 	.streams = &cuda_backward_streams,
 	.graphs = &cuda_graphs,
+	.stream_calls = &cuda_stream_functions,
 };
 
 /* ---- loading ---- */

@@ -70,7 +70,10 @@ MATH_SLEEF(exp2, exp(x *M_LN2))
 MATH_SLEEF(log2, log(x) / M_LN2)
 MATH_SLEEF(log10, log(x) / M_LN10)
 
-UNARY_FLOATS(sqrt, sqrt(x))
+#ifndef SQRT_FLOATS
+#define SQRT_FLOATS UNARY_FLOATS(sqrt, sqrt(x))
+#endif
+SQRT_FLOATS
 UNARY_COMPLEX(sqrt, sqrt(x))
 POINTWISE(sqrt, AT_FLOATS(sqrt), AT_COMPLEX(sqrt))
 UNARY_FLOATS(rsqrt, 1 / sqrt(x))

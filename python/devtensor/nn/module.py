@@ -395,6 +395,9 @@ class Module:
     def cpu(self):
         return self._apply(lambda t: t.cpu())
 
+    def cuda(self, device=None):
+        return self._apply(lambda t: t.cuda(device))
+
     def share_memory(self):
         """Move parameters, their gradients and buffers to memory that processes can share, in place. Each process
         counts its own changes of them only: others may train meanwhile (Hogwild)."""

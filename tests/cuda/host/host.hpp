@@ -147,7 +147,8 @@ struct CUevent_st {
 	int device;
 	unsigned long queries;
 	std::shared_ptr<host_op> recorded;
-	unsigned long captured; /* recorded last in the capture of this id, or 0 */
+	std::shared_ptr<double> when; /* in milliseconds; NULL: without timing */
+	unsigned long captured;	      /* recorded last in the capture of this id, or 0 */
 };
 
 /* NULL is the default stream of the device. Ends the process if the handle is not a stream. */
@@ -210,6 +211,14 @@ class host_call
 	/* The error that cuda_host_fail() has set for this call, or 0. */
 	int injected;
 };
+/* Begins a function of the API that returns a cudaError_t. */
+#define API()                     \
+	host_call call(__func__); \
+	if (call.injected)        \
+	return host_result((cudaError_t)call.injected)
+
+/* A call that makes the host wait; kind: one of the counters. */
+void host_count_wait(unsigned long *kind);
 /* Drops the lock for a moment. */
 void host_wait(void);
 int host_current_device(void);

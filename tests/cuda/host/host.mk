@@ -25,6 +25,9 @@ HOST_FFT    := $(HOST_DIR)/libcufft.so.12
 # A stand-in for libcusolver, and for what is used of libcublas.
 HOST_SOLVER_CC := $(patsubst tests/cuda/host/solver/%.cc,$(HOST_DIR)/solver/%.o,$(wildcard tests/cuda/host/solver/*.cc))
 HOST_SOLVER    := $(HOST_DIR)/libcusolver.so.12
+# A stand-in for libcudnn.
+HOST_DNN_CC := $(patsubst tests/cuda/host/dnn/%.cc,$(HOST_DIR)/dnn/%.o,$(wildcard tests/cuda/host/dnn/*.cc))
+HOST_DNN    := $(HOST_DIR)/libcudnn.so.9
 
 HOST_INC     := -Itests/cuda/host/include $(if $(findstring address,$(SANITIZE)),-DCUDA_HOST_ASAN) \
                 $(if $(findstring thread,$(SANITIZE)),-DCUDA_HOST_TSAN) -DTENSOR_CUDA_EMULATED -D'CUDA_NARROW_MAX=cuda_host_narrow()' \
@@ -67,7 +70,7 @@ $(HOST_KERNELS): $(HOST_CU) $(HOST_RT)
 	$(call say,LD,$@)
 	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(or $(SANITIZE),-fsanitize=undefined) -o $@ $(HOST_CU) -L$(HOST_DIR) -lcuda_host
 
-$(HOST_SO): $(HOST_OBJ) $(HOST_KERNELS) $(HOST_FFT) $(HOST_SOLVER) $(LIB_SO) $(B)/libtensor.so
+$(HOST_SO): $(HOST_OBJ) $(HOST_KERNELS) $(HOST_FFT) $(HOST_SOLVER) $(HOST_DNN) $(LIB_SO) $(B)/libtensor.so
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' $(SANITIZE) -o $@ $(HOST_OBJ) \
 		-L$(B) -ltensor -L$(HOST_DIR) -lcuda_kernels -lcuda_host -lm -pthread
@@ -90,6 +93,15 @@ $(HOST_SOLVER): $(HOST_SOLVER_CC) $(HOST_RT)
 	$(call say,LD,$@)
 	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(SANITIZE) -o $@ $(HOST_SOLVER_CC) -L$(HOST_DIR) -lcuda_host -ldl
 
+$(HOST_DNN_CC): $(HOST_DIR)/dnn/%.o: tests/cuda/host/dnn/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(HOST_INC) -Itests/cuda/host -Iinclude -Ilib $(HOST_CCFLAGS) -c -o $@ $<
+
+$(HOST_DNN): $(HOST_DNN_CC) $(HOST_RT)
+	$(call say,LD,$@)
+	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(SANITIZE) -o $@ $(HOST_DNN_CC) -L$(HOST_DIR) -lcuda_host
+
 $(HOST_NCCL_CC): $(HOST_DIR)/nccl/%.o: tests/cuda/host/nccl/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)
@@ -109,7 +121,7 @@ $(HOST_NCCL_SO): $(HOST_NCCL_OBJ) $(HOST_NCCL) $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/group/nccl/plugin.map -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' \
 		$(SANITIZE) -o $@ $(HOST_NCCL_OBJ) -L$(B) -ltensor -L$(HOST_DIR) -lcuda_host -ldl -pthread
 
--include $(HOST_CC:.o=.d) $(HOST_OBJ:.o=.d) $(HOST_CU:.o=.d) $(HOST_FFT_CC:.o=.d) $(HOST_SOLVER_CC:.o=.d) $(HOST_NCCL_CC:.o=.d) $(HOST_NCCL_OBJ:.o=.d)
+-include $(HOST_CC:.o=.d) $(HOST_OBJ:.o=.d) $(HOST_CU:.o=.d) $(HOST_FFT_CC:.o=.d) $(HOST_SOLVER_CC:.o=.d) $(HOST_DNN_CC:.o=.d) $(HOST_NCCL_CC:.o=.d) $(HOST_NCCL_OBJ:.o=.d)
 
 # The emulation's own tests, which need no library.
 HOST_SELF := $(patsubst tests/cuda/host/self/%.cu,%,$(wildcard tests/cuda/host/self/test_*.cu))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * The functions of the runtime's API. Arguments are checked as its documentation describes. Where
+ * The functions of the runtime's API, but those of streams.cc and graph.cc. Arguments are checked as its documentation describes. Where
  * the documentation leaves the behaviour undefined, the process ends with a message.
  */
 #include "host.hpp"
@@ -11,14 +11,12 @@
 #include <dlfcn.h>
 #include <map>
 #include <pthread.h>
-#include <set>
 #include <string>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int current;
 static __thread cudaError_t last;
-static std::set<CUevent_st *> &events = *new std::set<CUevent_st *>();
 struct cuda_host_counts host_counts;
 
 static struct {
@@ -71,12 +69,6 @@ host_call::~host_call()
 {
 	drop_lock();
 }
-
-/* Begins a function of the API that returns a cudaError_t. */
-#define API()                     \
-	host_call call(__func__); \
-	if (call.injected)        \
-	return host_result((cudaError_t)call.injected)
 
 void host_wait(void)
 {
@@ -143,7 +135,7 @@ void cuda_host_offset_too_large(int64_t value)
 		   (long long)cuda_host_narrow_limit);
 }
 
-static void count_wait(unsigned long *kind)
+void host_count_wait(unsigned long *kind)
 {
 	host_counts.waits++;
 	++*kind;
@@ -259,6 +251,29 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
 	return cudaSuccess;
 }
 
+/* An invented device, different for each process as its PCI address. */
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+	API();
+	size_t available;
+
+	if (device < 0 || device >= host_device_count())
+		return host_result(cudaErrorInvalidDevice);
+	*properties = {};
+	snprintf(properties->name, sizeof(properties->name), "Emulated device %d", device);
+	snprintf(properties->uuid.bytes, sizeof(properties->uuid.bytes), "%x.%x",
+		 (unsigned)getpid(), (unsigned)device);
+	host_memory_info(device, &available, &properties->totalGlobalMem);
+	properties->sharedMemPerBlockOptin = 232448;
+	properties->major = 9;
+	properties->multiProcessorCount = 132;
+	properties->maxThreadsPerMultiProcessor = 2048;
+	properties->l2CacheSize = 50 << 20;
+	properties->pciBusID = device;
+	properties->pciDomainID = getpid();
+	return cudaSuccess;
+}
+
 cudaError_t cudaDeviceSynchronize(void)
 {
 	API();
@@ -266,166 +281,29 @@ cudaError_t cudaDeviceSynchronize(void)
 
 	if (err != cudaSuccess)
 		return host_result(err);
-	count_wait(&host_counts.waits_device);
+	host_count_wait(&host_counts.waits_device);
 	host_require_device(current);
 	return cudaSuccess;
 }
 
-/* ---- streams ---- */
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
-{
-	API();
-	if (flags & ~(unsigned)cudaStreamNonBlocking)
-		return host_result(cudaErrorInvalidValue);
-	*stream = host_stream_new(current, !(flags & cudaStreamNonBlocking));
-	return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t *stream)
-{
-	return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-	API();
-	if (!stream)
-		return host_result(cudaErrorInvalidResourceHandle);
-	host_stream_delete(host_stream(stream, current));
-	return cudaSuccess;
-}
-
-/* Required work, of which a query has said that it is not ready, runs at the second one. */
-static bool query(const std::shared_ptr<host_op> &op, unsigned long *queries)
-{
-	if (op && !op->done && cuda_host_streams() == CUDA_HOST_LAZY && (*queries)++)
-		host_try(op);
-	if (op && !op->done)
-		return false;
-	*queries = 0;
-	host_require(op);
-	return true;
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-	static unsigned long queries;
-
-	API();
-	CUstream_st *s = host_stream(stream, current);
-	cudaError_t err = host_may_wait(s);
-
-	if (err != cudaSuccess)
-		return host_result(err);
-	return host_result(query(s->last, &queries) ? cudaSuccess : cudaErrorNotReady);
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
-{
-	API();
-	CUstream_st *s = host_stream(stream, current);
-	cudaError_t err = host_may_wait(s);
-
-	if (err != cudaSuccess)
-		return host_result(err);
-	count_wait(&host_counts.waits_stream);
-	host_require(s->last);
-	return cudaSuccess;
-}
-
-/* ---- events ---- */
-
-static CUevent_st *event_of(cudaEvent_t event)
-{
-	if (!events.count(event))
-		host_fatal("%p is not an event, or was destroyed", (void *)event);
-	return event;
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
-{
-	API();
-	if (flags & ~(unsigned)(cudaEventBlockingSync | cudaEventDisableTiming))
-		return host_result(cudaErrorInvalidValue);
-	*event = new CUevent_st();
-	(*event)->device = current;
-	events.insert(*event);
-	return cudaSuccess;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *event)
-{
-	return cudaEventCreateWithFlags(event, cudaEventDefault);
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-	API();
-	events.erase(event_of(event));
-	delete event;
-	return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-	API();
-	CUevent_st *e = event_of(event);
-	CUstream_st *s = host_stream(stream, current);
-
-	if (e->device != s->device)
-		return host_result(cudaErrorInvalidResourceHandle);
-	cudaError_t err = host_may_queue(s);
-	if (err != cudaSuccess)
-		return host_result(err);
-	e->queries = 0;
-	e->captured = s->capture ? s->capture->id : 0;
-	e->recorded = host_submit(s, "cudaEventRecord", 0, [] {});
-	return cudaSuccess;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-	API();
-	CUevent_st *e = event_of(event);
-	CUstream_st *s = host_stream(stream, current);
-
-	if (flags)
-		return host_result(cudaErrorInvalidValue);
-	cudaError_t err = host_may_follow(s, e);
-	if (err != cudaSuccess)
-		return host_result(err);
-	if (e->recorded)
-		host_submit(
-			s, "cudaStreamWaitEvent", 0, [] {}, e->recorded);
-	return cudaSuccess;
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-	API();
-	CUevent_st *e = event_of(event);
-	cudaError_t err = e->captured ? cudaErrorCapturedEvent : host_may_be_unsafe();
-
-	if (err != cudaSuccess)
-		return host_result(err);
-	return host_result(query(e->recorded, &e->queries) ? cudaSuccess : cudaErrorNotReady);
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-	API();
-	CUevent_st *e = event_of(event);
-	cudaError_t err = e->captured ? cudaErrorCapturedEvent : host_may_be_unsafe();
-
-	if (err != cudaSuccess)
-		return host_result(err);
-	count_wait(&host_counts.waits_event);
-	host_require(e->recorded);
-	return cudaSuccess;
-}
-
 /* ---- memory ---- */
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *data)
+{
+	API();
+	const int device = host_device_of(data);
+
+	*attributes = {};
+	attributes->device = device >= 0 ? device : -2;
+	if (device >= 0) {
+		attributes->type = cudaMemoryTypeDevice;
+		attributes->devicePointer = (void *)data;
+	} else if (host_pinned(data, 1)) {
+		attributes->type = cudaMemoryTypeHost;
+		attributes->hostPointer = (void *)data;
+	}
+	return cudaSuccess;
+}
 
 cudaError_t cudaMalloc(void **data, size_t size)
 {
@@ -449,7 +327,7 @@ cudaError_t cudaFree(void *data)
 	if (!data)
 		return cudaSuccess;
 	host_counts.frees++;
-	count_wait(&host_counts.waits_free);
+	host_count_wait(&host_counts.waits_free);
 	for (int d = 0; d < host_device_count(); d++)
 		host_require_device(d);
 	if (!host_free(data))
@@ -547,7 +425,7 @@ static cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpy
 	}
 	std::shared_ptr<host_op> op = submit_copy(s, "cudaMemcpyAsync", to, from, size);
 	if (wait || (!device_bit(to) && !host_pinned(to, size))) {
-		count_wait(&host_counts.waits_copy);
+		host_count_wait(&host_counts.waits_copy);
 		host_require(op);
 	}
 	return cudaSuccess;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * exp, log, tanh, sin and cos of f32 at points of all exponents, against the C library's double function, and at the ends
- * of their pieces.
+ * exp, expm1, log, log2, log10, tanh, sqrt, sin, cos and atan of f32 at points of all exponents, against the C library's double
+ * function, and at the ends of their pieces.
  */
 #include "check.h"
 
@@ -14,11 +14,11 @@ static const struct function {
 	tensor *(*op)(tensor *);
 	double (*want)(double);
 	double most; /* error in ulp */
-} functions[] = { { "exp", tensor_exp, exp, 1.1 },
-		  { "log", tensor_log, log, 1 },
-		  { "tanh", tensor_tanh, tanh, 1.4 },
-		  { "sin", tensor_sin, sin, 1 },
-		  { "cos", tensor_cos, cos, 1 } };
+} functions[] = { { "exp", tensor_exp, exp, 0.95 },	 { "expm1", tensor_expm1, expm1, 1.1 },
+		  { "log", tensor_log, log, 0.85 },	 { "log2", tensor_log2, log2, 1 },
+		  { "log10", tensor_log10, log10, 1 },	 { "tanh", tensor_tanh, tanh, 1.4 },
+		  { "sqrt", tensor_sqrt, sqrt, 0.5001 }, { "sin", tensor_sin, sin, 0.9 },
+		  { "cos", tensor_cos, cos, 0.9 },	 { "atan", tensor_atan, atan, 1 } };
 
 /* |have - want| in units of the last place of want as an f32. */
 static double ulps(float have, double want)

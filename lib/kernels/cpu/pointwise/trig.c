@@ -8,7 +8,11 @@
 VEC_SLEEF_1(tan)
 VEC_SLEEF_1(asin)
 VEC_SLEEF_1(acos)
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#include "kernels/cpu/simd/vec_atan.h"
+#else
 VEC_SLEEF_1(atan)
+#endif
 VEC_SLEEF_1(sinh)
 VEC_SLEEF_1(cosh)
 VEC_SLEEF_1(atanh)

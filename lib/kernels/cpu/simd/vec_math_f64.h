@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * exp, expm1, log, log1p, tanh and erf on vectors of f64. With AVX-512 they read tables in registers by
- * permutation, with errors below 1 ulp, and are inlined; narrower vectors call SLEEF. Polynomials
+ * permutation, with errors below 1 ulp, and are inlined; vec_math_f64_fma.h has them for AVX2. Narrower vectors call SLEEF. Polynomials
  * interpolate at Chebyshev nodes. Files that include this one are compiled with
  * -ffp-contract=fast. Like vec.h, this file depends on the width of vectors.
  */
@@ -171,24 +171,24 @@ static const double log_table_low[16] = {
 };
 
 /*
- * log(x), or log(x + *lost), where *lost is a rounding error of x. x = 2^e m, and c is 1 / m rounded to a multiple of
- * 1/32: log(x) = e ln 2 - log(c) + log(1 + r), r = c m - 1, |r| <= 1/32. If x is near 1, all but the last term
- * are zero.
+ * log(x), or log(x + *lost), where *lost is a rounding error of x, is k ln 2 + first + r + low. x = 2^e m, and c is 1 / m rounded
+ * to a multiple of 1/32: log(x) = e ln 2 - log(c) + log(1 + r), r = c m - 1, |r| <= 1/32. If x is near 1, k and first are zero.
  */
-static inline vec_f64 log_sum_f64(vec_f64 x, const vec_f64 *lost)
+struct vec_log_table_f64 {
+	vec_f64 k, first, r, low;
+};
+
+static inline struct vec_log_table_f64 vec_log_table_f64(vec_f64 x, const vec_f64 *lost)
 {
-	vec_f64 e = (vec_f64)_mm512_getexp_pd((__m512d)x), k, r, high, low, p, y;
+	vec_f64 e = (vec_f64)_mm512_getexp_pd((__m512d)x), r, p;
 	__m512d m = _mm512_getmant_pd((__m512d)x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
 	__m512d c = _mm512_roundscale_pd(_mm512_rcp14_pd(m), 0x58);
 	__m512i at = _mm512_srli_epi64((__m512i)c, 48);
 
-	k = e - (vec_f64)_mm512_getexp_pd(c);
 	r = (vec_f64)_mm512_fmsub_pd(m, c,
 				     _mm512_set1_pd(1)); /* the product has more bits than r */
 	if (lost)
 		r += vec_scale_f64(*lost, -e) * (vec_f64)c;
-	high = k * 0.6931471805598903 + vec_entry_f64(log_table, at);
-	low = k * 5.497923018708371e-14 + vec_entry_f64(log_table_low, at);
 	/* (log(1 + r) - r) / r^2; relative error of the result 3e-17 */
 	p = 0.11128887020950118 * r - 0.12519553164013045;
 	p = p * r + 0.1428570343232779;
@@ -197,12 +197,44 @@ static inline vec_f64 log_sum_f64(vec_f64 x, const vec_f64 *lost)
 	p = p * r - 0.25000000002332057;
 	p = p * r + 0.3333333333333327;
 	p = p * r - 0.4999999999999993;
-	y = high + r;
-	low += (high - y) + r;
-	y += p * (r * r) + low;
-	/* -infinity for zeros, infinity for infinity, NaN for negative numbers and NaN */
+	return (struct vec_log_table_f64){ .k = e - (vec_f64)_mm512_getexp_pd(c),
+					   .first = vec_entry_f64(log_table, at),
+					   .r = r,
+					   .low = p * (r * r) + vec_entry_f64(log_table_low, at) };
+}
+
+/* y, a logarithm of x, or -infinity for zeros, infinity for infinity, NaN for negative numbers and NaN. */
+static inline vec_f64 vec_log_special_f64(vec_f64 y, vec_f64 x)
+{
 	return (vec_f64)_mm512_fixupimm_pd((__m512d)y, (__m512d)x, _mm512_set1_epi64(0x03530422),
 					   0);
+}
+
+static inline vec_f64 log_sum_f64(vec_f64 x, const vec_f64 *lost)
+{
+	struct vec_log_table_f64 l = vec_log_table_f64(x, lost);
+	vec_f64 high = l.k * 0.6931471805598903 + l.first, y = high + l.r;
+
+	return vec_log_special_f64(y + (((high - y) + l.r) + (l.k * 5.497923018708371e-14 + l.low)),
+				   x);
+}
+
+/* For vec_logs.h: log(x) = k ln 2 + high + low. */
+struct vec_log_f64 {
+	vec_f64 k, high, low;
+};
+
+static inline struct vec_log_f64 vec_log_parts_f64(vec_f64 x)
+{
+	struct vec_log_table_f64 l = vec_log_table_f64(x, NULL);
+	vec_f64 high = l.first + l.r;
+
+	return (struct vec_log_f64){ l.k, high, l.low + ((l.first - high) + l.r) };
+}
+
+static inline vec_f64 vec_fma_f64(vec_f64 a, vec_f64 b, vec_f64 c)
+{
+	return (vec_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 }
 
 static inline vec_f64 log_f64v(vec_f64 x)
@@ -253,6 +285,8 @@ static inline vec_f64 tanh_f64v(vec_f64 x)
 	return vec_pieces_f64(tanh_pieces, ARRAY_SIZE(tanh_pieces), near,
 			      _mm512_srli_epi64((__m512i)at, 50));
 }
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "kernels/cpu/simd/vec_math_f64_fma.h"
 #else
 #define SLEEF_F64V(f)                                       \
 	static inline vec_f64 f##_f64v(vec_f64 x)           \

@@ -38,11 +38,13 @@ static inline void vec_store_reduced_float(uint16_t *p, vec_reduced_float v, int
 #endif
 }
 
-/* By intrinsic: GCC 12 splits __builtin_convertvector() to 512 bits into two conversions. */
+/* By intrinsic: GCC 12 splits __builtin_convertvector() to 256 and 512 bits into two conversions. */
 static inline vec_u32 vec_widen_u16(vec_reduced_float v)
 {
 #if defined(__AVX512F__)
 	return (vec_u32)_mm512_cvtepu16_epi32((__m256i)v);
+#elif defined(__AVX2__)
+	return (vec_u32)_mm256_cvtepu16_epi32((__m128i)v);
 #else
 	return __builtin_convertvector(v, vec_u32);
 #endif
@@ -53,6 +55,11 @@ static inline vec_reduced_float vec_upper_u16(vec_u32 v)
 {
 #if defined(__AVX512F__)
 	return (vec_reduced_float)_mm512_cvtepi32_epi16((__m512i)(v >> 16));
+#elif defined(__AVX2__)
+	__m256i high = _mm256_srli_epi32((__m256i)v, 16);
+
+	return (vec_reduced_float)_mm_packus_epi32(_mm256_castsi256_si128(high),
+						   _mm256_extracti128_si256(high, 1));
 #else
 	return __builtin_convertvector(v >> 16, vec_reduced_float);
 #endif

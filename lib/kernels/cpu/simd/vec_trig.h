@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * sin and cos on vectors, sin_v32() and so on. With AVX-512 they read sin and cos of multiples of pi / 16 from tables in
- * registers by permutation, with errors below 0.55 ulp. Far from 0, and for narrower vectors, SLEEF computes them.
- * The roundings are part of the algorithm, so multiply-adds are explicit.
+ * registers by permutation, with errors below 0.55 ulp; vec_trig_fma.h has them for AVX2. Far from 0, and for narrower vectors,
+ * SLEEF computes them. The roundings are part of the algorithm, so multiply-adds are explicit.
  */
 #ifndef TENSOR_VEC_TRIG_H
 #define TENSOR_VEC_TRIG_H
@@ -336,6 +336,8 @@ FAR_SLEEF(cos)
 #undef TURN_3
 #undef PER_TURN
 #undef ROUND_TURN
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "kernels/cpu/simd/vec_trig_fma.h"
 #else
 VEC_SLEEF_1(sin)
 VEC_SLEEF_1(cos)

@@ -52,6 +52,19 @@ static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
 	return (vec_f32)_mm512_scalef_ps((__m512)v, (__m512)n);
 }
 #else
+#if defined(__AVX2__)
+static inline vec_f32 vec_at_least_f32(vec_f32 v, float low)
+{
+	return (vec_f32)_mm256_max_ps(_mm256_set1_ps(low), (__m256)v);
+}
+
+static inline vec_f32 vec_limit_f32(vec_f32 v, float low, float high)
+{
+	__m256 up = _mm256_max_ps(_mm256_set1_ps(low), (__m256)v);
+
+	return (vec_f32)_mm256_min_ps(_mm256_set1_ps(high), up);
+}
+#else
 static inline vec_f32 vec_at_least_f32(vec_f32 v, float low)
 {
 	return vec_select_f32(v < low, (vec_f32){ 0 } + low, v);
@@ -62,6 +75,7 @@ static inline vec_f32 vec_limit_f32(vec_f32 v, float low, float high)
 	v = vec_select_f32(v > high, (vec_f32){ 0 } + high, v);
 	return vec_select_f32(v < low, (vec_f32){ 0 } + low, v);
 }
+#endif
 
 static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
 {

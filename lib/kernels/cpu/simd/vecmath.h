@@ -12,8 +12,17 @@
 
 #include "kernels/cpu/simd/vec_math_f64.h"
 #include "kernels/cpu/simd/vecloop.h"
+
+/*
+ * Below EXP_NONE_F32 the result is rounded to 0. It is not computed there: an instruction whose result is denormal or
+ * rounded to 0 takes a hundred times as long, and masked scores, which are -infinity, are common.
+ */
+#define EXP_NONE_F32 (-103.98f)
+
 #if defined(__AVX512F__)
 #include "kernels/cpu/simd/vec_pieces_f32.h"
+#elif defined(__AVX2__)
+#include "kernels/cpu/simd/vec_math_f32_fma.h"
 #endif
 
 /* ln 2 as a sum; the product of LN2_HIGH and an integer of 8 bits is exact. */
@@ -38,14 +47,15 @@ static inline vec_f32 vec_signed_f32(vec_f32 size, vec_f32 x)
 }
 
 /*
- * Returns expm1(r), where x = n ln 2 + r, n is an integer and |r| < 0.35. |x| must be below
- * 2^21.
+ * Returns r, where x = n ln 2 + r, n is an integer and |r| < 0.35; *rest is expm1(r) - r and, if exact, what rounding
+ * removed from r. |x| must be below 2^21.
  */
-static inline vec_f32 expm1_reduced_f32(vec_f32 x, vec_f32 *n)
+static inline __attribute__((always_inline)) vec_f32
+exp_reduced_f32(vec_f32 x, vec_f32 *n, vec_f32 *rest, const bool exact)
 {
 	const float magic = 12582912; /* 1.5 * 2^23: a sum with it is rounded to an integer */
 	vec_f32 t = x * (float)M_LOG2E + magic, k = t - magic;
-	vec_f32 r = (x - k * LN2_HIGH) - k * LN2_LOW;
+	vec_f32 first = x - k * LN2_HIGH, r = first - k * LN2_LOW;
 	/* (e^r - 1 - r) / r^2; relative error of the result 3e-9 */
 	vec_f32 p = 0.00139504729f * r + 0.00836888421f;
 
@@ -53,45 +63,90 @@ static inline vec_f32 expm1_reduced_f32(vec_f32 x, vec_f32 *n)
 	p = p * r + 0.166665182f;
 	p = p * r + 0.5f;
 	*n = k;
-	return p * r * r + r;
+	*rest = p * (r * r);
+	if (exact)
+		*rest += (first - r) - k * LN2_LOW;
+	return r;
 }
 
-/*
- * Below EXP_NONE_F32 the result is rounded to 0. It is not computed there: an instruction whose result is denormal or
- * rounded to 0 takes a hundred times as long, and masked scores, which are -infinity, are common.
- */
-#define EXP_NONE_F32 (-103.98f)
+/* expm1(r) of the same r. */
+static inline vec_f32 expm1_reduced_f32(vec_f32 x, vec_f32 *n)
+{
+	vec_f32 rest, r = exp_reduced_f32(x, n, &rest, false);
+
+	return r + rest;
+}
 
 #if defined(__AVX512F__)
+/* 2^(i / 16), rounded, and what rounding removed. */
+static const float exp2_table_f32[16] = {
+	1,	     1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f,
+	1.29683959f, 1.35425556f, 1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
+	1.68179286f, 1.75625217f, 1.8340081f,  1.91520655f,
+};
+static const float exp2_table_low_f32[16] = {
+	0,
+	4.83347016e-08f,
+	-1.30775399e-08f,
+	5.38622231e-08f,
+	3.79763527e-08f,
+	4.4968381e-08f,
+	-4.01899953e-08f,
+	-1.01233493e-08f,
+	2.4203235e-08f,
+	-4.50089885e-08f,
+	8.07090483e-09f,
+	9.83621717e-09f,
+	-2.47553267e-08f,
+	-9.23577037e-09f,
+	-1.1239278e-08f,
+	9.84532811e-09f,
+};
+
+/* exp(x) = 2^(n / 16) e^r; the lowest bits of t are those of n. */
 static inline vec_f32 exp_f32v(vec_f32 x)
 {
 	__mmask16 some = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(EXP_NONE_F32), _CMP_NLE_UQ);
-	vec_f32 n, y;
+	const float magic = 12582912; /* as in expm1_reduced_f32() */
+	vec_f32 t, n, r, p, power;
 
 	x = (vec_f32)_mm512_min_ps(_mm512_set1_ps(89), (__m512)x);
-	y = expm1_reduced_f32(x, &n) + 1;
-	return (vec_f32)_mm512_maskz_scalef_ps(some, (__m512)y, (__m512)n);
+	t = x * (float)(16 * M_LOG2E) + magic;
+	n = t - magic;
+	r = (x - n * 0.0433216989f) + n * 1.19040894e-10f;
+	/* (e^r - 1 - r) / r^2; error of e^r 2^-27.6 */
+	p = 0.166668698f * r + 0.500010192f;
+	p = p * (r * r) + r;
+	power = vec_entry_f32(exp2_table_f32, (__m512i)t);
+	p = power + (power * p + vec_entry_f32(exp2_table_low_f32, (__m512i)t));
+	return (vec_f32)_mm512_maskz_scalef_ps(some, (__m512)p, (__m512)(n * 0.0625f));
 }
-#else
+#elif !defined(__AVX2__)
 static inline vec_f32 exp_f32v(vec_f32 x)
 {
 	vec_m32 none = x <= EXP_NONE_F32;
-	vec_f32 n, y;
+	vec_f32 n, rest, r, y;
 
 	x = vec_select_f32(x > 89, splat_f32(89), x);
-	y = expm1_reduced_f32((vec_f32)((vec_m32)x & ~none), &n) + 1;
+	r = exp_reduced_f32((vec_f32)((vec_m32)x & ~none), &n, &rest, true);
+	y = (r + rest) + 1;
 	return (vec_f32)((vec_m32)vec_scale_f32(y, n) & ~none);
 }
 #endif
 
-/* 2^n e^r - 1 as 2^n (e^r - 1) + (2^n - 1), computed at half size because 2^128 overflows. */
+/*
+ * 2^n e^r - 1 as 2^n (e^r - 1) + (2^n - 1), computed at half size because 2^128 overflows. `lost` is the rounding error of the
+ * difference, and the sum of the two largest terms is added with its error.
+ */
 static inline vec_f32 expm1_f32v(vec_f32 x)
 {
-	vec_f32 n, y = expm1_reduced_f32(vec_limit_f32(x, -20, 89), &n);
-	vec_f32 half = vec_scale_f32(splat_f32(0.5f), n);
+	vec_f32 n, rest, r = exp_reduced_f32(vec_limit_f32(x, -20, 89), &n, &rest, true);
+	vec_f32 half = vec_scale_f32(splat_f32(0.5f), n), less = half - 0.5f, y = half * r + less;
+	vec_f32 lost = vec_select_f32(half > 0.5f, (half - less) - 0.5f, half - (less + 0.5f));
 
-	y = 2 * (half * y + (half - 0.5f));
-	return vec_select_f32(x == 0, x, y);
+	lost += half * r + (less - y);
+	y = 2 * (y + (half * rest + lost));
+	return vec_select_f32(vec_size_f32(x) < 0x1p-25f, x, y);
 }
 
 /*
@@ -144,6 +199,8 @@ static inline vec_f32 log_or_limit_f32(vec_f32 y, vec_f32 x)
  * log(x) = e ln 2 - log(c) + log(1 + r), r = c m - 1, is exact, -0.038 < r <= 1/16. If x is near 1, c = 1 and all but the
  * last term are zero. -log(c) is a multiple of 2^-17 and what is left; from m < 1, whose exponent is 1 less, the terms have ln 2.
  */
+#define LOG_2_HIGH 0.693145752f /* a multiple of 2^-17 */
+#define LOG_2_LOW  1.42860682e-06f
 static const float log_factor_f32[16] = { 1,	    0.90625f, 0.875f,  0.8125f, 0.78125f, 0.75f,
 					  0.71875f, 0.6875f,  1.3125f, 1.25f,	1.21875f, 1.15625f,
 					  1.125f,   1.09375f, 1.0625f, 1 };
@@ -180,28 +237,72 @@ static const float log_low_f32[16] = { 0,
 				       -2.4264302e-08f,
 				       1.42860682e-06f };
 
-static inline vec_f32 log_f32v(vec_f32 x)
+/* See vec_log_table_f32(). */
+struct vec_log_table_f32 {
+	__m512 m;
+	vec_f32 e, first, first_low, r, low;
+};
+
+/* log(x) = e ln 2 + first + first_low + r + low, x = 2^e m. */
+static inline struct vec_log_table_f32 vec_log_table_f32(vec_f32 x)
 {
-	vec_f32 e = (vec_f32)_mm512_getexp_ps((__m512)x), c, r, high, low, p, y;
 	__m512 m = _mm512_getmant_ps((__m512)x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
 	__m512i at = _mm512_srli_epi32((__m512i)m, 19);
+	vec_f32 c = vec_entry_f32(log_factor_f32, at);
+	vec_f32 r = (vec_f32)_mm512_fmsub_ps(m, (__m512)c, _mm512_set1_ps(1)), p;
 
-	c = vec_entry_f32(log_factor_f32, at);
-	r = (vec_f32)_mm512_fmsub_ps(m, (__m512)c, _mm512_set1_ps(1));
-	high = e * 0.693145752f + vec_entry_f32(log_high_f32, at);
-	low = e * 1.42860682e-06f + vec_entry_f32(log_low_f32, at);
 	/* (log(1 + r) - r) / r^2; relative error of the result 2^-32 */
 	p = -0.158252013f * r + 0.20021326f;
 	p = p * r - 0.250013162f;
 	p = p * r + 0.333333256f;
 	p = p * r - 0.499999998f;
-	y = high + r;
-	low += (high - y) + r;
-	y += p * (r * r) + low;
-	/* -infinity for zeros, infinity for infinity, NaN for negative numbers and NaN */
+	return (struct vec_log_table_f32){ .m = m,
+					   .e = (vec_f32)_mm512_getexp_ps((__m512)x),
+					   .first = vec_entry_f32(log_high_f32, at),
+					   .first_low = vec_entry_f32(log_low_f32, at),
+					   .r = r,
+					   .low = p * (r * r) };
+}
+
+/* y, a logarithm of x, or -infinity for zeros, infinity for infinity, NaN for negative numbers and NaN. */
+static inline vec_f32 vec_log_special_f32(vec_f32 y, vec_f32 x)
+{
 	return (vec_f32)_mm512_fixupimm_ps((__m512)y, (__m512)x, _mm512_set1_epi32(0x03530422), 0);
 }
-#else
+
+static inline vec_f32 log_f32v(vec_f32 x)
+{
+	struct vec_log_table_f32 l = vec_log_table_f32(x);
+	vec_f32 high = l.e * LOG_2_HIGH + l.first, y = high + l.r;
+
+	return vec_log_special_f32(
+		y + (((high - y) + l.r) + (l.e * LOG_2_LOW + l.first_low + l.low)), x);
+}
+
+/* For vec_logs.h: log(x) = k ln 2 + high + low. Where m < 1, k is e + 1, and the terms lose their ln 2. */
+struct vec_log_f32 {
+	vec_f32 k, high, low;
+};
+
+static inline struct vec_log_f32 vec_log_parts_f32(vec_f32 x)
+{
+	struct vec_log_table_f32 l = vec_log_table_f32(x);
+	__mmask16 less = _mm512_cmp_ps_mask(l.m, _mm512_set1_ps(1), _CMP_LT_OQ);
+	vec_f32 k = (vec_f32)_mm512_mask_add_ps((__m512)l.e, less, (__m512)l.e, _mm512_set1_ps(1));
+	vec_f32 first = (vec_f32)_mm512_mask_sub_ps((__m512)l.first, less, (__m512)l.first,
+						    _mm512_set1_ps(LOG_2_HIGH));
+	vec_f32 first_low = (vec_f32)_mm512_mask_sub_ps(
+		(__m512)l.first_low, less, (__m512)l.first_low, _mm512_set1_ps(LOG_2_LOW));
+	vec_f32 high = first + l.r;
+
+	return (struct vec_log_f32){ k, high, ((first - high) + l.r) + first_low + l.low };
+}
+
+static inline vec_f32 vec_fma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
+{
+	return (vec_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+#elif !defined(__AVX2__)
 static inline vec_f32 log_f32v(vec_f32 x)
 {
 	return log_or_limit_f32(log_positive_f32(x), x);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Convolutions: matrix products with columns of the images (im2col) by cuBLASLt, for some images at
- * a time so that the columns have a limited size. One tap with stride 1 needs no columns. Few
- * channels in each of several groups, and dtypes that are not floats, are loops over the taps.
+ * Convolutions by cuDNN (dnn/), and what it cannot compute, or is not there to compute: matrix
+ * products with columns of the images (im2col) by cuBLASLt, for some images at a time so that the
+ * columns have a limited size. One tap with stride 1 needs no columns, and no cuDNN. Few channels in
+ * each of several groups, and dtypes that are not floats, are loops over the taps.
  *
  * Columns have a row for each channel and tap, in which the outputs of all images are adjacent.
  */
+#include "kernels/cuda/dnn/convolve.h"
 #include "kernels/cuda/linalg/mm.h"
 #include "kernels/cuda/nn/windows.h"
 
@@ -211,12 +213,26 @@ static int forward_of(const struct conv *c, const tensor *out, const void *colum
 	return multiply(c, &p, n, add);
 }
 
+/* By cuDNN: 1, or 0 if it does not compute this convolution, or -errno. */
+static int by_library(const struct conv *c, enum dnn_kind kind, const tensor *y, const tensor *x,
+		      const tensor *w, const tensor *bias)
+{
+	const struct dnn_operands o = { x->data, w->data, y->data, cuda_data(bias), c->from, c->to };
+
+	if (bias)
+		cuda_use(&c->call, bias);
+	return dnn_convolve(&c->call, kind, &c->c, &o);
+}
+
 static int forward(struct conv *c, const tensor *out, const tensor *x, const tensor *weight,
 		   const tensor *bias)
 {
 	void *columns = NULL;
-	int err = bias || !c->rows ? fill(c, out, bias) : 0;
+	int err = c->rows && !c->pointwise ? by_library(c, DNN_FORWARD, out, x, weight, bias) : 0;
 
+	if (err)
+		return err < 0 ? err : 0;
+	err = bias || !c->rows ? fill(c, out, bias) : 0;
 	if (err || !c->rows)
 		return err;
 	if (c->pointwise)
@@ -283,8 +299,11 @@ static int input_gradient(struct conv *c, const tensor *out, const tensor *grad,
 {
 	const bool empty = !grad->numel || !weight->numel;
 	void *columns = NULL;
-	int err = empty || (c->pointwise && bias) ? fill(c, out, bias) : 0;
+	int err = empty || c->pointwise ? 0 : by_library(c, DNN_INPUT, grad, out, weight, bias);
 
+	if (err)
+		return err < 0 ? err : 0;
+	err = empty || (c->pointwise && bias) ? fill(c, out, bias) : 0;
 	if (err || empty)
 		return err;
 	if (c->pointwise)
@@ -358,8 +377,11 @@ static int weight_gradient(struct conv *c, const tensor *out, const tensor *grad
 {
 	const int64_t image = c->c.groups * c->c.out * c->c.w.out_plane;
 	void *columns = NULL, *turned_grad = NULL;
-	int err = make_columns(c, c->from, &columns);
+	int err = by_library(c, DNN_WEIGHT, grad, x, out, NULL);
 
+	if (err)
+		return err < 0 ? err : 0;
+	err = make_columns(c, c->from, &columns);
 	if (!err && c->chunk > 1)
 		err = cuda_scratch(&c->call, (size_t)(c->chunk * image) * tensor_itemsize(c->from),
 				   &turned_grad);

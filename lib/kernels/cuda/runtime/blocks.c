@@ -32,10 +32,39 @@ struct pool {
 };
 
 static struct pool *pools[POOLS];
-static struct block_counts counts[CUDA_DEVICES];
+/* Without `active` and `active_bytes`, which block_stats_locked() adds. */
+static struct tensor_cuda_stats stats[CUDA_DEVICES];
 /* Live blocks by address. */
 static struct block **live;
 static size_t live_size, live_count;
+
+/* ---- statistics ---- */
+
+static void stat_add(struct tensor_cuda_stat *s, uint64_t n)
+{
+	s->current += n;
+	s->allocated += n;
+	if (s->current > s->peak)
+		s->peak = s->current;
+}
+
+static void stat_subtract(struct tensor_cuda_stat *s, uint64_t n)
+{
+	s->current -= n;
+	s->freed += n;
+}
+
+static void count_more(struct tensor_cuda_stat_pools *of, const struct pool *p, uint64_t n)
+{
+	stat_add(&of->all, n);
+	stat_add(p->small ? &of->small_pool : &of->large_pool, n);
+}
+
+static void count_less(struct tensor_cuda_stat_pools *of, const struct pool *p, uint64_t n)
+{
+	stat_subtract(&of->all, n);
+	stat_subtract(p->small ? &of->small_pool : &of->large_pool, n);
+}
 
 /* ---- lists of free blocks ---- */
 
@@ -55,6 +84,11 @@ static void insert(struct block *b)
 	unsigned i = list_of(b->size);
 	struct pool *p = b->pool;
 
+	/* A block in a list has the same neighbours until it is taken out, because free ones are joined. */
+	if (b->before || b->after) {
+		count_more(&stats[p->device].inactive_split, p, 1);
+		count_more(&stats[p->device].inactive_split_bytes, p, b->size);
+	}
 	b->prev = NULL;
 	b->next = p->list[i];
 	if (b->next)
@@ -68,6 +102,10 @@ static void take_out(struct block *b)
 	unsigned i = list_of(b->size);
 	struct pool *p = b->pool;
 
+	if (b->before || b->after) {
+		count_less(&stats[p->device].inactive_split, p, 1);
+		count_less(&stats[p->device].inactive_split_bytes, p, b->size);
+	}
 	if (b->next)
 		b->next->prev = b->prev;
 	if (b->prev)
@@ -161,21 +199,21 @@ struct block *block_find_locked(const void *data)
 
 static void set_live(struct block *b)
 {
-	struct block_counts *n = &counts[b->pool->device];
+	struct tensor_cuda_stats *n = &stats[b->pool->device];
 
 	b->live = true;
 	b->nuses = 0;
 	b->next = *live_bucket(b->data);
 	*live_bucket(b->data) = b;
 	live_count++;
-	n->allocations++;
-	n->live += b->size;
-	if (n->live > n->live_peak)
-		n->live_peak = n->live;
+	count_more(&n->allocation, b->pool, 1);
+	count_more(&n->allocated_bytes, b->pool, b->size);
+	count_more(&n->requested_bytes, b->pool, b->requested);
 }
 
 static void unset_live(struct block *b)
 {
+	struct tensor_cuda_stats *n = &stats[b->pool->device];
 	struct block **at = live_bucket(b->data);
 
 	while (*at != b)
@@ -183,7 +221,9 @@ static void unset_live(struct block *b)
 	*at = b->next;
 	live_count--;
 	b->live = false;
-	counts[b->pool->device].live -= b->size;
+	count_less(&n->allocation, b->pool, 1);
+	count_less(&n->allocated_bytes, b->pool, b->size);
+	count_less(&n->requested_bytes, b->pool, b->requested);
 }
 
 /* ---- segments ---- */
@@ -201,7 +241,7 @@ static cudaError_t allocate(void **data, size_t size)
 /* The free block of a new segment, which is in no list yet. */
 static struct block *new_segment(struct pool *p, size_t size, cudaError_t *err)
 {
-	struct block_counts *n = &counts[p->device];
+	struct tensor_cuda_stats *n = &stats[p->device];
 	struct block *b = calloc(1, sizeof(*b));
 	void *data = NULL;
 
@@ -214,7 +254,7 @@ static struct block *new_segment(struct pool *p, size_t size, cudaError_t *err)
 	/* A thread that captures may return no memory: that waits for the device. */
 	if (*err == cudaErrorMemoryAllocation && !cuda_thread_captures()) {
 		cudaGetLastError();
-		n->retries++;
+		n->num_alloc_retries++;
 		block_trim_locked(p->device);
 		*err = allocate(&data, size);
 	}
@@ -228,16 +268,15 @@ static struct block *new_segment(struct pool *p, size_t size, cudaError_t *err)
 	b->size = size;
 	b->pool = p;
 	p->segments++;
-	n->segments++;
-	n->reserved += size;
-	if (n->reserved > n->reserved_peak)
-		n->reserved_peak = n->reserved;
+	n->num_device_alloc++;
+	count_more(&n->segment, p, 1);
+	count_more(&n->reserved_bytes, p, size);
 	return b;
 }
 
 static void trim_pool(struct pool *p)
 {
-	struct block_counts *n = &counts[p->device];
+	struct tensor_cuda_stats *n = &stats[p->device];
 	struct block *b, *next;
 
 	for (unsigned i = 0; i < LISTS; i++) {
@@ -248,8 +287,9 @@ static void trim_pool(struct pool *p)
 			take_out(b);
 			cudaFree(b->data);
 			p->segments--;
-			n->segments--;
-			n->reserved -= b->size;
+			n->num_device_free++;
+			count_less(&n->segment, p, 1);
+			count_less(&n->reserved_bytes, p, b->size);
 			free(b);
 		}
 	}
@@ -346,6 +386,7 @@ struct block *block_take_locked(int device, cudaStream_t stream, uint64_t owner,
 	if (!b)
 		return NULL;
 	split(b, size);
+	b->requested = n;
 	set_live(b);
 	b->capture = 0;
 	cuda_host_block_used(device, b->data, n, b->size, stream);
@@ -386,7 +427,40 @@ uint64_t block_owner(const struct block *b)
 	return b->pool->owner;
 }
 
-const struct block_counts *block_counts_locked(int device)
+void block_stats_locked(int device, struct tensor_cuda_stats *to)
 {
-	return &counts[device];
+	*to = stats[device];
+	/* A block is free for its stream once it has been given back. */
+	to->active = to->allocation;
+	to->active_bytes = to->allocated_bytes;
+}
+
+void block_count_oom_locked(int device)
+{
+	stats[device].num_ooms++;
+}
+
+static void reset_stat(struct tensor_cuda_stat *s, bool accumulated)
+{
+	if (accumulated)
+		s->allocated = s->freed = 0;
+	else
+		s->peak = s->current;
+}
+
+void block_reset_stats_locked(int device, bool accumulated)
+{
+	struct tensor_cuda_stats *n = &stats[device];
+	struct tensor_cuda_stat_pools *const all[] = {
+		&n->allocation,	    &n->allocated_bytes, &n->requested_bytes,	   &n->segment,
+		&n->reserved_bytes, &n->inactive_split,	 &n->inactive_split_bytes,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		reset_stat(&all[i]->all, accumulated);
+		reset_stat(&all[i]->small_pool, accumulated);
+		reset_stat(&all[i]->large_pool, accumulated);
+	}
+	if (accumulated)
+		n->num_alloc_retries = n->num_ooms = n->num_device_alloc = n->num_device_free = 0;
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tensor/cuda.h>
 
 #define BLOCK_USES 4
 
@@ -20,7 +21,7 @@ struct pool;
 
 struct block {
 	char *data;
-	size_t size;
+	size_t size, requested;
 	struct pool *pool;
 	struct block *before, *after;  /* neighbours in the segment, by address */
 	struct block *next, *prev;     /* in a list of the pool, or next among the live ones */
@@ -28,13 +29,6 @@ struct block {
 	uint64_t capture;	       /* the capture that allocated it, or 0 */
 	uint8_t nuses;		       /* BLOCK_USES + 1: more than uses[] holds */
 	bool live;
-};
-
-/* Bytes on one device; peaks since the start. */
-struct block_counts {
-	uint64_t live, live_peak;	  /* in blocks that are in use, rounded sizes */
-	uint64_t reserved, reserved_peak; /* in segments */
-	uint64_t segments, allocations, retries;
 };
 
 /*
@@ -56,6 +50,10 @@ void block_trim_ended_locked(int device);
 int block_device(const struct block *b);
 cudaStream_t block_stream(const struct block *b);
 uint64_t block_owner(const struct block *b);
-const struct block_counts *block_counts_locked(int device);
+void block_stats_locked(int device, struct tensor_cuda_stats *to);
+/* A request has failed for lack of device memory. */
+void block_count_oom_locked(int device);
+/* Resets the peaks, or the sums and numbers. */
+void block_reset_stats_locked(int device, bool accumulated);
 
 #endif

@@ -29,23 +29,28 @@ __attribute__((constructor)) static void memory_init(void)
 
 /* ---- allocation ---- */
 
-static int no_memory(const struct cuda_call *c, size_t nbytes, const struct block_counts *n)
+static int no_memory(const struct cuda_call *c, size_t nbytes)
 {
+	struct tensor_cuda_stats n;
 	size_t unused = 0, all = 0;
 
+	lock_memory();
+	block_stats_locked(c->device, &n);
+	unlock_memory();
 	cudaGetLastError();
 	if (cudaMemGetInfo(&unused, &all) != cudaSuccess)
 		cudaGetLastError();
-	return tensor_fail(ENOMEM,
-			   "%s: cuda:%d has no memory for %zu bytes: of its %zu bytes %zu are "
-			   "unused, tensors of this process have %llu, its cache %llu",
-			   c->op, c->device, nbytes, all, unused, (unsigned long long)n->live,
-			   (unsigned long long)(n->reserved - n->live));
+	return tensor_fail(
+		ENOMEM,
+		"%s: cuda:%d has no memory for %zu bytes: of its %zu bytes %zu are "
+		"unused, tensors of this process have %llu, its cache %llu",
+		c->op, c->device, nbytes, all, unused,
+		(unsigned long long)n.allocated_bytes.all.current,
+		(unsigned long long)(n.reserved_bytes.all.current - n.allocated_bytes.all.current));
 }
 
 static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 {
-	struct block_counts counts;
 	struct block *b = NULL;
 	cudaError_t err = cudaErrorMemoryAllocation;
 	uint64_t owner = 0, capture = 0;
@@ -55,9 +60,10 @@ static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 	lock_memory();
 	if (nbytes <= (size_t)1 << 46)
 		b = block_take_locked(c->device, c->stream, owner, nbytes, &err);
+	if (!b && err == cudaErrorMemoryAllocation)
+		block_count_oom_locked(c->device);
 	if (b)
 		b->capture = capture;
-	counts = *block_counts_locked(c->device);
 	unlock_memory();
 	if (b) {
 		*data = b->data;
@@ -65,8 +71,7 @@ static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 	}
 	if (err == cudaSuccess)
 		return tensor_fail(ENOMEM, "%s: no memory for a block's description", c->op);
-	return err == cudaErrorMemoryAllocation ? no_memory(c, nbytes, &counts) :
-						  cuda_error(c->op, err);
+	return err == cudaErrorMemoryAllocation ? no_memory(c, nbytes) : cuda_error(c->op, err);
 }
 
 /* ---- release ---- */
@@ -207,27 +212,49 @@ void cuda_memory_end_owner(int device, uint64_t owner)
 	cuda_end(&c, 0);
 }
 
-int cuda_memory_counts(int device, struct tensor_cuda_usage *to)
+int cuda_memory_stats(int device, struct tensor_cuda_stats *to)
 {
-	struct block_counts n;
 	struct cuda_call c;
-	int err = cuda_begin(&c, "cuda_memory", device);
+	int err = cuda_begin(&c, "cuda_memory_stats", device);
 
 	if (err)
 		return err;
 	lock_memory();
-	n = *block_counts_locked(device);
+	block_stats_locked(device, to);
 	unlock_memory();
-	*to = (struct tensor_cuda_usage){
-		.allocated = n.live,
-		.allocated_peak = n.live_peak,
-		.reserved = n.reserved,
-		.reserved_peak = n.reserved_peak,
-		.segments = n.segments,
-		.allocations = n.allocations,
-		.retries = n.retries,
-	};
 	return cuda_end(&c, 0);
+}
+
+int cuda_memory_reset(int device, bool accumulated)
+{
+	struct cuda_call c;
+	int err = cuda_begin(&c, "cuda_memory_reset", device);
+
+	if (err)
+		return err;
+	lock_memory();
+	block_reset_stats_locked(device, accumulated);
+	unlock_memory();
+	return cuda_end(&c, 0);
+}
+
+int cuda_memory_counts(int device, struct tensor_cuda_usage *to)
+{
+	struct tensor_cuda_stats n;
+	int err = cuda_memory_stats(device, &n);
+
+	if (err)
+		return err;
+	*to = (struct tensor_cuda_usage){
+		.allocated = n.allocated_bytes.all.current,
+		.allocated_peak = n.allocated_bytes.all.peak,
+		.reserved = n.reserved_bytes.all.current,
+		.reserved_peak = n.reserved_bytes.all.peak,
+		.segments = n.segment.all.current,
+		.allocations = n.allocation.all.allocated,
+		.retries = n.num_alloc_retries,
+	};
+	return 0;
 }
 
 /* ---- the allocator interface ---- */

@@ -10,18 +10,8 @@
 #include "storage/provider/provider.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-
-/* A reference to host memory that a queued copy reads or writes. */
-struct kept {
-	struct kept *next;
-	struct tensor_storage *storage;
-	cudaEvent_t done;
-	int device;
-};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct kept *waiting;
 static __thread bool nonblocking;
 
 static void lock_pins(void)
@@ -93,58 +83,13 @@ bool cuda_set_nonblocking(bool on)
 	return before;
 }
 
-int cuda_keep(const struct cuda_call *c, const tensor *t)
+static void put(void *storage)
 {
-	struct kept *k = malloc(sizeof(*k));
-	int err;
-
-	/* Without memory for the entry, wait for the copy instead. */
-	if (!k)
-		return cuda_wait(c);
-	k->storage = t->storage;
-	k->device = c->device;
-	err = cuda_check(c->op, cudaEventCreateWithFlags(&k->done, cudaEventDisableTiming));
-	if (err)
-		goto free_entry;
-	err = cuda_check(c->op, cudaEventRecord(k->done, c->stream));
-	if (err)
-		goto destroy_event;
-	storage_get(k->storage);
-	lock_pins();
-	k->next = waiting;
-	waiting = k;
-	unlock_pins();
-	return 0;
-destroy_event:
-	cudaEventDestroy(k->done);
-free_entry:
-	free(k);
-	cudaStreamSynchronize(c->stream);
-	return err;
+	storage_put(storage);
 }
 
-void cuda_reap(void)
+int cuda_keep(const struct cuda_call *c, const tensor *t)
 {
-	const enum cudaStreamCaptureMode before = cuda_relax();
-	struct kept *done = NULL, **at = &waiting, *k;
-
-	lock_pins();
-	while ((k = *at)) {
-		if (cudaEventQuery(k->done) == cudaErrorNotReady) {
-			at = &k->next;
-			continue;
-		}
-		*at = k->next;
-		k->next = done;
-		done = k;
-	}
-	unlock_pins();
-	cudaGetLastError(); /* clears cudaErrorNotReady */
-	cuda_unrelax(before);
-	while ((k = done)) {
-		done = k->next;
-		cudaEventDestroy(k->done);
-		storage_put(k->storage);
-		free(k);
-	}
+	storage_get(t->storage);
+	return cuda_call_later(c, put, t->storage);
 }

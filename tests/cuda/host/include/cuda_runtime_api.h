@@ -74,6 +74,38 @@ enum cudaStreamCaptureStatus {
 	cudaStreamCaptureStatusInvalidated = 2
 };
 
+typedef struct CUuuid_st {
+	char bytes[16];
+} cudaUUID_t;
+
+/* Members that the plugin reads; the toolkit's has more. */
+struct cudaDeviceProp {
+	char name[256];
+	cudaUUID_t uuid;
+	size_t totalGlobalMem;
+	size_t sharedMemPerBlockOptin;
+	int major, minor;
+	int multiProcessorCount;
+	int maxThreadsPerMultiProcessor;
+	int l2CacheSize;
+	int pciBusID, pciDeviceID, pciDomainID;
+	int integrated;
+};
+
+enum cudaMemoryType {
+	cudaMemoryTypeUnregistered = 0,
+	cudaMemoryTypeHost = 1,
+	cudaMemoryTypeDevice = 2,
+	cudaMemoryTypeManaged = 3
+};
+
+struct cudaPointerAttributes {
+	enum cudaMemoryType type;
+	int device;
+	void *devicePointer;
+	void *hostPointer;
+};
+
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError(void);
@@ -84,10 +116,13 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 cudaError_t cudaDeviceSynchronize(void);
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
@@ -109,12 +144,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 
 cudaError_t cudaMalloc(void **data, size_t size);
 cudaError_t cudaFree(void *data);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaHostRegister(void *data, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *data);
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *data);
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,

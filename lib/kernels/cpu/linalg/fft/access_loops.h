@@ -147,6 +147,7 @@ INLINE void F(load_tile)(T *to, int64_t row, const T *x, int64_t line, int lanes
 	{
 		const T *from = x + (l < lanes ? l : 0) * line;
 
+		__builtin_prefetch(from + FFT_AHEAD * LANES);
 		a[l] = some == LANES ? *(const V_ANY *)from : F_LOAD(from, part);
 	}
 	F(transpose)(a);
@@ -176,6 +177,8 @@ INLINE void F(store_tile_rows)(T *y, int64_t line, const T *from, const int32_t 
 	vec_part part = F(part)(some);
 	V a[LANES];
 
+	_Pragma("GCC unroll 16") for (int l = 0; l < LANES; l++)
+		__builtin_prefetch(y + (l < lanes ? l : 0) * line + FFT_AHEAD * LANES, 1);
 	_Pragma("GCC unroll 16") for (int i = 0; i < LANES; i += pairs ? 2 : 1)
 	{
 		const T *e = from + (int64_t)at[i < some ? (pairs ? i / 2 : i) : 0] * 2 * LANES;

@@ -17,6 +17,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 #define FFT_FINE_MAX	 (1 << 16) /* the largest line whose twiddle factors are a single table */
+#define FFT_AHEAD	 2	   /* tiles of lines that are prefetched */
 #define FFT_SERIAL_LINES 8	   /* fewer lines are transformed one after another */
 #define FFT_INDEX_f32	 VEC_LANE_INDEX_32
 #define FFT_INDEX_f64	 VEC_LANE_INDEX
