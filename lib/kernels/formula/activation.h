@@ -17,7 +17,7 @@ POINTWISE(relu, AT_INT(relu), AT_FLOATS(relu))
  * reciprocal is corrected by its remainder, which gives the correctly rounded quotient (Markstein 1990) in less time
  * than a division.
  */
-static inline float sixth_f32(float x)
+FORMULA float sixth_f32(float x)
 {
 #ifdef __FP_FAST_FMAF
 	const float r = 1.0f / 6;
@@ -29,7 +29,7 @@ static inline float sixth_f32(float x)
 #endif
 }
 
-static inline double sixth_f64(double x)
+FORMULA double sixth_f64(double x)
 {
 #ifdef __FP_FAST_FMA
 	const double r = 1.0 / 6;
