@@ -15,7 +15,7 @@
 #define TILE_ROWS     64 /* rows of weights in a block */
 #define FEW_PANELS    4	 /* for each thread, below which blocks of rows are tasks of their own */
 #define FEW_MOST      16 /* and for all threads */
-#define FEW_BLOCKS    16	 /* tasks below which blocks have FEW_TILE_ROWS */
+#define FEW_BLOCKS    16 /* tasks below which blocks have FEW_TILE_ROWS */
 #define FEW_TILE_ROWS 32
 #define SOME_CHANNELS 16 /* channels of the source transformed by a task */
 #define APART	      16 /* padding between the products: they would use the same sets of the cache */
