@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Further names of PyTorch: second names of operators, and functions that are composed of operators."""
+import operator
 import types
 
 from devtensor import _C
@@ -58,7 +59,7 @@ def get_default_dtype():
 
 def broadcast_shapes(*shapes):
     """The sizes of the tensor that operators make of tensors of these sizes. ValueError if there are none."""
-    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    shapes = [(s,) if isinstance(s, int) else tuple(map(operator.index, s)) for s in shapes]
     result = []
     for i in range(-max(map(len, shapes), default=0), 0):
         sizes = {s[i] for s in shapes if -i <= len(s)} - {1}
@@ -153,24 +154,37 @@ def dist(input, other, p=2):
     return _C.norm(input - other, p)
 
 
-def nanmean(input, dim=None, keepdim=False):
+def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     """The mean of the elements that are not nan."""
-    numbers = (~input.isnan())
-    if dim is None:
-        return input.nansum() / numbers.sum()
-    return input.nansum(dim, keepdim) / numbers.sum(dim, keepdim)
+    return input.nansum(dim, keepdim, dtype=dtype) / (~input.isnan()).sum(dim, keepdim)
+
+
+def _floats(input):
+    """input, or its elements as float32 if they are integers or bool."""
+    return input if input.is_floating_point() or input.is_complex() else input.to(_C.float32)
+
+
+def _check_weights(name, weights, n):
+    """ValueError if these are not weights of n columns."""
+    if weights.dim() > 1 or weights.numel() != n:
+        raise ValueError(f'cov: {name} of shape {list(weights.shape)} for {n} columns')
+    if (weights < 0).any():
+        raise ValueError(f'cov: {name} has a negative number')
+    if n and not weights.any():
+        raise ValueError(f'cov: {name} is zero')
 
 
 def cov(input, *, correction=1, fweights=None, aweights=None):
     """The covariance of variables, rows of input, over its columns. fweights are counts of the columns, aweights
-    their importance."""
+    their importance. ValueError for weights that are negative or all zero."""
     if input.dim() > 2:
         raise ValueError(f'cov: {input.dim()} dimensions, at most 2')
-    x = input if input.dim() == 2 else input.reshape(1, -1)
+    x = _floats(input if input.dim() == 2 else input.reshape(1, -1))
     n = x.shape[1]
     weights = None
-    for w in fweights, aweights:
+    for name, w in ('fweights', fweights), ('aweights', aweights):
         if w is not None:
+            _check_weights(name, w, n)
             weights = w if weights is None else weights * w
     if weights is None:
         divisor = n - correction
@@ -199,24 +213,30 @@ def corrcoef(input):
 
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """The integral along a dimension by trapezoids: x are the places of y's values, or dx their distance."""
-    n = y.shape[dim]
+    if not -y.dim() <= dim < y.dim():
+        raise IndexError(f'trapezoid: dimension {dim} of {y.dim()}')
+    y, n = _floats(y), y.shape[dim]
+    if x is not None:
+        at = -1 if x.dim() == 1 else dim
+        if not -x.dim() <= at < x.dim() or x.shape[at] != n:
+            raise ValueError(f'trapezoid: places of shape {list(x.shape)} for {n} values')
     if n < 2:
-        return y.sum(dim) * 0
+        return y.narrow(dim, 0, 0).sum(dim)
     low, high = y.narrow(dim, 0, n - 1), y.narrow(dim, 1, n - 1)
     if x is None:
         return (low + high).sum(dim) * (dx / 2)
-    width = x.diff(dim=-1 if x.dim() == 1 else dim)
+    width = x.diff(dim=at)
     if x.dim() == 1:
         width = width.reshape([-1 if i == dim % y.dim() else 1 for i in range(y.dim())])
     return ((low + high) * width).sum(dim) / 2
 
 
 def _add_names():
-    for name, operator in _ALIASES.items():
-        globals()[name] = getattr(_C, operator)
+    for name, first in _ALIASES.items():
+        globals()[name] = getattr(_C, first)
         for suffix in '', '_':
-            if hasattr(Tensor, operator + suffix):
-                setattr(Tensor, name + suffix, getattr(Tensor, operator + suffix))
+            if hasattr(Tensor, first + suffix):
+                setattr(Tensor, name + suffix, getattr(Tensor, first + suffix))
     for name in _METHODS:
         setattr(Tensor, name, globals()[name])
 

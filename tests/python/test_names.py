@@ -43,6 +43,12 @@ def test_statistics(x):
     for ddof in 0, 1:
         assert near(x.cov(correction=ddof, fweights=counts, aweights=weights),
                     np.cov(a, ddof=ddof, fweights=counts.numpy(), aweights=weights.numpy()))
+    whole = dt.tensor([[0, 1, 2], [2, 1, 3]])
+    assert near(whole.cov(), np.cov(whole.numpy())) and near(whole.corrcoef(), np.corrcoef(whole.numpy()))
+    for weights in dt.ones(1), dt.ones(5), dt.ones(1, 6), dt.tensor([1.0, 2, -1, 1, 1, 1]), dt.zeros(6):
+        for name in 'fweights', 'aweights':
+            with pytest.raises(ValueError, match=name):
+                x.cov(**{name: weights})
     with pytest.raises(ValueError):
         dt.ones(2, 2, 2).cov()
     z = dt.complex(x, x.flip(0))
@@ -50,6 +56,8 @@ def test_statistics(x):
     x[1, 2] = float('nan')
     a = x.numpy()
     assert near(x.nanmean(), np.nanmean(a)) and near(x.nanmean(1, True), np.nanmean(a, 1, keepdims=True))
+    assert near(x.nanmean(keepdim=True), np.nanmean(a, keepdims=True))
+    assert x.nanmean(dtype=dt.float64).dtype is dt.float64
 
 
 def test_functions(x):
@@ -66,6 +74,14 @@ def test_functions(x):
     assert near(dt.trapezoid(x, places), np.trapz(a, places.numpy()))
     assert near(dt.trapezoid(x, dx=0.5, dim=0), np.trapz(a, dx=0.5, axis=0))
     assert near(dt.trapezoid(x, x, dim=0), np.trapz(a, a, axis=0)) and dt.trapezoid(x[:, :1]).tolist() == [0] * 4
+    assert dt.trapezoid(dt.tensor([200, 200, 250], dtype=dt.uint8)).item() == 425
+    assert dt.trapezoid(dt.tensor([float('inf')])).item() == 0
+    for wrong in places[:2], places[:1], places[0], x[:, :2]:
+        with pytest.raises(ValueError, match='places'):
+            dt.trapezoid(x, wrong)
+    for y, dim in (x[0, 0], -1), (x, 2), (x, -3):
+        with pytest.raises(IndexError, match='trapezoid'):
+            dt.trapezoid(y, dim=dim)
     y = x.clone().requires_grad_()
     dt.trapezoid(y, places).sum().backward()
     assert y.grad[0].tolist() == [0.5, 1.5, 1.5, 2, 2, 0.5]
@@ -79,6 +95,9 @@ def test_questions(x):
         assert dt.broadcast_shapes(*shapes) == np.broadcast_shapes(*shapes)
     for shapes in ((2,), (3,)), ((0,), (2,)), ((-1,),):
         with pytest.raises(ValueError):
+            dt.broadcast_shapes(*shapes)
+    for shapes in ((1.5,),), ('ab',), (None,):
+        with pytest.raises(TypeError):
             dt.broadcast_shapes(*shapes)
 
 

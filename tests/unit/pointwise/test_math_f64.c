@@ -51,13 +51,13 @@ static uint64_t next(uint64_t *state)
 	return *state;
 }
 
-/* Point i: uniform in the range, small, of any exponent and sign, or near 1 in turn. */
+/* Point i: uniform in the range, small, of any exponent and sign, near 1, or near 0 or 1 by a power of two, in turn. */
 static double point(const struct function *f, uint64_t *state, int i)
 {
 	double part = (double)(next(state) >> 11) * 0x1p-53, x;
 	uint64_t bits = next(state);
 
-	switch (i % 4) {
+	switch (i % 5) {
 	case 0:
 		return f->low + (f->high - f->low) * part;
 	case 1:
@@ -65,8 +65,10 @@ static double point(const struct function *f, uint64_t *state, int i)
 	case 2:
 		memcpy(&x, &bits, sizeof(x));
 		return x;
-	default:
+	case 3:
 		return 0.5 + part;
+	default: /* where log1p rounds more than once if its parts are added carelessly */
+		return (f->low == 0) + ldexp(2 * part - 1, -(int)(bits % 40));
 	}
 }
 

@@ -180,15 +180,13 @@ struct vec_log_table_f64 {
 
 static inline struct vec_log_table_f64 vec_log_table_f64(vec_f64 x, const vec_f64 *lost)
 {
-	vec_f64 e = (vec_f64)_mm512_getexp_pd((__m512d)x), r, p;
+	vec_f64 e = (vec_f64)_mm512_getexp_pd((__m512d)x), r, p, low;
 	__m512d m = _mm512_getmant_pd((__m512d)x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
 	__m512d c = _mm512_roundscale_pd(_mm512_rcp14_pd(m), 0x58);
 	__m512i at = _mm512_srli_epi64((__m512i)c, 48);
 
 	r = (vec_f64)_mm512_fmsub_pd(m, c,
 				     _mm512_set1_pd(1)); /* the product has more bits than r */
-	if (lost)
-		r += vec_scale_f64(*lost, -e) * (vec_f64)c;
 	/* (log(1 + r) - r) / r^2; relative error of the result 3e-17 */
 	p = 0.11128887020950118 * r - 0.12519553164013045;
 	p = p * r + 0.1428570343232779;
@@ -197,10 +195,16 @@ static inline struct vec_log_table_f64 vec_log_table_f64(vec_f64 x, const vec_f6
 	p = p * r - 0.25000000002332057;
 	p = p * r + 0.3333333333333327;
 	p = p * r - 0.4999999999999993;
+	low = p * (r * r) + vec_entry_f64(log_table_low, at);
+	if (lost) { /* added to r, it would be rounded twice; its error is lost r^2 */
+		vec_f64 more = vec_scale_f64(*lost, -e) * (vec_f64)c;
+
+		low += more - more * r;
+	}
 	return (struct vec_log_table_f64){ .k = e - (vec_f64)_mm512_getexp_pd(c),
 					   .first = vec_entry_f64(log_table, at),
 					   .r = r,
-					   .low = p * (r * r) + vec_entry_f64(log_table_low, at) };
+					   .low = low };
 }
 
 /* y, a logarithm of x, or -infinity for zeros, infinity for infinity, NaN for negative numbers and NaN. */
