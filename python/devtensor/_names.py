@@ -168,10 +168,15 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         raise ValueError(f'cov: {input.dim()} dimensions, at most 2')
     x = input if input.dim() == 2 else input.reshape(1, -1)
     n = x.shape[1]
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.float()
     weights = None
-    for w in fweights, aweights:
-        if w is not None:
-            weights = w if weights is None else weights * w
+    for name, w in ('fweights', fweights), ('aweights', aweights):
+        if w is None:
+            continue
+        if tuple(w.shape) != (n,) or (w < 0).any():
+            raise ValueError(f'cov: {name} must be {n} numbers that are not negative')
+        weights = w if weights is None else weights * w
     if weights is None:
         divisor = n - correction
         x = x - x.mean(1, True) if n else x
@@ -184,8 +189,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         x = x - (x * weights).sum(1, True) / total
         product = (x * weights) @ x.conj().t()
         divisor = divisor.clamp(min=0)
-    result = product / (max(divisor, 0) if weights is None else divisor)
-    return result if input.dim() == 2 else result.squeeze()
+    return (product / (max(divisor, 0) if weights is None else divisor)).squeeze()
 
 
 def corrcoef(input):
@@ -194,14 +198,20 @@ def corrcoef(input):
     if c.dim() == 0:
         return c / c
     deviation = (c.diag().real if c.is_complex() else c.diag()).sqrt()
-    return c / deviation.unsqueeze(1) / deviation
+    c = c / deviation.unsqueeze(1) / deviation
+    # Rounded values may be above 1.
+    return complex(c.real.clamp(-1, 1), c.imag.clamp(-1, 1)) if c.is_complex() else c.clamp(-1, 1)
 
 
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """The integral along a dimension by trapezoids: x are the places of y's values, or dx their distance."""
     n = y.shape[dim]
+    if y.dtype is _C.bool:
+        raise TypeError('trapezoid: bool has no integral')
+    if x is not None and x.shape[-1 if x.dim() == 1 else dim] != n:
+        raise ValueError(f'trapezoid: {n} values at {x.shape[-1 if x.dim() == 1 else dim]} places')
     if n < 2:
-        return y.sum(dim) * 0
+        return y.sum(dim) * 0.0
     low, high = y.narrow(dim, 0, n - 1), y.narrow(dim, 1, n - 1)
     if x is None:
         return (low + high).sum(dim) * (dx / 2)

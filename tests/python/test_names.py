@@ -46,7 +46,16 @@ def test_statistics(x):
     with pytest.raises(ValueError):
         dt.ones(2, 2, 2).cov()
     z = dt.complex(x, x.flip(0))
-    assert near(z.cov(), np.cov(z.numpy()))
+    assert near(z.cov(), np.cov(z.numpy())) and near(z.corrcoef(), np.corrcoef(z.numpy()))
+    whole = counts.reshape(2, 3)
+    assert near(whole.cov(), np.cov(whole.numpy())) and near(whole.corrcoef(), np.corrcoef(whole.numpy()))
+    assert near(x[:1].cov(), np.cov(a[:1]))
+    line = dt.arange(7) / 7
+    for factor in range(1, 200):
+        assert dt.stack([line, line * (factor / 3)]).corrcoef().abs().max() <= 1
+    for wrong in {'fweights': -counts}, {'aweights': weights - 9}, {'fweights': counts[:5]}, {'aweights': x}:
+        with pytest.raises(ValueError):
+            x.cov(**wrong)
     x[1, 2] = float('nan')
     a = x.numpy()
     assert near(x.nanmean(), np.nanmean(a)) and near(x.nanmean(1, True), np.nanmean(a, 1, keepdims=True))
@@ -66,6 +75,13 @@ def test_functions(x):
     assert near(dt.trapezoid(x, places), np.trapz(a, places.numpy()))
     assert near(dt.trapezoid(x, dx=0.5, dim=0), np.trapz(a, dx=0.5, axis=0))
     assert near(dt.trapezoid(x, x, dim=0), np.trapz(a, a, axis=0)) and dt.trapezoid(x[:, :1]).tolist() == [0] * 4
+    assert dt.trapezoid(dt.tensor([4])).dtype is dt.float32
+    for places in dt.tensor([0.0, 1]), x[:, :2], x[:, :1]:
+        with pytest.raises(ValueError):
+            dt.trapezoid(x[:, :3], places)
+    with pytest.raises(TypeError):
+        dt.trapezoid(x > 0)
+    places = dt.tensor([0.0, 1, 3, 4, 7, 8])
     y = x.clone().requires_grad_()
     dt.trapezoid(y, places).sum().backward()
     assert y.grad[0].tolist() == [0.5, 1.5, 1.5, 2, 2, 0.5]
