@@ -101,11 +101,13 @@ static bool settle(struct block *b)
 	for (int i = 0; ok && i < b->nuses; i++)
 		ok = wait_for(b, b->uses[i]);
 	if (!ok) {
-		/* A stream of another device has no events of this one. Both fail while a graph is captured. */
+		/* A stream of another device has no events of this one. */
 		ok = true;
 		for (int i = 0; ok && i < b->nuses && i < BLOCK_USES; i++)
 			ok = cudaStreamSynchronize(b->uses[i]) == cudaSuccess;
-		ok = ok && cudaDeviceSynchronize() == cudaSuccess;
+		/* Fails while a graph is captured on the device. */
+		if (ok && b->nuses > BLOCK_USES)
+			ok = cudaDeviceSynchronize() == cudaSuccess;
 		cudaGetLastError();
 	}
 	cuda_end(&c, 0);
