@@ -73,6 +73,30 @@ static void few_large_products_have_the_same_bits_for_any_number_of_threads(void
 	tensor_set_num_threads(before);
 }
 
+/* Panels are tasks if each thread has some of them, else b is read in place. */
+static void some_rows_have_the_same_bits_for_any_number_of_threads(void **state)
+{
+	static const int threads[] = { 1, 2, 3, 16 };
+	static const int64_t shapes[][3] = { { 40, 420, 2050 }, { 20, 700, 3100 } };
+	int before = tensor_get_num_threads();
+
+	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
+		tensor_scope {
+			const int64_t *n = shapes[s];
+			tensor *a = ok(tensor_randn(TENSOR_SHAPE(n[0], n[1]), TENSOR_OPTIONS(0)));
+			tensor *b = ok(tensor_randn(TENSOR_SHAPE(n[1], n[2]), TENSOR_OPTIONS(0)));
+			tensor *c[ARRAY_SIZE(threads)];
+
+			for (size_t t = 0; t < ARRAY_SIZE(threads); t++) {
+				assert_done(tensor_set_num_threads(threads[t]));
+				c[t] = ok(tensor_mm(a, b));
+				assert_memory_equal(tensor_data(c[0]), tensor_data(c[t]),
+						    n[0] * n[2] * 4);
+			}
+		}
+	tensor_set_num_threads(before);
+}
+
 /* Sums of integers below 2^24 are exact, so those of f32 and f64 are those of i64; both orders of both operands. */
 static void check_exact(const int64_t *n)
 {
@@ -94,12 +118,16 @@ static void check_exact(const int64_t *n)
 		}
 }
 
-/* Blocks of depth, whole and partial panels. */
+/*
+ * Blocks of depth, whole and partial panels; up to 64 rows only if b is large, or if its rows are not contiguous; several
+ * panels together if b has 32 MiB or more, in f64 here.
+ */
 static void some_rows_times_many_columns_are_exact(void **state)
 {
-	static const int64_t shapes[][3] = { { 65, 150, 907 },
-					     { 200, 193, 700 },
-					     { 256, 600, 310 } };
+	static const int64_t shapes[][3] = { { 65, 150, 907 },	{ 200, 193, 700 },
+					     { 256, 600, 310 }, { 10, 150, 907 },
+					     { 40, 420, 2050 }, { 20, 700, 3100 },
+					     { 20, 1400, 3000 } };
 
 	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
 		check_exact(shapes[s]);
@@ -375,6 +403,7 @@ int main(void)
 		cmocka_unit_test(bmm_is_mm_of_each_matrix),
 		cmocka_unit_test(few_large_products_have_the_same_bits_for_any_number_of_threads),
 		cmocka_unit_test(some_rows_times_many_columns_are_exact),
+		cmocka_unit_test(some_rows_have_the_same_bits_for_any_number_of_threads),
 		cmocka_unit_test(few_rows_times_a_large_matrix_are_exact),
 		cmocka_unit_test(many_rows_times_few_columns_are_exact),
 		cmocka_unit_test(sums_of_many_terms_have_small_errors),

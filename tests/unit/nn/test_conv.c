@@ -40,6 +40,8 @@ static const struct shape shapes[] = {
 	{ 2, 17, 70, 1, { 33, 29 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
 	{ 2, 16, 18, 1, { 24, 25 }, { 3, 3 }, { 2, 2 }, { 0, 2 }, { 1, 1 }, { 0, 0 }, false },
 	{ 2, 16, 20, 1, { 11, 9 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, true },
+	/* One panel of tiles for several blocks of rows, in two groups. */
+	{ 1, 34, 140, 2, { 13, 11 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
 };
 
 struct data {

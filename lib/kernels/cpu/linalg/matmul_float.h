@@ -24,7 +24,7 @@
 #define PACK_CHUNK  2	      /* panels packed by one chunk of parallel work */
 #define DOT_ROWS    8	      /* rows of a up to which dot products are used */
 #define DOT_WORK    (1 << 17) /* multiplications in a chunk of dot products */
-#define WORK	    (1 << 20) /* multiplications in a chunk of panels */
+#define WORK	    (1 << 18) /* multiplications in a chunk of panels */
 #define FEW_DEPTH   128 /* k from which products of few rows or columns have ways of their own */
 
 /* compute_tiles() for a c whose rows are not contiguous, through a buffer. */

@@ -2,17 +2,22 @@
 /*
  * Products of some rows of a and many columns of b, for matmul_float.h: a is packed once, and tasks are panels of b, which
  * each packs block by block into the L1 cache and multiplies with all rows. Chunks of rows would read all panels of b each,
- * and wait for their packing. The sums are those of the other ways.
+ * and wait for their packing. Several panels are packed together if b is large. The sums are those of the other ways.
  */
 #ifndef TENSOR_MATMUL_PANELS_H
 #define TENSOR_MATMUL_PANELS_H
 
 #define SOME_ROWS	  256 /* rows of a, at most */
 #define PANELS_PER_THREAD 3   /* at least */
+#define GROUP		  8 /* panels packed at a time, at most: their blocks fit into the L2 cache */
+#define GROUP_LEAST	  (1 << 25) /* bytes of b from which several are */
+#define ROWS_AT_ONCE	  8	    /* rows of b read at a time */
+#define REREAD_LEAST	  (1 << 27) /* bytes of b times rows of a from which up to CHUNK rows pack b */
 
 struct panel_product {
 	const struct product *p;
 	int64_t blocks; /* of depth */
+	int64_t group;	/* panels that are packed at a time */
 	T *a;		/* packed, by block; a vector is written beyond each */
 	_Atomic bool failed;
 };
@@ -52,50 +57,102 @@ static void pack_depths(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
-/* Multiplies panel i; buffer has room for its block of b. */
-static void multiply_panel(const struct panel_product *s, int64_t i, T *buffer)
+/* One panel of b, the block that is being multiplied, and its columns. */
+struct panel {
+	T *packed;
+	int64_t j, n, width;
+};
+
+/*
+ * Packs the block of b that begins at depth p0 into each panel. If rows are contiguous, some rows of all panels are read
+ * at a time: pages of b are touched once for all panels, and runs are long enough for the processor to prefetch them.
+ */
+static void pack_group(const struct product *p, const struct panel *panels, int count, int64_t p0,
+		       int64_t k)
+{
+	int64_t step = p->csb == 1 ? ROWS_AT_ONCE : k;
+
+	for (int64_t r = 0; r < k; r += step)
+		for (int i = 0; i < count; i++) {
+			const struct panel *to = panels + i;
+
+			pack_panel(to->packed + r * to->width,
+				   (const T *)p->b + (p0 + r) * p->rsb + to->j * p->csb, p->rsb,
+				   p->csb, least(k - r, step), to->n, to->width);
+		}
+}
+
+/* Multiplies `count` panels from panel i on; buffer has room for a block of each. */
+static void multiply_group(const struct panel_product *s, int64_t i, int count, T *buffer)
 {
 	const struct product *p = s->p;
-	int64_t j = panel_start(p->n, i);
-	int vecs = next_vecs(p->n - j);
-	int64_t width = vecs * (int64_t)LANES, n = least(p->n - j, width);
-	struct tile t = { .b = buffer,
-			  .rsb = width,
-			  .c = (T *)p->c + j,
-			  .rsa = 1,
-			  .rsc = p->rsc,
-			  .alpha = (T)p->alpha,
-			  .grouped = true };
+	struct panel panels[GROUP];
+	struct tile t = { .rsa = 1, .rsc = p->rsc, .alpha = (T)p->alpha, .grouped = true };
 
+	for (int x = 0; x < count; x++) {
+		int64_t j = panel_start(p->n, i + x);
+		int64_t width = next_vecs(p->n - j) * (int64_t)LANES;
+
+		panels[x] = (struct panel){ buffer + x * DEPTH * WIDE, j, least(p->n - j, width),
+					    width };
+	}
 	for (int64_t b = 0, p0 = 0; b < s->blocks; b++, p0 += t.k) {
 		t.k = depth_start(p->k, s->blocks, b + 1) - p0;
 		t.a = packed_block(s, b, p0);
 		t.beta = p0 ? 1 : (T)p->beta;
-		pack_panel(buffer, (const T *)p->b + p0 * p->rsb + j * p->csb, p->rsb, p->csb, t.k,
-			   n, width);
-		compute_tiles(&t, p->m, n, vecs);
+		pack_group(p, panels, count, p0, t.k);
+		for (int x = 0; x < count; x++) {
+			t.b = panels[x].packed;
+			t.rsb = panels[x].width;
+			t.c = (T *)p->c + panels[x].j;
+			compute_tiles(&t, p->m, panels[x].n, (int)(panels[x].width / LANES));
+		}
 	}
 }
 
 static void multiply_panels(int64_t begin, int64_t end, void *ctx)
 {
 	struct panel_product *s = ctx;
+	int64_t group = least(s->group, end - begin);
 	struct tensor_storage *mem =
-		storage_alloc(TENSOR_DEVICE_CPU, DEPTH * WIDE * sizeof(T), false);
+		storage_alloc(TENSOR_DEVICE_CPU, group * DEPTH * WIDE * sizeof(T), false);
 
 	if (!mem) {
 		s->failed = true;
 		return;
 	}
-	for (int64_t i = begin; i < end; i++)
-		multiply_panel(s, i, mem->data);
+	for (int64_t i = begin; i < end; i += group)
+		multiply_group(s, i, (int)least(group, end - i), mem->data);
 	storage_put(mem);
 }
 
+static int64_t bytes_of_b(const struct product *p)
+{
+	return p->k * p->n * (int64_t)sizeof(T);
+}
+
+/*
+ * b is packed in any case if its rows are not contiguous. Up to CHUNK rows it is otherwise only if tiles would read much
+ * of it again and again from beyond the L2 cache.
+ */
 static bool suits_panels(const struct product *p)
 {
-	return p->m > CHUNK && p->m <= SOME_ROWS && p->csc == 1 && p->k * p->n >= PACK_SIZE &&
-	       panel_count(p->n) >= PANELS_PER_THREAD * (int64_t)tensor_get_num_threads();
+	if (p->m > SOME_ROWS || p->csc != 1 || p->k * p->n < PACK_SIZE ||
+	    panel_count(p->n) < PANELS_PER_THREAD * (int64_t)tensor_get_num_threads())
+		return false;
+	return p->m > CHUNK || p->csb != 1 || p->m * bytes_of_b(p) >= REREAD_LEAST;
+}
+
+/*
+ * More than one only for rows of a large b: columns are read in runs anyway, and packing panels into the L1 cache alone is
+ * faster than reading pages of a b that is in a cache. Threads share the panels evenly.
+ */
+static int64_t panels_at_a_time(const struct product *p)
+{
+	int64_t threads = tensor_get_num_threads();
+	int64_t most = panel_count(p->n) / (threads == 1 ? 1 : 4 * threads);
+
+	return p->csb != 1 || most < 1 || bytes_of_b(p) < GROUP_LEAST ? 1 : least(most, GROUP);
 }
 
 static int product_by_panels(const struct product *p)
@@ -107,8 +164,9 @@ static int product_by_panels(const struct product *p)
 	if (!mem)
 		return -thread()->error.code;
 	s.a = mem->data;
+	s.group = panels_at_a_time(p);
 	parallel_for(0, s.blocks, 1, pack_depths, &s);
-	parallel_for(0, panel_count(p->n), 1, multiply_panels, &s);
+	parallel_for(0, panel_count(p->n), s.group, multiply_panels, &s);
 	storage_put(mem);
 	return s.failed ? tensor_fail(ENOMEM, "mm: no memory for a block") : 0;
 }

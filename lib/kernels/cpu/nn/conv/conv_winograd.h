@@ -12,16 +12,17 @@
 #ifndef TENSOR_CONV_WINOGRAD_H
 #define TENSOR_CONV_WINOGRAD_H
 
-#define MOST_POINTS   5
 #define TILE_ROWS     64 /* rows of weights in a block */
 #define FEW_PANELS    4	 /* for each thread, below which blocks of rows are tasks of their own */
 #define FEW_MOST      16 /* and for all threads */
-#define FEW_BLOCKS    8	 /* tasks below which blocks have FEW_TILE_ROWS */
+#define FEW_BLOCKS    16 /* tasks below which blocks have FEW_TILE_ROWS */
 #define FEW_TILE_ROWS 32
 #define SOME_CHANNELS 16 /* channels of the source transformed by a task */
 #define APART	      16 /* padding between the products: they would use the same sets of the cache */
 #define SUMS_PITCH    (TILE_ROWS * WIDE + APART)
 #define ROUND_BYTES   (9 << 20) /* of transformed weights at a time */
+
+#include "kernels/cpu/nn/conv/conv_winograd_weights.h"
 
 struct winograd {
 	const struct conv_winograd *c;
@@ -31,9 +32,9 @@ struct winograd {
 	int64_t rows;		      /* in a block of rows */
 	int64_t from, count;	      /* blocks of rows of this round */
 	int64_t pitch;		      /* between blocks of weights */
-	T *weight;		      /* transformed, by group, block of rows, product */
-	int64_t input_size;	      /* of a transformed panel */
-	T *input; /* transformed, by group, panel; NULL: each task transforms its own */
+	T *weight; /* transformed, by group, block of rows, product; NULL: each task transforms its own */
+	int64_t input_size; /* of a transformed panel */
+	T *input;	    /* transformed, by group, panel; NULL: each task transforms its own */
 	_Atomic bool failed, infinite;
 };
 
@@ -58,23 +59,6 @@ static inline __attribute__((always_inline)) void transform_input(VEC *x, const 
 	}
 }
 
-static inline __attribute__((always_inline)) void transform_taps(T *out, const int step, T a, T b,
-								 T c, const int points)
-{
-	if (points == 4) {
-		out[0] = a;
-		out[step] = (T)0.5 * (a + b + c);
-		out[2 * step] = (T)0.5 * (a - b + c);
-		out[3 * step] = c;
-	} else {
-		out[0] = a;
-		out[step] = a + c;
-		out[2 * step] = c;
-		out[3 * step] = b;
-		out[4 * step] = b;
-	}
-}
-
 static inline __attribute__((always_inline)) void transform_sums(VEC *y, const VEC *m,
 								 const int step, const int points)
 {
@@ -89,72 +73,25 @@ static inline __attribute__((always_inline)) void transform_sums(VEC *y, const V
 
 /* ---- weights ---- */
 
-/* Transforms the taps of one channel of `rows` rows. The products are `pitch` apart. */
-static inline __attribute__((always_inline)) void weight_channel(const struct conv_winograd *c,
-								 T *to, int64_t pitch, const T *w,
-								 int64_t rows, const int points)
-{
-	T point[MOST_POINTS * MOST_POINTS][ROWS];
-
-	for (int64_t i = 0; i < rows; i++, w += c->weight_row) {
-		T half[MOST_POINTS * 3], all[MOST_POINTS * MOST_POINTS];
-
-#pragma GCC unroll 3
-		for (int x = 0; x < 3; x++)
-			transform_taps(half + x, 3, w[c->tap[x]], w[c->tap[3 + x]],
-				       w[c->tap[6 + x]], points);
-#pragma GCC unroll 5
-		for (int y = 0; y < points; y++)
-			transform_taps(all + y * points, 1, half[y * 3], half[y * 3 + 1],
-				       half[y * 3 + 2], points);
-#pragma GCC unroll 25
-		for (int p = 0; p < points * points; p++)
-			point[p][i] = all[p];
-	}
-	for (int p = 0; p < points * points; p++)
-		for (int64_t i = 0; i < rows; i++)
-			to[p * pitch + i] = point[p][i];
-}
-
-/*
- * m rows of `depth` channels, in the groups of compute_tiles(). Returns the end of the first
- * product.
- */
-static T *weight_groups(const struct winograd *s, T *to, const T *w, int64_t m, int64_t pitch,
-			int64_t depth)
+/* Block b of this round, of all groups. */
+static void weight_block(const struct winograd *s, T *to, int64_t b)
 {
 	const struct conv_winograd *c = s->c;
-	int64_t count = (m + tile_rows[VECS] - 1) / tile_rows[VECS];
+	int64_t group = b / s->count, row = (s->from + b % s->count) * s->rows;
+	int64_t m = min64(c->rows - row, s->rows), pitch = m * c->channels + APART;
+	const T *w = (const T *)c->weight + group * c->weight_group + row * c->weight_row;
 
-	for (int64_t i = 0, rows; i < count; i++, m -= rows, w += rows * c->weight_row) {
-		rows = m / (count - i);
-		for (int64_t k = 0; k < depth; k++, to += rows) {
-			const T *from = w + k * c->weight_channel;
-
-			if (s->points == 4)
-				weight_channel(c, to, pitch, from, rows, 4);
-			else
-				weight_channel(c, to, pitch, from, rows, 5);
-		}
-	}
-	return to;
+	for (int64_t first = 0; first < c->channels; first += DEPTH)
+		to = weight_groups(c, s->points, to, w + first * c->weight_channel, m, pitch,
+				   min64(c->channels - first, DEPTH));
 }
 
 static void weight_blocks(int64_t begin, int64_t end, void *ctx)
 {
 	const struct winograd *s = ctx;
-	const struct conv_winograd *c = s->c;
 
-	for (int64_t b = begin; b < end; b++) {
-		int64_t group = b / s->count, row = (s->from + b % s->count) * s->rows;
-		int64_t m = min64(c->rows - row, s->rows), pitch = m * c->channels + APART;
-		const T *w = (const T *)c->weight + group * c->weight_group + row * c->weight_row;
-		T *to = s->weight + b * s->pitch;
-
-		for (int64_t first = 0; first < c->channels; first += DEPTH)
-			to = weight_groups(s, to, w + first * c->weight_channel, m, pitch,
-					   min64(c->channels - first, DEPTH));
-	}
+	for (int64_t b = begin; b < end; b++)
+		weight_block(s, s->weight + b * s->pitch, b);
 }
 
 /* ---- input ---- */
@@ -319,12 +256,13 @@ static void output_block(struct winograd *s, const T *sums, int vecs, int64_t gr
 /* ---- panels ---- */
 
 /* A block of rows of a panel whose input is transformed. */
-static void tile_block(struct winograd *s, const T *input, T *sums, const struct panel *p,
-		       const struct tile_run *run, int runs, int64_t group, int64_t block)
+static void tile_block(struct winograd *s, const T *weight, const T *input, T *sums,
+		       const struct panel *p, const struct tile_run *run, int runs, int64_t group,
+		       int64_t block)
 {
 	const struct conv_winograd *c = s->c;
 	int64_t row = (s->from + block) * s->rows, m = min64(c->rows - row, s->rows);
-	struct tile t = { .a = s->weight + (group * s->count + block) * s->pitch,
+	struct tile t = { .a = weight,
 			  .b = input,
 			  .c = sums,
 			  .rsa = 1,
@@ -348,31 +286,38 @@ static void tile_block(struct winograd *s, const T *input, T *sums, const struct
 	output_block(s, sums, p->vecs, group, row, m, run, runs);
 }
 
-/* Task i: all blocks of rows of a panel, or one block if the input is transformed already. */
+/*
+ * Task i: all blocks of rows of a panel, or one block if the input is transformed already. Behind the sums is memory for
+ * what the task transforms: the input of the panel or the weights of the block.
+ */
 static void tile_task(struct winograd *s, T *sums, int64_t i)
 {
 	int64_t tasks = s->input ? s->count : 1, panel = i / tasks, group = panel / s->panels;
-	T *input = s->input ? s->input + panel * s->input_size :
-			      sums + s->points * s->points * SUMS_PITCH;
+	T *own = sums + s->points * s->points * SUMS_PITCH;
+	const T *input = s->input ? s->input + panel * s->input_size : own, *weight = own;
+	int64_t from = s->input ? i % tasks : 0, until = s->input ? from + 1 : s->count;
 	struct tile_run run[WIDE];
 	struct panel p;
 	int runs;
 
 	panel_of_tiles(s, &p, panel % s->panels);
 	runs = tile_runs(s, &p, panel % s->panels * s->width, run);
-	if (s->input) {
-		tile_block(s, input, sums, &p, run, runs, group, i % tasks);
-		return;
+	if (!s->input)
+		input_panel(s, own, &p, group, 0, s->c->channels);
+	if (!s->weight)
+		weight_block(s, own, i);
+	for (int64_t b = from; b < until; b++) {
+		if (s->weight)
+			weight = s->weight + (group * s->count + b) * s->pitch;
+		tile_block(s, weight, input, sums, &p, run, runs, group, b);
 	}
-	input_panel(s, input, &p, group, 0, s->c->channels);
-	for (int64_t b = 0; b < s->count; b++)
-		tile_block(s, input, sums, &p, run, runs, group, b);
 }
 
 static void tile_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	struct winograd *s = ctx;
-	int64_t n = s->points * s->points * SUMS_PITCH + (s->input ? 0 : s->input_size);
+	int64_t own = !s->input ? s->input_size : s->weight ? 0 : s->pitch;
+	int64_t n = s->points * s->points * SUMS_PITCH + own;
 	struct tensor_storage *mem;
 
 	mem = storage_alloc(TENSOR_DEVICE_CPU, n * sizeof(T), false);
@@ -421,7 +366,7 @@ int CONV(conv_winograd)(const struct conv_winograd *c)
 	struct winograd s = { .c = c, .points = c->stride == 1 ? 4 : 5 };
 	struct tensor_storage *mem;
 	int64_t most, blocks, weights, inputs;
-	bool few;
+	bool few, once; /* once: each block of weights is used by one task */
 
 	divide_tiles(&s);
 	few = c->groups * s.panels <
@@ -431,15 +376,16 @@ int CONV(conv_winograd)(const struct conv_winograd *c)
 	s.rows = min64(c->rows, s.rows);
 	blocks = (c->rows + s.rows - 1) / s.rows;
 	s.pitch = s.points * s.points * (c->channels * s.rows + APART);
-	most = round_blocks(&s, blocks);
-	weights = c->groups * most * s.pitch;
 	inputs = few && blocks > 1 ? c->groups * s.panels * s.input_size : 0;
+	once = inputs && s.panels == 1;
+	most = once ? blocks : round_blocks(&s, blocks);
+	weights = once ? 0 : c->groups * most * s.pitch;
 	mem = storage_alloc(TENSOR_DEVICE_CPU, (weights + inputs) * sizeof(T), false);
 	if (!mem)
 		return -thread()->error.code;
-	s.weight = mem->data;
+	s.weight = once ? NULL : mem->data;
 	if (inputs) {
-		s.input = s.weight + weights;
+		s.input = (T *)mem->data + weights;
 		parallel_for(0,
 			     c->groups * s.panels *
 				     ((c->channels + SOME_CHANNELS - 1) / SOME_CHANNELS),
@@ -447,7 +393,8 @@ int CONV(conv_winograd)(const struct conv_winograd *c)
 	}
 	for (; s.from < blocks && !s.failed; s.from += most) {
 		s.count = min64(blocks - s.from, most);
-		parallel_for(0, c->groups * s.count, 1, weight_blocks, &s);
+		if (!once)
+			parallel_for(0, c->groups * s.count, 1, weight_blocks, &s);
 		parallel_for(0, c->groups * s.panels * (inputs ? s.count : 1), 1, tile_chunk, &s);
 	}
 	storage_put(mem);
