@@ -73,7 +73,8 @@ int tensor_cuda_properties(int device, struct tensor_cuda_properties *properties
 /* One of the device's 32 streams of a priority, in turns, so that many callers get different ones. priority: 0, or less for
  * higher ones, as far as the device has them. NULL with the error set. */
 void *tensor_cuda_stream(int device, int priority);
-/* The calling thread's current stream on the device, in which its operators run. */
+/* The calling thread's current stream on the device, in which its operators run. EINVAL: cudaStreamPerThread, because
+ * memory belongs to streams, and that one is another stream in each thread. */
 int tensor_cuda_set_stream(int device, void *stream);
 void *tensor_cuda_current_stream(int device);
 /* Wait for the work that is queued in the stream; also returns errors of that work. */
@@ -83,7 +84,8 @@ int tensor_cuda_stream_query(int device, void *stream);
 /* Work that is queued in the stream from now on follows what the event recorded, also on another device. The host does not wait. */
 int tensor_cuda_stream_wait(int device, void *stream, tensor_cuda_event *event);
 /* For work that is not the library's: the stream uses the memory of t, which is not reused before the work that is in the
- * stream when t's memory is released has finished. EINVAL: t is not on a CUDA device. */
+ * stream when t's memory is released has finished. The stream may be of another device. It does nothing for memory of
+ * another library (tensor_from_dlpack()). EINVAL: t is not on a CUDA device. */
 int tensor_cuda_record_stream(tensor *t, void *stream);
 
 /* Events: points in the work of a stream. An event that was never recorded counts as reached. */

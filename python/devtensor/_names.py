@@ -198,8 +198,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
         x = x - (x * weights).sum(1, True) / total
         product = (x * weights) @ x.conj().t()
         divisor = divisor.clamp(min=0)
-    result = product / (max(divisor, 0) if weights is None else divisor)
-    return result if input.dim() == 2 else result.squeeze()
+    return (product / (max(divisor, 0) if weights is None else divisor)).squeeze()
 
 
 def corrcoef(input):
@@ -208,13 +207,17 @@ def corrcoef(input):
     if c.dim() == 0:
         return c / c
     deviation = (c.diag().real if c.is_complex() else c.diag()).sqrt()
-    return c / deviation.unsqueeze(1) / deviation
+    c = c / deviation.unsqueeze(1) / deviation
+    # Rounded values may be above 1.
+    return complex(c.real.clamp(-1, 1), c.imag.clamp(-1, 1)) if c.is_complex() else c.clamp(-1, 1)
 
 
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """The integral along a dimension by trapezoids: x are the places of y's values, or dx their distance."""
     if not -y.dim() <= dim < y.dim():
         raise IndexError(f'trapezoid: dimension {dim} of {y.dim()}')
+    if y.dtype is _C.bool:
+        raise TypeError('trapezoid: bool has no integral')
     y, n = _floats(y), y.shape[dim]
     if x is not None:
         at = -1 if x.dim() == 1 else dim

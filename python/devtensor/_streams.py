@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Devices, streams and events of devtensor.cuda."""
 import contextlib
+import threading
 import types
 
 from devtensor import _C
@@ -34,21 +35,36 @@ def set_device(device):
     _C._cuda_set_device(_index(device))
 
 
+class _Blocks:
+    """What the blocks of an object set again at their end: threads may use one at the same time, and nest it."""
+
+    def __init__(self):
+        self._of_threads = {}
+
+    def push(self, entered):
+        self._of_threads.setdefault(threading.get_ident(), []).append(entered)
+
+    def pop(self):
+        return self._of_threads[threading.get_ident()].pop()
+
+
 class device:
     """with cuda.device(1): the current device in the block. None, and a negative number, change nothing."""
 
     def __init__(self, device):
         self.idx = -1 if device is None else _index(device)
+        self._blocks = _Blocks()
 
     def __enter__(self):
-        self.prev_idx = -1
+        before = current_device() if self.idx >= 0 else None
         if self.idx >= 0:
-            self.prev_idx = current_device()
             set_device(self.idx)
+        self._blocks.push(before)
 
     def __exit__(self, kind, value, traceback):
-        if self.prev_idx >= 0:
-            set_device(self.prev_idx)
+        before = self._blocks.pop()
+        if before is not None:
+            set_device(before)
 
 
 class device_of(device):
@@ -106,7 +122,7 @@ class Stream:
     def _set(self, index, stream, priority=0):
         self.device_index, self.priority = index, min(priority, 0)
         self.cuda_stream = _C._cuda_stream(index, priority) if stream is None else stream
-        self._outer = []
+        self._blocks = _Blocks()
 
     @property
     def device(self):
@@ -135,11 +151,11 @@ class Stream:
         self.wait_event(stream.record_event())
 
     def __enter__(self):
-        self._outer.append(_enter(self))
+        self._blocks.push(_enter(self))
         return self
 
     def __exit__(self, kind, value, traceback):
-        _leave(self._outer.pop())
+        _leave(self._blocks.pop())
 
     def __eq__(self, other):
         return isinstance(other, Stream) and (other.device_index, other.cuda_stream) == (self.device_index,

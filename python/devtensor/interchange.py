@@ -102,8 +102,9 @@ def _cuda_array_interface(self):
         raise RuntimeError("a tensor that requires a gradient is no array: call detach() first")
     stream = _C._cuda_current_stream(self.device.index)
     strides = None if self.is_contiguous() else tuple(n * self.itemsize for n in self.stride())
-    return {"version": 3, "shape": self.shape, "typestr": code, "data": (self.data_ptr() if self.numel() else 0, False),
-            "strides": strides, "stream": stream or 1}
+    data = self.data_ptr() if self.numel() else 0, not _C._is_writable(self)
+    return {"version": 3, "shape": self.shape, "typestr": code, "data": data, "strides": strides,
+            "stream": stream or 1}
 
 
 # ---- from NumPy ----

@@ -351,7 +351,16 @@ static PyMethodDef methods[] = {
 	{ NULL },
 };
 
+/* For __cuda_array_interface__. */
+static PyObject *is_writable(PyObject *module, PyObject *o)
+{
+	tensor *t = exchanged(o);
+
+	return t ? PyBool_FromLong(tensor_is_writable(t)) : NULL;
+}
+
 static PyMethodDef functions[] = {
+	{ "_is_writable", is_writable, METH_O, NULL },
 	{ "from_dlpack", (PyCFunction)(void (*)(void))dlpack_import, METH_VARARGS | METH_KEYWORDS,
 	  "from_dlpack(x, /, *, device=None, copy=None)\n--\n\n"
 	  "A tensor on the memory of another library's array, which has __dlpack__, or of a capsule. "

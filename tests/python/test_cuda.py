@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """CUDA from Python. With a device, which may be the emulated one of make test-cuda, else the tests are skipped."""
+import ctypes
 import gc
 import threading
 
@@ -169,6 +170,38 @@ def test_devices():
         cuda.set_device('cpu')
     assert x.cuda(0).device == 'cuda:0' and x.cpu().cuda().device == 'cuda:0' and x.cuda(last) is x
     assert dt.nn.Linear(2, 2).cuda().weight.device == 'cuda:0'
+
+
+def test_blocks_nest_and_run_in_threads():
+    last = cuda.device_count() - 1
+    one, s = cuda.device(last), cuda.Stream()
+    with one, one:
+        assert cuda.current_device() == last
+    assert cuda.current_device() == 0
+    outer = [cuda.Stream(), cuda.Stream()]
+    # The second thread enters the stream after the first one, which leaves it first.
+    steps, found = threading.Barrier(2), {}
+
+    def work(i):
+        with outer[i]:
+            if i:
+                steps.wait()
+            with s:
+                if not i:
+                    steps.wait()
+                steps.wait()
+                if i:
+                    steps.wait()
+            if not i:
+                steps.wait()
+            found[i] = cuda.current_stream() == outer[i]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == {0: True, 1: True}
 
 
 def test_properties():
@@ -357,6 +390,16 @@ def test_objects_of_old_producers():
         assert dt.from_dlpack(old, copy=True).sum() == 5 and old.stream == s.cuda_stream
 
 
+def read_only(x):
+    """A tensor on the memory of x, from a producer that marks it read-only."""
+    capsule = x.__dlpack__(max_version=(1, 0))
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    # DLManagedTensorVersioned: version, manager_ctx, deleter, flags.
+    ctypes.c_uint64.from_address(pointer(capsule, b'dltensor_versioned') + 24).value |= 1
+    return dt.from_dlpack(capsule)
+
+
 def test_cuda_array_interface():
     x = dt.arange(12, dtype=dt.int16, device='cuda').reshape(3, 4)
     i = x.__cuda_array_interface__
@@ -370,3 +413,4 @@ def test_cuda_array_interface():
     assert not hasattr(x.bfloat16(), '__cuda_array_interface__')
     with pytest.raises(RuntimeError):
         x.float().requires_grad_().__cuda_array_interface__
+    assert read_only(x).__cuda_array_interface__['data'] == (x.data_ptr(), True)

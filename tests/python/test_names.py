@@ -52,7 +52,16 @@ def test_statistics(x):
     with pytest.raises(ValueError):
         dt.ones(2, 2, 2).cov()
     z = dt.complex(x, x.flip(0))
-    assert near(z.cov(), np.cov(z.numpy()))
+    assert near(z.cov(), np.cov(z.numpy())) and near(z.corrcoef(), np.corrcoef(z.numpy()))
+    whole = counts.reshape(2, 3)
+    assert near(whole.cov(), np.cov(whole.numpy())) and near(whole.corrcoef(), np.corrcoef(whole.numpy()))
+    assert near(x[:1].cov(), np.cov(a[:1]))
+    line = dt.arange(7) / 7
+    for factor in range(1, 200):
+        assert dt.stack([line, line * (factor / 3)]).corrcoef().abs().max() <= 1
+    for wrong in {'fweights': -counts}, {'aweights': weights - 9}, {'fweights': counts[:5]}, {'aweights': x}:
+        with pytest.raises(ValueError):
+            x.cov(**wrong)
     x[1, 2] = float('nan')
     a = x.numpy()
     assert near(x.nanmean(), np.nanmean(a)) and near(x.nanmean(1, True), np.nanmean(a, 1, keepdims=True))
@@ -82,6 +91,9 @@ def test_functions(x):
     for y, dim in (x[0, 0], -1), (x, 2), (x, -3):
         with pytest.raises(IndexError, match='trapezoid'):
             dt.trapezoid(y, dim=dim)
+    assert dt.trapezoid(dt.tensor([4])).dtype is dt.float32
+    with pytest.raises(TypeError):
+        dt.trapezoid(x > 0)
     y = x.clone().requires_grad_()
     dt.trapezoid(y, places).sum().backward()
     assert y.grad[0].tolist() == [0.5, 1.5, 1.5, 2, 2, 0.5]

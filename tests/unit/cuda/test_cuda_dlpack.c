@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Device memory that libraries exchange through DLPack. On the emulation (make test-cuda) or a GPU, else skipped. */
 #include "check.h"
+#include "tests/cuda/host/include/cuda_host.h"
 
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <tensor/cuda.h>
 #include <tensor/dlpack.h>
@@ -102,6 +104,89 @@ static void the_producer_is_told_after_the_work(void **state)
 		tensor_release(sum);
 		assert_done(tensor_cuda_synchronize(0));
 		assert_int_equal(p.deleted, 1);
+	}
+}
+
+#define PENDING 20
+
+static int deleted_last;
+
+static void numbered_deleter(struct DLManagedTensorVersioned *m)
+{
+	const int number = (int)m->dl_tensor.byte_offset / 4;
+
+	assert_int_equal(number, deleted_last + 1);
+	deleted_last = number;
+}
+
+/* Thousands of entries may wait: a release looks at the first one of a stream alone. */
+static void pending_releases_are_in_order(void **state)
+{
+	static struct producer p[PENDING];
+	void *library = tensor_cuda_is_available() ?
+				dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
+				NULL;
+	__typeof__(&cuda_host_fail) inject;
+	__typeof__(&cuda_host_calls) calls;
+
+	if (!library) {
+		print_message("# skipped: no emulation\n");
+		skip();
+	}
+	inject = (__typeof__(inject))dlsym(library, "cuda_host_fail");
+	calls = (__typeof__(calls))dlsym(library, "cuda_host_calls");
+	tensor_scope {
+		tensor *memory = ok(tensor_zeros(TENSOR_SHAPE(400), ON_GPU));
+
+		assert_done(tensor_cuda_synchronize(0));
+		deleted_last = -1;
+		for (int i = 0; i < PENDING; i++) {
+			produce(&p[i], memory, 0)->deleter = numbered_deleter;
+			p[i].managed.dl_tensor.byte_offset = (uint64_t)i * 4;
+			tensor_scope {
+				ok(tensor_from_dlpack(&p[i].managed));
+				inject("cudaEventQuery", 1, 600 /* cudaErrorNotReady */);
+			}
+			assert_int_equal(calls(), 1);
+			inject(NULL, 0, 0);
+		}
+		assert_int_equal(deleted_last, -1);
+		assert_done(tensor_cuda_synchronize(0));
+		assert_int_equal(deleted_last, PENDING - 1);
+	}
+	dlclose(library);
+}
+
+static void failing_deleter(struct DLManagedTensorVersioned *m)
+{
+	tensor_set_error(EIO, "of the deleter");
+	deleter(m);
+}
+
+static void a_deleter_leaves_the_error_record(void **state)
+{
+	struct producer p;
+
+	NEED_GPU();
+	tensor_scope {
+		tensor *memory = ok(tensor_zeros(TENSOR_SHAPE(300), ON_GPU));
+
+		produce(&p, memory, 0)->deleter = failing_deleter;
+		tensor_scope {
+			ok(tensor_from_dlpack(&p.managed));
+			tensor_set_error(EBUSY, "of the caller");
+		}
+		assert_done(tensor_cuda_synchronize(0));
+		assert_int_equal(p.deleted, 1);
+		assert_int_equal(tensor_last_error()->code, EBUSY);
+		assert_string_equal(tensor_last_error()->text, "of the caller");
+		tensor_clear_error();
+		produce(&p, memory, 0)->deleter = failing_deleter;
+		tensor_scope {
+			ok(tensor_from_dlpack(&p.managed));
+		}
+		assert_done(tensor_cuda_synchronize(0));
+		assert_int_equal(tensor_last_error()->code, 0);
 	}
 }
 
@@ -215,6 +300,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_shared),
 		cmocka_unit_test(the_producer_is_told_after_the_work),
+		cmocka_unit_test(pending_releases_are_in_order),
+		cmocka_unit_test(a_deleter_leaves_the_error_record),
 		cmocka_unit_test(wrong_descriptions_are_refused),
 		cmocka_unit_test(memory_is_allocated_for_others),
 		cmocka_unit_test(a_capture_holds_memory_of_others),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Devices, streams and events of CUDA. On the emulation (make test-cuda) or a GPU, else skipped. */
 #include "check.h"
+#include "tests/cuda/host/include/cuda_host.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -76,6 +77,33 @@ static void each_thread_has_a_current_device(void **state)
 	assert_fails(tensor_cuda_set_device(-1), ENODEV, "cuda:-1");
 	assert_int_equal(tensor_cuda_current_device(), last);
 	assert_done(tensor_cuda_set_device(0));
+}
+
+/* cudaSetDevice() makes a context, which takes hundreds of MiB of that device. */
+static void the_current_device_is_asked_for_without_another(void **state)
+{
+	void *library = tensor_cuda_is_available() ?
+				dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
+				NULL;
+	__typeof__(&cuda_host_fail) inject;
+	__typeof__(&cuda_host_calls) calls;
+	int last;
+
+	if (!library) {
+		print_message("# skipped: make test-cuda runs it\n");
+		skip();
+	}
+	inject = (__typeof__(inject))dlsym(library, "cuda_host_fail");
+	calls = (__typeof__(calls))dlsym(library, "cuda_host_calls");
+	last = tensor_cuda_device_count() - 1;
+	assert_true(last > 0);
+	assert_done(tensor_cuda_set_device(last));
+	inject("cudaSetDevice", ULONG_MAX, 1);
+	assert_int_equal(tensor_cuda_current_device(), last);
+	assert_int_equal(calls(), 0);
+	inject(NULL, 0, 0);
+	assert_done(tensor_cuda_set_device(0));
+	dlclose(library);
 }
 
 static void properties_of_a_device(void **state)
@@ -201,6 +229,53 @@ static void recorded_streams_keep_memory(void **state)
 	}
 	assert_fails(tensor_cuda_record_stream(NULL, a), EINVAL, "NULL");
 	tensor_cuda_event_release(ready);
+}
+
+/* Its events are not those of the memory's device. */
+static void recorded_streams_may_be_of_another_device(void **state)
+{
+	const tensor_options on_1 = TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(1));
+	void *far;
+
+	NEED_GPU();
+	if (tensor_cuda_device_count() < 2)
+		skip();
+	far = tensor_cuda_stream(1, 0);
+	assert_non_null(far);
+	tensor_scope {
+		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(300), ON_GPU)), *y;
+
+		assert_done(tensor_cuda_synchronize(0));
+		assert_done(tensor_cuda_set_stream(1, far));
+		y = ok(tensor_ones(TENSOR_SHAPE(1000), on_1));
+		assert_done(tensor_cuda_record_stream(x, far));
+		doubled(y, 20);
+		assert_done(tensor_cuda_set_stream(1, NULL));
+	}
+	assert_int_equal(tensor_cuda_stream_query(1, far), 1);
+}
+
+/* cudaStreamPerThread, the number 2, names another stream in each thread. */
+static void the_stream_of_a_thread_is_recorded_and_never_current(void **state)
+{
+	void *per_thread = (void *)2, *side;
+
+	NEED_GPU();
+	side = new_stream();
+	assert_fails(tensor_cuda_set_stream(0, per_thread), EINVAL, "cudaStreamPerThread");
+	assert_null(tensor_cuda_current_stream(0));
+	tensor_scope {
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(300), ON_GPU));
+
+		assert_done(tensor_cuda_record_stream(x, NULL));
+		assert_done(tensor_cuda_record_stream(x, per_thread));
+		assert_done(tensor_cuda_record_stream(x, per_thread));
+		assert_done(tensor_cuda_set_stream(0, side));
+		doubled(ok(tensor_ones(TENSOR_SHAPE(300), ON_GPU)), 20);
+		assert_done(tensor_cuda_set_stream(0, NULL));
+	}
+	/* Its release has waited for the device. */
+	assert_int_equal(tensor_cuda_stream_query(0, side), 1);
 }
 
 /* ---- events ---- */
@@ -360,10 +435,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_thread_has_a_current_device),
+		cmocka_unit_test(the_current_device_is_asked_for_without_another),
 		cmocka_unit_test(properties_of_a_device),
 		cmocka_unit_test(streams_are_taken_in_turns),
 		cmocka_unit_test(a_stream_waits_for_an_event),
 		cmocka_unit_test(recorded_streams_keep_memory),
+		cmocka_unit_test(recorded_streams_may_be_of_another_device),
+		cmocka_unit_test(the_stream_of_a_thread_is_recorded_and_never_current),
 		cmocka_unit_test(events_measure_time),
 		cmocka_unit_test(unreached_events_are_told),
 		cmocka_unit_test(null_events_are_refused),

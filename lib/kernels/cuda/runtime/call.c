@@ -10,6 +10,11 @@ int cuda_set_stream(int device, void *stream)
 
 	if (err)
 		return err;
+	/* The cache would give memory of one thread's stream to that of another. */
+	if (stream == CUDA_STREAM_PER_THREAD)
+		return tensor_fail(EINVAL,
+				   "cuda_set_stream: cudaStreamPerThread is another stream in each "
+				   "thread: use one of tensor_cuda_stream()");
 	if (cuda_capture_of(cuda_thread_streams[device]) || cuda_capture_of(stream))
 		return tensor_fail(EBUSY, "cuda_set_stream: a graph is being captured in the %s",
 				   cuda_capture_of(stream) ? "stream" : "thread's current stream");

@@ -5,6 +5,9 @@
 
 #include "kernels/cuda/cuda.h"
 
+/* cudaStreamPerThread: another stream in each thread. */
+#define CUDA_STREAM_PER_THREAD ((cudaStream_t)2)
+
 /* The thread's current stream of each device. */
 extern __thread cudaStream_t cuda_thread_streams[CUDA_DEVICES];
 

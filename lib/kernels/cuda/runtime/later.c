@@ -4,14 +4,20 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <tensor/binding.h>
 
 struct later {
-	struct later *next;
+	struct later *next;  /* of the same stream, queued later */
+	struct later *last;  /* of a stream's first entry */
+	struct later *other; /* of a stream's first entry: that of another stream */
 	void (*fn)(void *arg);
 	void *arg;
 	cudaEvent_t done;
+	cudaStream_t stream;
+	int device;
 };
 
+/* The first entry of each stream. The others are done after it: thousands may wait. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct later *waiting;
 
@@ -33,11 +39,13 @@ __attribute__((constructor)) static void later_init(void)
 /* An entry whose event is recorded in the call's stream. 0 or -errno; NULL without memory. */
 static int entry_new(const struct cuda_call *c, struct later **to)
 {
-	struct later *l = *to = malloc(sizeof(*l));
+	struct later *l = *to = calloc(1, sizeof(*l));
 	int err;
 
 	if (!l)
 		return 0;
+	l->stream = c->stream;
+	l->device = c->device;
 	err = cuda_check(c->op, cudaEventCreateWithFlags(&l->done, cudaEventDisableTiming));
 	if (err)
 		goto free_entry;
@@ -49,6 +57,33 @@ free_entry:
 	free(l);
 	*to = NULL;
 	return err;
+}
+
+static void append_locked(struct later *l)
+{
+	struct later **at = &waiting;
+
+	while (*at && ((*at)->stream != l->stream || (*at)->device != l->device))
+		at = &(*at)->other;
+	if (*at)
+		(*at)->last->next = l;
+	else
+		*at = l;
+	(*at)->last = l;
+}
+
+/* Takes the first entry of a stream out. */
+static struct later *take_locked(struct later **at)
+{
+	struct later *l = *at, *next = l->next;
+
+	if (next) {
+		next->last = l->last;
+		next->other = l->other;
+	}
+	*at = next ? next : l->other;
+	l->next = NULL;
+	return l;
 }
 
 int cuda_call_later(const struct cuda_call *c, void (*fn)(void *arg), void *arg)
@@ -65,34 +100,48 @@ int cuda_call_later(const struct cuda_call *c, void (*fn)(void *arg), void *arg)
 	l->fn = fn;
 	l->arg = arg;
 	lock_list();
-	l->next = waiting;
-	waiting = l;
+	append_locked(l);
 	unlock_list();
 	return 0;
+}
+
+/* Functions of other libraries may call this one. The caller's error record stays. */
+static void call_all(struct later *l)
+{
+	const struct tensor_error before = *tensor_last_error();
+	struct later *next;
+
+	for (; l; l = next) {
+		next = l->next;
+		cudaEventDestroy(l->done);
+		l->fn(l->arg);
+		free(l);
+	}
+	if (before.code) {
+		tensor_set_error(before.code, "%s", before.text);
+		tensor_set_error_binding(before.binding);
+	} else {
+		tensor_clear_error();
+	}
 }
 
 void cuda_reap(void)
 {
 	const enum cudaStreamCaptureMode before = cuda_relax();
-	struct later *done = NULL, **at = &waiting, *l;
+	struct later *done = NULL, **end = &done, **at = &waiting;
 
 	lock_list();
-	while ((l = *at)) {
-		if (cudaEventQuery(l->done) == cudaErrorNotReady) {
-			at = &l->next;
+	while (*at) {
+		if (cudaEventQuery((*at)->done) == cudaErrorNotReady) {
+			at = &(*at)->other;
 			continue;
 		}
-		*at = l->next;
-		l->next = done;
-		done = l;
+		*end = take_locked(at);
+		end = &(*end)->next;
 	}
 	unlock_list();
 	cudaGetLastError(); /* clears cudaErrorNotReady */
 	cuda_unrelax(before);
-	while ((l = done)) {
-		done = l->next;
-		cudaEventDestroy(l->done);
-		l->fn(l->arg);
-		free(l);
-	}
+	if (done)
+		call_all(done);
 }

@@ -6,7 +6,7 @@
  * for them when the block is freed. blocks.c cuts and joins the memory.
  */
 #include "kernels/cuda/runtime/blocks.h"
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime/devices.h"
 
 #include <pthread.h>
 
@@ -101,8 +101,13 @@ static bool settle(struct block *b)
 	for (int i = 0; ok && i < b->nuses; i++)
 		ok = wait_for(b, b->uses[i]);
 	if (!ok) {
+		/* A stream of another device has no events of this one. */
+		ok = true;
+		for (int i = 0; ok && i < b->nuses && i < BLOCK_USES; i++)
+			ok = cudaStreamSynchronize(b->uses[i]) == cudaSuccess;
 		/* Fails while a graph is captured on the device. */
-		ok = cudaDeviceSynchronize() == cudaSuccess;
+		if (ok && b->nuses > BLOCK_USES)
+			ok = cudaDeviceSynchronize() == cudaSuccess;
 		cudaGetLastError();
 	}
 	cuda_end(&c, 0);
@@ -159,7 +164,14 @@ void cuda_use_slow(const struct cuda_call *c, const tensor *t)
 	if (b && block_stream(b) != c->stream && b->nuses <= BLOCK_USES) {
 		for (int i = 0; i < b->nuses && i < BLOCK_USES; i++)
 			known |= b->uses[i] == c->stream;
-		if (!known) {
+		if (c->stream == CUDA_STREAM_PER_THREAD) {
+			/* The thread that frees the block has another one: it waits for the device. */
+			while (b->nuses <= BLOCK_USES) {
+				if (b->nuses < BLOCK_USES)
+					b->uses[b->nuses] = NULL;
+				b->nuses++;
+			}
+		} else if (!known) {
 			if (b->nuses < BLOCK_USES)
 				b->uses[b->nuses] = c->stream;
 			b->nuses++;

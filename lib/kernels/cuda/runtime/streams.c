@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Devices, streams and events as programs use them (include/tensor/cuda.h). */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime/devices.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 struct tensor_cuda_event {
 	int device;
 	unsigned int flags;
-	bool recorded;
+	atomic_bool recorded; /* by any thread */
 	cudaEvent_t event;
 };
 
@@ -25,12 +25,14 @@ static int set_device(int device)
 	return err ? err : cuda_end(&c, 0);
 }
 
+/* Without cuda_begin(), which would make a context on the device that it sets. */
 static int current_device(void)
 {
-	struct cuda_call c;
-	int err = cuda_begin(&c, "cuda_current_device", 0);
+	int device = 0, err = cuda_check_device("cuda_current_device", 0);
 
-	return err ? err : cuda_end(&c, 0) ?: c.before;
+	if (!err)
+		err = cuda_check("cuda_current_device", cudaGetDevice(&device));
+	return err ? err : device;
 }
 
 static int properties(int device, struct tensor_cuda_properties *to)
@@ -301,7 +303,8 @@ static int event_record(tensor_cuda_event *e, void *stream)
 	if (err)
 		return err;
 	err = cuda_check(c.op, cudaEventRecord(e->event, stream));
-	e->recorded |= !err;
+	if (!err)
+		atomic_store(&e->recorded, true);
 	return cuda_end(&c, err);
 }
 
