@@ -255,11 +255,12 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
 static void set_uuid(cudaUUID_t *uuid, int device)
 {
 	const char *machine = getenv("CUDA_HOST_UUID");
-	char own[16];
 
-	snprintf(own, sizeof(own), "%x", (unsigned)getpid());
-	snprintf(uuid->bytes, sizeof(uuid->bytes), "%.11s.%x", machine && *machine ? machine : own,
-		 (unsigned)device);
+	if (machine && *machine)
+		snprintf(uuid->bytes, sizeof(uuid->bytes), "%s", machine);
+	else
+		snprintf(uuid->bytes, sizeof(uuid->bytes), "%x", (unsigned)getpid());
+	uuid->bytes[sizeof(uuid->bytes) - 1] = (char)device;
 }
 
 /* An invented device. */

@@ -6,11 +6,24 @@
 #ifndef CUDA_HOST_DRIVER_H
 #define CUDA_HOST_DRIVER_H
 
+#include "cuda_runtime_api.h"
+
 #include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* How the runtime finds the functions; in CUDA a part of the runtime's header. */
+#define cudaEnableDefault 0
+enum cudaDriverEntryPointQueryResult {
+	cudaDriverEntryPointSuccess = 0,
+	cudaDriverEntryPointSymbolNotFound = 1,
+	cudaDriverEntryPointVersionNotSufficent = 2
+};
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
+					     unsigned long long flags,
+					     enum cudaDriverEntryPointQueryResult *result);
 
 typedef enum cudaError_enum {
 	CUDA_SUCCESS = 0,

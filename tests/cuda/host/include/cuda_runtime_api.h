@@ -146,17 +146,6 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 
-/* Of the driver's API (cuda.h). */
-#define cudaEnableDefault 0
-enum cudaDriverEntryPointQueryResult {
-	cudaDriverEntryPointSuccess = 0,
-	cudaDriverEntryPointSymbolNotFound = 1,
-	cudaDriverEntryPointVersionNotSufficent = 2
-};
-cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
-					     unsigned long long flags,
-					     enum cudaDriverEntryPointQueryResult *result);
-
 cudaError_t cudaMalloc(void **data, size_t size);
 cudaError_t cudaFree(void *data);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
