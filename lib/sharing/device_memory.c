@@ -120,11 +120,12 @@ static int find_tensors(tensor *t, const struct referrer **others)
 	if (referrers_find(t, others) < 0)
 		return tensor_fail(ENOMEM, "send: no memory to find the tensors of the storage");
 	if (!tensors_alone(t, *others))
-		return tensor_fail(EBUSY,
-				   "send: the memory of the tensor %s is in use outside of tensors, by "
-				   "a graph or another library, and its first send would move it: "
-				   "clone it",
-				   SHAPE_STR(t));
+		return tensor_fail(
+			EBUSY,
+			"send: the memory of the tensor %s is in use outside of tensors, by "
+			"a graph or another library, and its first send would move it: "
+			"clone it",
+			SHAPE_STR(t));
 	return 0;
 }
 
@@ -180,9 +181,10 @@ int device_send_check(tensor *t, unsigned flags)
 	if (!calls)
 		return -thread()->error.code;
 	if (flags & TENSOR_SEND_READONLY)
-		return tensor_fail(EOPNOTSUPP,
-				   "send: CUDA maps memory of other processes for reading and writing "
-				   "only: a tensor on its devices cannot be sent read-only");
+		return tensor_fail(
+			EOPNOTSUPP,
+			"send: CUDA maps memory of other processes for reading and writing "
+			"only: a tensor on its devices cannot be sent read-only");
 	pthread_mutex_lock(&lock);
 	if (device_storage_is_private(t->storage) && !t->storage->readonly)
 		err = move_to_block(t, calls);
@@ -190,12 +192,12 @@ int device_send_check(tensor *t, unsigned flags)
 	if (err < 0)
 		return err;
 	if (!device_buffer(t->storage))
-		return tensor_fail(EOPNOTSUPP,
-				   "send: the memory of the tensor %s is of another %s, which alone can "
-				   "send it: clone it",
-				   SHAPE_STR(t),
-				   storage_ops_of(t->storage) == &imported_ops ? "process" :
-										 "library");
+		return tensor_fail(
+			EOPNOTSUPP,
+			"send: the memory of the tensor %s is of another %s, which alone can "
+			"send it: clone it",
+			SHAPE_STR(t),
+			storage_ops_of(t->storage) == &imported_ops ? "process" : "library");
 	return calls->settle("send", t->device.index);
 }
 

@@ -75,9 +75,10 @@ static struct tensor_storage *imported_storage(tensor_channel *ch, struct wire_i
 	if (in->fd < 0)
 		return storage_null(EBADMSG, "the announced fd is missing");
 	if (in->m.flags & WIRE_DEVICE)
-		s = ch->device_came ? device_import(in->fd, &ch->device) :
-				      storage_null(EBADMSG,
-						   "memory of a device came without its description");
+		s = ch->device_came ?
+			    device_import(in->fd, &ch->device) :
+			    storage_null(EBADMSG,
+					 "memory of a device came without its description");
 	else if (in->m.flags & WIRE_FILE)
 		s = import_file(in->fd, id);
 	else

@@ -499,10 +499,11 @@ int channel_send_check(tensor *t, unsigned flags)
 	if (t->device.type == TENSOR_CUDA && t->layout == TENSOR_STRIDED && !t->ext)
 		return device_send_check(t, flags);
 	if (t->device.type != TENSOR_CPU || t->ext)
-		return tensor_fail(EOPNOTSUPP,
-				   "send: a strided tensor of plain numbers in host memory or on a CUDA "
-				   "device is needed, got a %s one %s of another kind or on another device",
-				   tensor_layout_name(t->layout), SHAPE_STR(t));
+		return tensor_fail(
+			EOPNOTSUPP,
+			"send: a strided tensor of plain numbers in host memory or on a CUDA "
+			"device is needed, got a %s one %s of another kind or on another device",
+			tensor_layout_name(t->layout), SHAPE_STR(t));
 	return storage_is_private(t->storage) && !t->storage->readonly ? storage_share(t) : 0;
 }
 

@@ -97,7 +97,7 @@ struct cuda_share_block {
 	void *data;
 	uint64_t size;
 	int device;
-	unsigned long long handle;     /* of the driver, in the process that made the block; else 0 */
+	unsigned long long handle; /* of the driver, in the process that made the block; else 0 */
 	struct cuda_share_block *next; /* for the plugin */
 };
 

@@ -37,11 +37,11 @@ static std::map<CUdeviceptr, CUmemGenericAllocationHandle> &mapped =
 static CUmemGenericAllocationHandle handles;
 
 /* Begins a function of the driver's API. All are potentially unsafe in a capture: the documentation classifies none. */
-#define DRIVER_API()                                                     \
-	host_call call(__func__);                                        \
-	if (call.injected)                                               \
-		return (CUresult)call.injected;                          \
-	if (host_may_be_unsafe() != cudaSuccess)                         \
+#define DRIVER_API()                             \
+	host_call call(__func__);                \
+	if (call.injected)                       \
+		return (CUresult)call.injected;  \
+	if (host_may_be_unsafe() != cudaSuccess) \
 	return CUDA_ERROR_NOT_PERMITTED
 
 static bool enabled(void)
@@ -290,7 +290,10 @@ CUresult cuMemUnmap(CUdeviceptr data, size_t size)
 
 /* ---- the functions by name ---- */
 
-#define FUNCTION(name) { #name, (void *)name }
+#define FUNCTION(name)              \
+	{                           \
+#name, (void *)name \
+	}
 
 static const std::map<std::string, void *> functions = {
 	FUNCTION(cuDeviceGet),

@@ -389,7 +389,8 @@ void *host_reserve(int device, size_t size, size_t alignment)
 	device_memory *m = &devices[device];
 	size_t at;
 
-	if (size > RESERVED || !take_range(m, size, alignment < PAGE ? (size_t)PAGE : alignment, &at))
+	if (size > RESERVED ||
+	    !take_range(m, size, alignment < PAGE ? (size_t)PAGE : alignment, &at))
 		return nullptr;
 	ranges.insert(m->base + at);
 	return m->base + at;
@@ -430,8 +431,8 @@ void host_permit(void *data, size_t size)
 void host_unmap(void *data, size_t size)
 {
 	mark(memory_of(data), data, size, false);
-	if (mmap(data, size, PROT_NONE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+	if (mmap(data, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
 		host_fatal("%zu bytes of a device's memory cannot be unmapped", size);
 	madvise(data, size, MADV_HUGEPAGE);
 }

@@ -11,10 +11,10 @@
 #include <tensor/cuda.h>
 #include <tensor/dlpack.h>
 
-#define GPU TENSOR_DEVICE_CUDA(0)
-#define ON_GPU TENSOR_OPTIONS(.device = GPU)
+#define GPU	     TENSOR_DEVICE_CUDA(0)
+#define ON_GPU	     TENSOR_OPTIONS(.device = GPU)
 #define GPU_OF(type) TENSOR_OPTIONS(.device = GPU, .dtype = TENSOR_##type)
-#define ON_CPU TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
+#define ON_CPU	     TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
 
 #define NEED_GPU()                                                    \
 	do {                                                          \
@@ -47,7 +47,8 @@ struct held {
 
 static struct held held_now(void)
 {
-	struct held h = { .fds = count_fds(), .mappings = memfd_mappings("cuda-host-", NULL, NULL) };
+	struct held h = { .fds = count_fds(),
+			  .mappings = memfd_mappings("cuda-host-", NULL, NULL) };
 	uint64_t all;
 
 	assert_done(tensor_cuda_memory_trim(0));
@@ -155,8 +156,9 @@ static int once(tensor_channel *ch)
 		    address(c) != address(a) + 3 * sizeof(float))
 			return 1;
 		n = memfd_mappings("cuda-host-", NULL, NULL);
-		tensor_send(ch, ok(tensor_full(TENSOR_SHAPE(1), TENSOR_SCALAR((double)n),
-					       (tensor_options){ 0 })),
+		tensor_send(ch,
+			    ok(tensor_full(TENSOR_SHAPE(1), TENSOR_SCALAR((double)n),
+					   (tensor_options){ 0 })),
 			    0);
 		tensor_recv(ch);
 	}
@@ -195,18 +197,19 @@ static void tensors_of_any_kind_go_both_ways(void **state)
 	NEED_GPU();
 	p = peer_start("mirror", SOCK_STREAM);
 	tensor_scope {
-		tensor *x = numbers(60), *table = ok(tensor_reshape(numbers(60), TENSOR_INTS(5, 12)));
+		tensor *x = numbers(60),
+		       *table = ok(tensor_reshape(numbers(60), TENSOR_INTS(5, 12)));
 
 		there_and_back(&p, x);
 		assert_values(here(tensor_sum(x)), 0, 60);
 		there_and_back(&p, ok(tensor_slice(numbers(60), 0, 7, 50, 3)));
 		there_and_back(&p, ok(tensor_transpose(table, 0, 1)));
-		there_and_back(&p, ok(tensor_select(ok(tensor_reshape(numbers(60),
-								      TENSOR_INTS(5, 12))),
-						    1, 3)));
-		there_and_back(&p, ok(tensor_gt(numbers(9), ok(tensor_full(TENSOR_SHAPE(1),
-									   TENSOR_SCALAR(4.0),
-									   ON_GPU)))));
+		there_and_back(&p,
+			       ok(tensor_select(ok(tensor_reshape(numbers(60), TENSOR_INTS(5, 12))),
+						1, 3)));
+		there_and_back(
+			&p, ok(tensor_gt(numbers(9), ok(tensor_full(TENSOR_SHAPE(1),
+								    TENSOR_SCALAR(4.0), ON_GPU)))));
 		there_and_back(&p, ok(tensor_to(numbers(3), GPU_OF(C64))));
 		there_and_back(&p, ok(tensor_arange(TENSOR_SCALAR(1e3), GPU_OF(I64))));
 		there_and_back(&p, ok(tensor_arange(TENSOR_SCALAR(20.0), GPU_OF(BF16))));
@@ -406,7 +409,9 @@ static void messages_of_several_have_device_tensors(void **state)
 	NEED_GPU();
 	p = ring_pair_open(SOCK_STREAM, &o);
 	tensor_scope {
-		tensor *all[3] = { numbers(5), ok(tensor_ones(TENSOR_SHAPE(3), ON_CPU)), numbers(7) }, *got[3];
+		tensor *all[3] = { numbers(5), ok(tensor_ones(TENSOR_SHAPE(3), ON_CPU)),
+				   numbers(7) },
+		       *got[3];
 		uint64_t tag = 0;
 
 		ring_pair_agree(&p, all[1]);
@@ -516,16 +521,16 @@ static int message_of(tensor *t, struct wire_message *n, struct wire_message *m)
 }
 
 /* The receiver refuses the message, and is as before. */
-#define assert_refused(e, n, m, fd, code, words)                                        \
-	do {                                                                            \
-		struct wire_message n_ = (n), m_ = (m);                                 \
-		int fds_ = count_fds(), open_ = (fd);                                   \
-                                                                                        \
-		if (n_.magic)                                                           \
+#define assert_refused(e, n, m, fd, code, words)                                              \
+	do {                                                                                  \
+		struct wire_message n_ = (n), m_ = (m);                                       \
+		int fds_ = count_fds(), open_ = (fd);                                         \
+                                                                                              \
+		if (n_.magic)                                                                 \
 			assert_int_equal(send((e)->ends[0], &n_, sizeof(n_), 0), sizeof(n_)); \
-		assert_true(wire_test_send((e)->ends[0], &m_, open_) > 0);           \
-		assert_fails(tensor_recv((e)->in), code, words);                        \
-		assert_fds(fds_);                                                       \
+		assert_true(wire_test_send((e)->ends[0], &m_, open_) > 0);                    \
+		assert_fails(tensor_recv((e)->in), code, words);                              \
+		assert_fds(fds_);                                                             \
 	} while (0)
 
 static void a_hostile_peer_gets_errors(void **state)
@@ -560,9 +565,8 @@ static void a_hostile_peer_gets_errors(void **state)
 		other = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		assert_int_equal(ftruncate(other, n.offset), 0);
 		assert_refused(&e, n, m, other, EBADMSG, "driver");
-		assert_int_equal(fcntl(other, F_ADD_SEALS,
-				       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
-				 0);
+		assert_int_equal(
+			fcntl(other, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
 		assert_refused(&e, n, m, other, EBADMSG, "driver");
 		close(other);
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -631,9 +635,12 @@ static void slots_have_a_kind(void **state)
 
 static void a_failing_driver_costs_nothing(void **state)
 {
-	static const char *const out[] = { "cuMemGetAllocationGranularity", "cuMemCreate",
-					   "cuMemAddressReserve",	    "cuMemMap",
-					   "cuMemSetAccess",		    "cudaMemcpyAsync" };
+	static const char *const out[] = { "cuMemGetAllocationGranularity",
+					   "cuMemCreate",
+					   "cuMemAddressReserve",
+					   "cuMemMap",
+					   "cuMemSetAccess",
+					   "cudaMemcpyAsync" };
 	static const char *const in[] = { "cuMemImportFromShareableHandle",
 					  "cuMemGetAllocationPropertiesFromHandle",
 					  "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess" };

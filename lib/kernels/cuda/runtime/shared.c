@@ -38,8 +38,8 @@ static cudaError_t find(const char *name, void **to)
 {
 	enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
 	/* The first version with all of them, and with these arguments. */
-	cudaError_t err = cudaGetDriverEntryPointByVersion(name, to, 11020, cudaEnableDefault,
-							   &result);
+	cudaError_t err =
+		cudaGetDriverEntryPointByVersion(name, to, 11020, cudaEnableDefault, &result);
 
 	return err == cudaSuccess && result != cudaDriverEntryPointSuccess ?
 		       cudaErrorInsufficientDriver :
@@ -110,12 +110,13 @@ static int begin_sharing(const struct cuda_call *c)
 			device);
 	if (err != CUDA_SUCCESS)
 		return driver_error(c->op, "attributes of the device", err);
-	return vmm && fds ? 0 :
-			    tensor_fail(EOPNOTSUPP,
-					"%s: memory of cuda:%d cannot be shared: the device has no "
-					"%s",
-					c->op, c->device,
-					vmm ? "descriptors of memory" : "virtual memory management");
+	return vmm && fds ?
+		       0 :
+		       tensor_fail(EOPNOTSUPP,
+				   "%s: memory of cuda:%d cannot be shared: the device has no "
+				   "%s",
+				   c->op, c->device,
+				   vmm ? "descriptors of memory" : "virtual memory management");
 }
 
 /* ---- a block ---- */
