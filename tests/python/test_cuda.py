@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """CUDA from Python. With a device, which may be the emulated one of make test-cuda, else the tests are skipped."""
 import gc
+import socket
 import threading
 
 import devtensor as dt
 import pytest
-from devtensor import cuda
+from devtensor import cuda, sharing
 
 if not cuda.is_available():
     pytest.skip('no CUDA device', allow_module_level=True)
@@ -370,3 +371,15 @@ def test_cuda_array_interface():
     assert not hasattr(x.bfloat16(), '__cuda_array_interface__')
     with pytest.raises(RuntimeError):
         x.float().requires_grad_().__cuda_array_interface__
+
+def test_channels_send_tensors_of_the_device():
+    a, b = socket.socketpair()
+    out, back = sharing.Channel(a), sharing.Channel(b)
+    x = dt.arange(6, device='cuda').float()
+    out.send(x[1:4])
+    y = back.recv()
+    assert y.device == x.device
+    y.add_(1)
+    assert x.cpu().tolist() == [0, 2, 3, 4, 4, 5]
+    with pytest.raises(Exception, match='another process'):
+        back.send(y)
