@@ -107,6 +107,11 @@ void tensor_channel_close(tensor_channel *channel);
 /*
  * Send a tensor. 0 or -errno. A tensor in private memory is moved to a buffer first, as by
  * tensor_share_memory(). Memory that the library did not allocate is copied: see docs/sharing.md.
+ *
+ * A tensor on a CUDA device goes to a process of this machine. The send waits for the thread's current stream; the first
+ * one of a storage waits for the device and moves the storage to another address. EBUSY: a graph or another library has
+ * that address. EOPNOTSUPP: with TENSOR_SEND_READONLY, memory of another process or library, or the device cannot share
+ * memory. A receiver without the device gets ENODEV.
  */
 int tensor_send(tensor_channel *channel, tensor *t, unsigned flags);
 /*

@@ -45,8 +45,17 @@ struct exported {
 	int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
 };
 
+/* The importer has the address, which a reference beside those of tensors keeps from changing (device_memory.c). */
+static void keep_address(const struct exported *e)
+{
+	if (e->t->device.type != TENSOR_CPU)
+		storage_get(e->t->storage);
+}
+
 static void exported_free(struct exported *e)
 {
+	if (e->t->device.type != TENSOR_CPU)
+		storage_put(e->t->storage);
 	tensor_put(e->t);
 	free(e);
 }
@@ -79,6 +88,7 @@ static struct exported *export_new(tensor *t, unsigned flags)
 	if (e && e->t) {
 		memcpy(e->sizes, t->sizes, t->ndim * sizeof(*e->sizes));
 		memcpy(e->strides, t->strides, t->ndim * sizeof(*e->strides));
+		keep_address(e);
 		return e;
 	}
 	free(e);

@@ -108,6 +108,8 @@ struct tensor_channel {
 	int dead; /* error that ended the channel, -errno */
 	struct link_in ring_in;
 	struct group group;
+	struct device_note device; /* of the message after it, if device_came */
+	bool device_came;
 	struct lease_source *lease_source; /* NULL before the first message with a lease */
 	int lease_memory; /* came, and the socket that belongs to it did not; or -1 */
 

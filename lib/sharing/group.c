@@ -101,20 +101,25 @@ int group_note(tensor_channel *ch, struct wire_in *in)
 	const struct wire_message *m = &in->m;
 
 	/* The socket of the holder is closed then, so that the sender sees that its leases are over. */
-	if (m->dtype != WIRE_NOTE_HEAD && in->fd < 0 && in->lost)
+	if (m->flags & WIRE_FD && in->fd < 0 && in->lost)
 		return tensor_fail(
 			EMFILE,
 			"recv: the table of leases is lost, as many files were open as RLIMIT_NOFILE "
 			"permits (%llu%s); close some, and open a new channel on both ends",
 			fd_limit(), fd_limit_raise() ? ", raised for the next ones" : "");
-	if (in->extra || (in->fd >= 0) != (m->dtype != WIRE_NOTE_HEAD))
+	if (in->extra || (in->fd >= 0) != !!(m->flags & WIRE_FD))
 		return tensor_fail(EBADMSG,
 				   "recv: a note came with more or fewer fds than announced");
+	ch->device_came = m->dtype == WIRE_NOTE_DEVICE;
 	switch (m->dtype) {
 	case WIRE_NOTE_HEAD:
 		return begin(ch, m);
 	case WIRE_NOTE_LEASES:
 		return take_memory(ch, in);
+	case WIRE_NOTE_DEVICE:
+		memcpy(ch->device.uuid, (uint64_t[]){ m->dev, m->ino }, sizeof(ch->device.uuid));
+		ch->device.size = (uint64_t)m->offset;
+		return 0;
 	default:
 		return take_holder(ch, in);
 	}

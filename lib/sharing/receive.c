@@ -64,7 +64,7 @@ static struct tensor_storage *lost_storage(void)
 }
 
 /* The storage of the message; the caller owns a reference. */
-static struct tensor_storage *imported_storage(struct wire_in *in)
+static struct tensor_storage *imported_storage(tensor_channel *ch, struct wire_in *in)
 {
 	struct tensor_identity id = { in->m.dev, in->m.ino };
 	bool readonly = in->m.flags & WIRE_READONLY;
@@ -74,7 +74,15 @@ static struct tensor_storage *imported_storage(struct wire_in *in)
 		return lost_storage();
 	if (in->fd < 0)
 		return storage_null(EBADMSG, "the announced fd is missing");
-	s = in->m.flags & WIRE_FILE ? import_file(in->fd, id) : import_storage(in->fd, id);
+	if (in->m.flags & WIRE_DEVICE)
+		s = ch->device_came ?
+			    device_import(in->fd, &ch->device) :
+			    storage_null(EBADMSG,
+					 "memory of a device came without its description");
+	else if (in->m.flags & WIRE_FILE)
+		s = import_file(in->fd, id);
+	else
+		s = import_storage(in->fd, id);
 	if (s) {
 		close(in->fd);
 		in->fd = -1;
@@ -92,7 +100,8 @@ static struct tensor_storage *held_storage(tensor_channel *ch, const struct wire
 	const struct held *h = &ch->held[m->slot];
 
 	if (!h->storage || h->id.dev != m->dev || h->id.ino != m->ino ||
-	    h->readonly != !!(m->flags & WIRE_READONLY))
+	    h->readonly != !!(m->flags & WIRE_READONLY) ||
+	    (h->storage->device.type != TENSOR_CPU) != !!(m->flags & WIRE_DEVICE))
 		return storage_null(EBADMSG, "the buffer of the message is not in the slot");
 	storage_get(h->storage);
 	return h->storage;
@@ -122,7 +131,8 @@ static tensor *receive_tensor(tensor_channel *ch, struct wire_in *in)
 	if (m->flags & WIRE_FILE && !ch->takes_files)
 		return tensor_fail_null(EBADMSG,
 					"recv: a file came, which the channel was not opened for");
-	s = m->flags & WIRE_FD ? imported_storage(in) : held_storage(ch, m);
+	s = m->flags & WIRE_FD ? imported_storage(ch, in) : held_storage(ch, m);
+	ch->device_came = false;
 	if (!s)
 		return NULL;
 	item = dtype_sizes[m->dtype];

@@ -35,7 +35,7 @@ bool record_unpack(const struct ring_copy *from, uint32_t *after, struct wire_me
 		return false;
 	memcpy(&t, from->body, from->bytes);
 	if (t.ndim > WIRE_DIMS || from->bytes != BODY_BYTES(t.ndim) || t.zero ||
-	    t.flags & ~(WIRE_READONLY | WIRE_NOTE | WIRE_PART | WIRE_FILE))
+	    t.flags & ~(WIRE_READONLY | WIRE_NOTE | WIRE_PART | WIRE_FILE | WIRE_DEVICE))
 		return false;
 	*after = t.after;
 	*m = (struct wire_message){ .magic = WIRE_MAGIC,

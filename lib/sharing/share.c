@@ -357,6 +357,38 @@ int send_error(int err)
 	return tensor_fail(-err, "send: %s", strerror(-err));
 }
 
+/* The note that is before the descriptor of a device's memory. */
+static int send_device(tensor_channel *ch, const struct tensor_buffer *b, int64_t until)
+{
+	struct wire_message m = { .magic = WIRE_MAGIC,
+				  .version = WIRE_VERSION,
+				  .size = sizeof(m),
+				  .flags = WIRE_NOTE,
+				  .dtype = WIRE_NOTE_DEVICE };
+	struct device_note n;
+	uint64_t id[2];
+	int err = device_describe(b, &n);
+
+	if (err < 0)
+		return err;
+	memcpy(id, n.uuid, sizeof(id));
+	m.dev = id[0];
+	m.ino = id[1];
+	m.offset = (int64_t)n.size;
+	err = link_send_socket(ch, &m, -1, until);
+	return err < 0 ? send_error(err) : 0;
+}
+
+/* What goes before the descriptor of a buffer. */
+static int describe_buffer(tensor_channel *ch, const tensor *t, struct tensor_buffer *b,
+			   int64_t until)
+{
+	if (b->provider == &cuda_provider)
+		return send_device(ch, b, until);
+	describe_once(b, t); /* for tools that list buffers */
+	return 0;
+}
+
 /*
  * The caller holds sending. -ESTALE without an error record: the buffer cannot be sent, only a copy
  * of its content.
@@ -374,13 +406,20 @@ static int send_buffer(tensor_channel *ch, tensor *t, struct tensor_buffer *b, b
 		m.flags |= WIRE_PART;
 	if (b->provider == &file_provider)
 		m.flags |= WIRE_FILE;
+	if (b->provider == &cuda_provider)
+		m.flags |= WIRE_DEVICE;
 	choose_slot(ch, b, once, readonly, &m);
 	if (m.flags & WIRE_FD) {
-		describe_once(b, t); /* for tools that list buffers */
+		err = describe_buffer(ch, t, b, until);
+		if (err < 0) {
+			undo_slot(ch, &m);
+			return err;
+		}
 		fd = b->provider->export(b, b->rights & (readonly ? SHARE_RO : SHARE_RW));
 		if (fd < 0) {
 			undo_slot(ch, &m);
-			return fd == -ESTALE ? fd : send_error(fd);
+			/* An error of CUDA is set. */
+			return fd == -ESTALE || b->provider == &cuda_provider ? fd : send_error(fd);
 		}
 	}
 	err = ring && fd < 0 ? link_send_ring(ch, &m, until) : link_send_socket(ch, &m, fd, until);
@@ -457,11 +496,14 @@ int channel_send_check(tensor *t, unsigned flags)
 		return -thread()->error.code;
 	if (flags & ~TENSOR_SEND_READONLY)
 		return tensor_fail(EINVAL, "send: flags 0x%x are unknown", flags);
+	if (t->device.type == TENSOR_CUDA && t->layout == TENSOR_STRIDED && !t->ext)
+		return device_send_check(t, flags);
 	if (t->device.type != TENSOR_CPU || t->ext)
-		return tensor_fail(EOPNOTSUPP,
-				   "send: a strided tensor of plain numbers in host memory is "
-				   "needed, got a %s one %s of another kind or on another device",
-				   tensor_layout_name(t->layout), SHAPE_STR(t));
+		return tensor_fail(
+			EOPNOTSUPP,
+			"send: a strided tensor of plain numbers in host memory or on a CUDA "
+			"device is needed, got a %s one %s of another kind or on another device",
+			tensor_layout_name(t->layout), SHAPE_STR(t));
 	return storage_is_private(t->storage) && !t->storage->readonly ? storage_share(t) : 0;
 }
 
@@ -489,7 +531,7 @@ int channel_send_tensor(tensor_channel *ch, tensor *t, unsigned flags, int64_t u
 	if (!b && s->readonly && !(flags & SEND_BY_SOCKET))
 		link_has_ring(ch);
 	if (!b)
-		b = file_to_send(ch, t);
+		b = s->device.type == TENSOR_CPU ? file_to_send(ch, t) : device_buffer(s);
 	if (b)
 		err = send_buffer(ch, t, b, false, flags, until);
 	return err == -ESTALE ? send_copy(ch, t, flags, until) : err;

@@ -154,8 +154,7 @@ static int lay_over(struct tensor_buffer *b, void *at)
 	return 0;
 }
 
-/* Whether another tensor may use the storage of t. */
-static bool alone(const tensor *t)
+bool storage_alone(const tensor *t)
 {
 	return t->owns_storage && !t->base && !tensor_live_views(t) &&
 	       atomic_load_explicit(&t->storage->refs, memory_order_relaxed) == 1;
@@ -169,16 +168,15 @@ static void follow(tensor *t, const struct tensor_storage *s, char *to)
 		t->data = to + offset;
 }
 
-/* Moves the storage to the buffer and updates its tensors: others if t is not the only one. */
-static void move_beside(tensor *t, const struct referrer *others, struct tensor_buffer *b)
+void storage_move(tensor *t, const struct referrer *others, void *to)
 {
 	struct tensor_storage *s = t->storage;
 
 	if (!others)
-		follow(t, s, b->map);
+		follow(t, s, to);
 	for (const struct referrer *r = others; r; r = r->next)
-		follow(r->t, s, b->map);
-	s->data = b->map;
+		follow(r->t, s, to);
+	s->data = to;
 }
 
 /* Waits for another thread that moves the storage; false if it was moved. */
@@ -241,7 +239,7 @@ static int prepare_move(tensor *t, struct moved *m, const struct referrer **othe
 	if (m->over && m->b->buf.size != s->nbytes)
 		return tensor_fail(EOPNOTSUPP, "share_memory: a buffer of %zu bytes came for %zu",
 				   m->b->buf.size, s->nbytes);
-	if (!m->over && !alone(t) && referrers_find(t, others) < 0)
+	if (!m->over && !storage_alone(t) && referrers_find(t, others) < 0)
 		return tensor_fail(ENOMEM,
 				   "share_memory: no memory to find the tensors of the storage");
 	memcpy(m->b->buf.map, s->data, s->used);
@@ -267,7 +265,7 @@ static int end_of_move(tensor *t, struct moved *m, const struct referrer *others
 	if (!err && m->over)
 		err = lay_over_storage(m);
 	else if (!err)
-		move_beside(t, others, &m->b->buf);
+		storage_move(t, others, m->b->buf.map);
 	if (!err) {
 		s->owner = m;
 		__atomic_store_n(&s->ops, &moved_ops, __ATOMIC_RELEASE);

@@ -15,6 +15,29 @@ bool storage_is_private(const struct tensor_storage *s);
  * with the error set.
  */
 int storage_share(tensor *t);
+/* Whether no other tensor uses the storage of t. */
+bool storage_alone(const tensor *t);
+struct referrer;
+/* Gives the storage of t and its tensors another address: t alone, or those of the list (referrers_find()). */
+void storage_move(tensor *t, const struct referrer *others, void *to);
+
+/* ---- memory of CUDA devices (device_memory.c) ---- */
+
+/* Has a function to export alone: the descriptor of the memory's handle. */
+extern const struct tensor_provider cuda_provider;
+/* As channel_send_check(), for a tensor on a CUDA device; waits for the thread's stream. */
+int device_send_check(tensor *t, unsigned flags);
+/* What channels know a shared storage of a device by; NULL for others. */
+struct tensor_buffer *device_buffer(const struct tensor_storage *s);
+/* What a receiver needs besides the descriptor. */
+struct device_note {
+	uint8_t uuid[16];
+	uint64_t size;
+};
+/* 0, or -errno with the error set. */
+int device_describe(const struct tensor_buffer *b, struct device_note *n);
+/* A storage on the memory of a descriptor, which the caller keeps. NULL with the error set. */
+struct tensor_storage *device_import(int fd, const struct device_note *n);
 
 /* Gives s, a new storage with other functions, the memory of base; their owner keeps base. */
 static inline void storage_on_memory_of(struct tensor_storage *s, const struct tensor_storage *base,

@@ -354,14 +354,17 @@ static bool tail_zero(const struct wire_message *m)
 
 static int check_note(const struct wire_message *m, const char **why)
 {
-	bool head = m->dtype == WIRE_NOTE_HEAD;
+	bool head = m->dtype == WIRE_NOTE_HEAD, device = m->dtype == WIRE_NOTE_DEVICE;
+	bool leases = m->dtype == WIRE_NOTE_LEASES || m->dtype == WIRE_NOTE_HOLDER;
 
-	if (m->flags != (head ? WIRE_NOTE : WIRE_NOTE | WIRE_FD) ||
-	    (!head && m->dtype != WIRE_NOTE_LEASES && m->dtype != WIRE_NOTE_HOLDER))
+	if (m->flags != (leases ? WIRE_NOTE | WIRE_FD : WIRE_NOTE) || !(head || device || leases))
 		*why = "the kind of a note is unknown";
 	else if (head && (m->slot > WIRE_PARTS || m->offset < -1))
 		*why = "there are too many tensors in a message";
-	else if (m->ndim || !tail_zero(m) || (!head && (m->slot || m->dev || m->ino || m->offset)))
+	else if (device && m->offset <= 0)
+		*why = "memory of a device has no size";
+	else if (m->ndim || !tail_zero(m) || (!head && m->slot) ||
+		 (leases && (m->dev || m->ino || m->offset)))
 		*why = "a note has a member that it does not need";
 	return *why ? -EBADMSG : 0;
 }
@@ -380,6 +383,8 @@ int wire_check(const struct wire_message *m, const char **why)
 		*why = "a flag is unknown";
 	else if (m->flags & WIRE_FILE && !(m->flags & WIRE_READONLY))
 		*why = "a file is not read-only";
+	else if (m->flags & WIRE_DEVICE && m->flags & (WIRE_FILE | WIRE_READONLY))
+		*why = "memory of a device is neither a file nor read-only";
 	else if (m->slot >= WIRE_SLOTS && m->slot != WIRE_NO_SLOT)
 		*why = "the slot is out of range";
 	else if (m->slot == WIRE_NO_SLOT && !(m->flags & WIRE_FD))

@@ -29,14 +29,20 @@
  * The buffer is a file that the sender has mapped. Only to a peer whose offer of a ring has 1 in its offset: it trusts
  * the sender not to truncate the file.
  */
-#define WIRE_FILE  32u
-#define WIRE_FLAGS (WIRE_FD | WIRE_READONLY | WIRE_PART | WIRE_FILE)
+#define WIRE_FILE 32u
+/*
+ * The buffer is memory of a CUDA device. With WIRE_FD, the note that describes it is before the message, and the fd is
+ * that of the driver. A receiver of an older version refuses both.
+ */
+#define WIRE_DEVICE 64u
+#define WIRE_FLAGS  (WIRE_FD | WIRE_READONLY | WIRE_PART | WIRE_FILE | WIRE_DEVICE)
 
 /* wire_message.dtype of a note; the other members are 0 but for those that are named */
 #define WIRE_NOTE_HEAD \
 	1u /* the message after it: slot: parts; dev: tag; ino: generation; offset: lease, -1: none */
 #define WIRE_NOTE_LEASES 2u /* the memfd of the words of leases (lease.h) */
 #define WIRE_NOTE_HOLDER 3u /* the socket that the receiver holds as long as it has leases */
+#define WIRE_NOTE_DEVICE 4u /* dev, ino: the UUID of the device; offset: bytes of the memory */
 #define WIRE_PARTS	 64 /* of a message */
 
 /*

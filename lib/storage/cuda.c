@@ -65,6 +65,13 @@ const struct cuda_stream_calls *cuda_stream_calls(void)
 	return p ? p->stream_calls : NULL;
 }
 
+const struct cuda_share_calls *cuda_share_calls(void)
+{
+	const struct cuda_plugin *p = cuda();
+
+	return p ? p->share_calls : NULL;
+}
+
 TENSOR_EXPORT bool tensor_cuda_is_available(void)
 {
 	pthread_once(&once, load);

@@ -13,6 +13,9 @@ const struct tensor_allocator *device_allocator(tensor_device device);
 /* The device's streams; NULL if it has none. Loads no plugin. */
 const struct tensor_streams *device_streams(tensor_device device);
 const char *device_name(tensor_device device, char *buf, size_t size); /* "cuda:0" */
+struct tensor_storage;
+/* Whether the storage's memory is of the allocator of a device other than the CPU. */
+bool device_storage_is_private(const struct tensor_storage *s);
 
 /*
  * Captures: the work of the calling thread's stream of the device becomes a graph (tensor_cuda_graph), and does not run
@@ -89,6 +92,34 @@ struct cuda_graph_calls {
 	int (*count)(int device, tensor *count);
 };
 
+/* A block of device memory that other processes can map; of libtensor_cuda.so. */
+struct cuda_share_block {
+	void *data;
+	uint64_t size;
+	int device;
+	unsigned long long handle; /* of the driver, in the process that made the block; else 0 */
+	struct cuda_share_block *next; /* for the plugin */
+};
+
+/* Such blocks. Functions return 0, a descriptor, or -errno with the error set. */
+struct cuda_share_calls {
+	int (*uuid)(int device, uint8_t uuid[16]);
+	/*
+	 * A block with the first n bytes at `from`, which is memory of the allocator, as all work of the device has left
+	 * them. What waited for the end of that work has been called.
+	 */
+	int (*make)(const char *op, int device, const void *from, size_t n,
+		    struct cuda_share_block **to);
+	int (*export)(const char *op, const struct cuda_share_block *b);
+	/* Maps the memory of a peer's descriptor, which the caller keeps. Neither its size nor its device is trusted. */
+	int (*import)(const char *op, const uint8_t uuid[16], uint64_t size, int fd,
+		      struct cuda_share_block **to);
+	/* Waits for the thread's stream. */
+	int (*settle)(const char *op, int device);
+	/* Unmaps and frees the block when no work of the device can use it. Changes no error record. */
+	void (*release)(struct cuda_share_block *b);
+};
+
 /* Functions of libtensor_cuda.so besides its kernels; they implement <tensor/cuda.h>. */
 struct cuda_plugin {
 	const struct tensor_allocator *allocator;
@@ -105,14 +136,16 @@ struct cuda_plugin {
 	const struct tensor_streams *streams;
 	const struct cuda_graph_calls *graphs;
 	const struct cuda_stream_calls *stream_calls;
+	const struct cuda_share_calls *share_calls;
 };
 
 const struct tensor_allocator *cuda_allocator(void);
 const struct tensor_streams *cuda_streams(void);
 /* NULL: the plugin is not loaded. */
 const struct cuda_graph_calls *cuda_graph_calls(void);
-/* Loads the plugin; NULL with the error set. */
+/* Load the plugin; NULL with the error set. */
 const struct cuda_stream_calls *cuda_stream_calls(void);
+const struct cuda_share_calls *cuda_share_calls(void);
 /* For the plugin's constructor: its table, or NULL and the reason. */
 int tensor_register_cuda(const struct cuda_plugin *plugin, const char *error);
 

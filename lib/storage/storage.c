@@ -21,6 +21,11 @@ static void device_free(struct tensor_storage *s)
 
 static const struct storage_ops device_storage_ops = { .free = device_free };
 
+bool device_storage_is_private(const struct tensor_storage *s)
+{
+	return storage_ops_of(s) == &device_storage_ops;
+}
+
 static struct tensor_storage *device_alloc(tensor_device device, size_t nbytes)
 {
 	const struct tensor_allocator *a = device_allocator(device);

@@ -2,11 +2,12 @@
 """CUDA from Python. With a device, which may be the emulated one of make test-cuda, else the tests are skipped."""
 import ctypes
 import gc
+import socket
 import threading
 
 import devtensor as dt
 import pytest
-from devtensor import cuda
+from devtensor import cuda, sharing
 
 if not cuda.is_available():
     pytest.skip('no CUDA device', allow_module_level=True)
@@ -414,3 +415,16 @@ def test_cuda_array_interface():
     with pytest.raises(RuntimeError):
         x.float().requires_grad_().__cuda_array_interface__
     assert read_only(x).__cuda_array_interface__['data'] == (x.data_ptr(), True)
+
+
+def test_channels_send_tensors_of_the_device():
+    a, b = socket.socketpair()
+    out, back = sharing.Channel(a), sharing.Channel(b)
+    x = dt.arange(6, device='cuda').float()
+    out.send(x[1:4])
+    y = back.recv()
+    assert y.device == x.device
+    y.add_(1)
+    assert x.cpu().tolist() == [0, 2, 3, 4, 4, 5]
+    with pytest.raises(Exception, match='another process'):
+        back.send(y)

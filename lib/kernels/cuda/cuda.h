@@ -3,7 +3,7 @@
  * Shared by the host files of the plugin. A kernel calls cuda_begin() (checks the device and for a
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
- * Order of the files, lowest first: devices.c, captures.c, call.c and dims.c; memory.c, pin.c and capture.c; check.c,
+ * Order of the files, lowest first: devices.c, captures.c, call.c and dims.c; memory.c, shared.c, pin.c and capture.c; check.c,
  * steps.c and graph.c; indices.c; pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
@@ -157,6 +157,8 @@ int cuda_memory_reset(int device, bool accumulated);
 void cuda_memory_end_owner(int device, uint64_t owner);
 /* True if the memory was allocated in the call's capture. */
 bool cuda_captured_memory(const struct cuda_call *c, const void *data);
+/* True if the memory was allocated in any capture. */
+bool cuda_memory_of_capture(const void *data);
 /* Device memory for the duration of a call, ordered by its stream. */
 int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data);
 void cuda_scratch_free(const struct cuda_call *c, void *data);
@@ -186,6 +188,12 @@ static inline void *cuda_data(const tensor *t)
 {
 	return t ? t->data : NULL;
 }
+
+/* ---- memory that processes share (shared.c) ---- */
+
+extern const struct cuda_share_calls cuda_shared_memory;
+/* Frees blocks that waited for the end of a capture. */
+void cuda_shared_reap(void);
 
 /* ---- checks on the device (check.c) ---- */
 

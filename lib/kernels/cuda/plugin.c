@@ -45,6 +45,7 @@ static const struct cuda_plugin plugin = {
 	.streams = &cuda_backward_streams,
 	.graphs = &cuda_graphs,
 	.stream_calls = &cuda_stream_functions,
+	.share_calls = &cuda_shared_memory,
 };
 
 /* ---- loading ---- */

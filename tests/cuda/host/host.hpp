@@ -4,7 +4,7 @@
  * CUDA_HOST_TSAN say which one the plugin has. One lock covers all state: every function of the API
  * takes it (class host_call), and queued work runs in the calling thread, with the lock held.
  *
- * Order of the files, lowest first: memory.cc, queue.cc, graph.cc, block.cc, runtime.cc, blas.cc; fft/, solver/ and nccl/ are
+ * Order of the files, lowest first: memory.cc, queue.cc, graph.cc, block.cc, runtime.cc, driver.cc, blas.cc; fft/, solver/ and nccl/ are
  * libraries of their own.
  */
 #ifndef CUDA_HOST_HPP
@@ -97,6 +97,17 @@ void host_forbid(void *data, size_t size);
 /* Device memory of `devices` (a bit each) is accessible in between. */
 void host_open(unsigned devices);
 void host_close(void);
+/* Ranges of addresses without memory, and files that are mapped into all of one. NULL: no address is free. */
+void *host_reserve(int device, size_t size, size_t alignment);
+bool host_reserved(void *data, size_t size);
+bool host_unreserve(void *data, size_t size);
+void host_map(void *data, size_t size, int fd);
+/* Allows the access, and keeps the content. */
+void host_permit(void *data, size_t size);
+void host_unmap(void *data, size_t size);
+/* Counts memory that has no address; false if the device has no more. */
+bool host_take(int device, size_t size);
+void host_give(int device, size_t size);
 void host_memory_info(int device, size_t *available, size_t *total);
 size_t host_memory_allocated(void);
 

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ struct pinned_range {
 static int count;
 static device_memory devices[HOST_DEVICES];
 static std::map<uintptr_t, pinned_range> pinned;
+static std::set<void *> ranges; /* allocations that are reserved addresses */
 static unsigned opened;
 static struct sigaction before;
 
@@ -294,40 +296,54 @@ void host_check(const void *data, size_t size, bool write, const char *what)
 
 /* ---- allocation ---- */
 
-/* The first gap of `room` bytes at or after `from`, or RESERVED. */
-static size_t find_gap(device_memory *m, size_t from, size_t room)
+static size_t aligned(const device_memory *m, size_t at, size_t alignment)
 {
+	return at + (-((uintptr_t)m->base + at) & (alignment - 1));
+}
+
+/* The first gap of `room` bytes at or after `from`, or RESERVED. */
+static size_t find_gap(device_memory *m, size_t from, size_t room, size_t alignment)
+{
+	from = aligned(m, from, alignment);
 	for (auto &block : m->live) {
 		if (block.first + block.second <= from)
 			continue;
 		if (block.first >= from + room)
 			break;
-		from = (block.first + block.second + GUARD + PAGE - 1) & ~(PAGE - 1);
+		from = aligned(m, block.first + block.second + GUARD, alignment);
 	}
 	return from + room <= RESERVED ? from : (size_t)RESERVED;
 }
 
-cudaError_t host_malloc(int device, size_t size, void **data)
+/* A range of addresses that is in no other allocation; false if there is none. */
+static bool take_range(device_memory *m, size_t size, size_t alignment, size_t *at)
 {
-	device_memory *m = &devices[device];
-	size_t room = ((size + PAGE - 1) & ~(PAGE - 1)) + GUARD, at;
+	size_t room = ((size + PAGE - 1) & ~(PAGE - 1)) + GUARD;
 
-	if (size > m->limit || m->used + size > m->limit)
-		return cudaErrorMemoryAllocation;
-	at = find_gap(m, m->next, room);
-	if (at == RESERVED)
-		at = find_gap(m, GUARD, room);
-	if (at == RESERVED)
-		return cudaErrorMemoryAllocation;
-	m->live[at] = size;
-	m->used += size;
-	m->next = at + room;
+	*at = find_gap(m, m->next, room, alignment);
+	if (*at == RESERVED)
+		*at = find_gap(m, GUARD, room, alignment);
+	if (*at == RESERVED)
+		return false;
+	m->live[*at] = size;
+	m->next = *at + room;
 	if (m->next > m->high) {
 #ifdef CUDA_HOST_ASAN
 		__asan_poison_memory_region(m->base + m->high, m->next - m->high);
 #endif
 		m->high = m->next;
 	}
+	return true;
+}
+
+cudaError_t host_malloc(int device, size_t size, void **data)
+{
+	device_memory *m = &devices[device];
+	size_t at;
+
+	if (size > m->limit || m->used + size > m->limit || !take_range(m, size, PAGE, &at))
+		return cudaErrorMemoryAllocation;
+	m->used += size;
 	host_open(1u << device);
 	host_allow(m->base + at, size);
 	host_close();
@@ -356,7 +372,7 @@ bool host_free(void *data)
 	size_t offset = m ? (char *)data - m->base : 0;
 	auto at = m ? m->live.find(offset) : devices[0].live.end();
 
-	if (!m || at == m->live.end())
+	if (!m || at == m->live.end() || ranges.count(data))
 		return false;
 	host_open(1u << (m - devices));
 	host_forbid(data, at->second);
@@ -364,6 +380,76 @@ bool host_free(void *data)
 	m->used -= at->second;
 	give_back(m, m->live.erase(at));
 	return true;
+}
+
+/* ---- ranges that memory is mapped into (driver.cc) ---- */
+
+void *host_reserve(int device, size_t size, size_t alignment)
+{
+	device_memory *m = &devices[device];
+	size_t at;
+
+	if (size > RESERVED ||
+	    !take_range(m, size, alignment < PAGE ? (size_t)PAGE : alignment, &at))
+		return nullptr;
+	ranges.insert(m->base + at);
+	return m->base + at;
+}
+
+bool host_unreserve(void *data, size_t size)
+{
+	device_memory *m = memory_of(data);
+
+	if (!ranges.count(data))
+		return false;
+	auto at = m->live.find((char *)data - m->base);
+	if (at->second != size)
+		return false;
+	ranges.erase(data);
+	m->live.erase(at);
+	return true;
+}
+
+bool host_reserved(void *data, size_t size)
+{
+	device_memory *m = memory_of(data);
+
+	return ranges.count(data) && m->live[(char *)data - m->base] == size;
+}
+
+void host_map(void *data, size_t size, int fd)
+{
+	if (mmap(data, size, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		host_fatal("%zu bytes cannot be mapped into a device's memory", size);
+}
+
+void host_permit(void *data, size_t size)
+{
+	mark(memory_of(data), data, size, true);
+}
+
+void host_unmap(void *data, size_t size)
+{
+	mark(memory_of(data), data, size, false);
+	if (mmap(data, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		host_fatal("%zu bytes of a device's memory cannot be unmapped", size);
+	madvise(data, size, MADV_HUGEPAGE);
+}
+
+bool host_take(int device, size_t size)
+{
+	device_memory *m = &devices[device];
+
+	if (size > m->limit || m->used + size > m->limit)
+		return false;
+	m->used += size;
+	return true;
+}
+
+void host_give(int device, size_t size)
+{
+	devices[device].used -= size;
 }
 
 void host_memory_info(int device, size_t *available, size_t *total)

@@ -251,7 +251,19 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
 	return cudaSuccess;
 }
 
-/* An invented device, different for each process as its PCI address. */
+/* Different for each process as its PCI address, unless the processes of a test name one machine. */
+static void set_uuid(cudaUUID_t *uuid, int device)
+{
+	const char *machine = getenv("CUDA_HOST_UUID");
+
+	if (machine && *machine)
+		snprintf(uuid->bytes, sizeof(uuid->bytes), "%s", machine);
+	else
+		snprintf(uuid->bytes, sizeof(uuid->bytes), "%x", (unsigned)getpid());
+	uuid->bytes[sizeof(uuid->bytes) - 1] = (char)device;
+}
+
+/* An invented device. */
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
 {
 	API();
@@ -261,8 +273,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 		return host_result(cudaErrorInvalidDevice);
 	*properties = {};
 	snprintf(properties->name, sizeof(properties->name), "Emulated device %d", device);
-	snprintf(properties->uuid.bytes, sizeof(properties->uuid.bytes), "%x.%x",
-		 (unsigned)getpid(), (unsigned)device);
+	set_uuid(&properties->uuid, device);
 	host_memory_info(device, &available, &properties->totalGlobalMem);
 	properties->sharedMemPerBlockOptin = 232448;
 	properties->major = 9;

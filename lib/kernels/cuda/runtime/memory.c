@@ -149,6 +149,18 @@ bool cuda_captured_memory(const struct cuda_call *c, const void *data)
 	return own;
 }
 
+bool cuda_memory_of_capture(const void *data)
+{
+	const struct block *b;
+	bool owned;
+
+	lock_memory();
+	b = block_find_locked(data);
+	owned = b && block_owner(b);
+	unlock_memory();
+	return owned;
+}
+
 void cuda_use_slow(const struct cuda_call *c, const tensor *t)
 {
 	struct block *b;
@@ -205,6 +217,7 @@ int cuda_memory_trim(int device)
 	lock_memory();
 	block_trim_locked(device);
 	unlock_memory();
+	cuda_shared_reap();
 	return cuda_end(&c, 0);
 }
 

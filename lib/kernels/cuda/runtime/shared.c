@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Device memory that other processes can map: an allocation of the driver's virtual memory each, outside of the cache, whose
+ * handle becomes a file descriptor. The driver keeps the memory as long as a process has a handle, a descriptor or a
+ * mapping of it, so a process frees its own without asking the others.
+ */
+#include "kernels/cuda/cuda.h"
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SIZE_LIMIT ((uint64_t)1 << 46)
+
+/* ---- functions of the driver ---- */
+
+/* The plugin is linked with the runtime alone, which finds them. */
+static struct {
+	__typeof__(&cuDeviceGet) device_get;
+	__typeof__(&cuDeviceGetAttribute) attribute;
+	__typeof__(&cuMemGetAllocationGranularity) granularity;
+	__typeof__(&cuMemCreate) create;
+	__typeof__(&cuMemRelease) release;
+	__typeof__(&cuMemAddressReserve) reserve;
+	__typeof__(&cuMemAddressFree) unreserve;
+	__typeof__(&cuMemMap) map;
+	__typeof__(&cuMemUnmap) unmap;
+	__typeof__(&cuMemSetAccess) set_access;
+	__typeof__(&cuMemExportToShareableHandle) export;
+	__typeof__(&cuMemImportFromShareableHandle) import;
+	__typeof__(&cuMemGetAllocationPropertiesFromHandle) properties;
+} driver;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static const char *missing; /* a function that the driver has not */
+
+static cudaError_t find(const char *name, void **to)
+{
+	enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
+	/* The first version with all of them, and with these arguments. */
+	cudaError_t err =
+		cudaGetDriverEntryPointByVersion(name, to, 11020, cudaEnableDefault, &result);
+
+	return err == cudaSuccess && result != cudaDriverEntryPointSuccess ?
+		       cudaErrorInsufficientDriver :
+		       err;
+}
+
+static void find_all(void)
+{
+	const struct {
+		const char *name;
+		void *to;
+	} all[] = {
+		{ "cuDeviceGet", &driver.device_get },
+		{ "cuDeviceGetAttribute", &driver.attribute },
+		{ "cuMemGetAllocationGranularity", &driver.granularity },
+		{ "cuMemCreate", &driver.create },
+		{ "cuMemRelease", &driver.release },
+		{ "cuMemAddressReserve", &driver.reserve },
+		{ "cuMemAddressFree", &driver.unreserve },
+		{ "cuMemMap", &driver.map },
+		{ "cuMemUnmap", &driver.unmap },
+		{ "cuMemSetAccess", &driver.set_access },
+		{ "cuMemExportToShareableHandle", &driver.export },
+		{ "cuMemImportFromShareableHandle", &driver.import },
+		{ "cuMemGetAllocationPropertiesFromHandle", &driver.properties },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all) && !missing; i++) {
+		if (find(all[i].name, all[i].to) == cudaSuccess)
+			continue;
+		cudaGetLastError();
+		missing = all[i].name;
+	}
+}
+
+static int driver_error(const char *op, const char *what, CUresult err)
+{
+	if (err == CUDA_ERROR_OUT_OF_MEMORY)
+		return tensor_fail(ENOMEM, "%s: cuda: %s: out of memory", op, what);
+	if (err == CUDA_ERROR_NOT_SUPPORTED)
+		return tensor_fail(EOPNOTSUPP, "%s: cuda: %s: not supported", op, what);
+	return tensor_fail(EIO, "%s: cuda: %s: error %d of the driver", op, what, (int)err);
+}
+
+/* Whether memory of the call's device can be shared: 0, or -errno with the error set. */
+static int begin_sharing(const struct cuda_call *c)
+{
+	int vmm = 0, fds = 0;
+	CUdevice device;
+	CUresult err;
+
+	pthread_once(&once, find_all);
+	if (missing)
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: cuda: the driver has no %s: memory of its devices cannot "
+				   "be shared",
+				   c->op, missing);
+	/* The driver's functions need the context, which the runtime makes in its first call. */
+	if (cudaFree(NULL) != cudaSuccess)
+		cudaGetLastError();
+	err = driver.device_get(&device, c->device);
+	if (err == CUDA_SUCCESS)
+		err = driver.attribute(
+			&vmm, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device);
+	if (err == CUDA_SUCCESS)
+		err = driver.attribute(
+			&fds, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+			device);
+	if (err != CUDA_SUCCESS)
+		return driver_error(c->op, "attributes of the device", err);
+	return vmm && fds ?
+		       0 :
+		       tensor_fail(EOPNOTSUPP,
+				   "%s: memory of cuda:%d cannot be shared: the device has no "
+				   "%s",
+				   c->op, c->device,
+				   vmm ? "descriptors of memory" : "virtual memory management");
+}
+
+/* ---- a block ---- */
+
+static CUmemAllocationProp properties_of(int device)
+{
+	return (CUmemAllocationProp){
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+	};
+}
+
+static int granularity_of(const struct cuda_call *c, size_t *to)
+{
+	const CUmemAllocationProp p = properties_of(c->device);
+	CUresult err = driver.granularity(to, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+
+	return err == CUDA_SUCCESS ? 0 : driver_error(c->op, "granularity of memory", err);
+}
+
+/* Maps the memory of a handle. CUDA_ERROR_INVALID_VALUE: it has fewer than b->size bytes. */
+static CUresult map(struct cuda_share_block *b, CUmemGenericAllocationHandle handle)
+{
+	const CUmemAccessDesc access = {
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = b->device },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	CUdeviceptr at = 0;
+	CUresult err = driver.reserve(&at, b->size, 0, 0, 0);
+
+	if (err != CUDA_SUCCESS)
+		return err;
+	err = driver.map(at, b->size, 0, handle, 0);
+	if (err != CUDA_SUCCESS)
+		goto unreserve;
+	err = driver.set_access(at, b->size, &access, 1);
+	if (err != CUDA_SUCCESS)
+		goto unmap;
+	b->data = (void *)at;
+	return CUDA_SUCCESS;
+unmap:
+	driver.unmap(at, b->size);
+unreserve:
+	driver.unreserve(at, b->size);
+	return err;
+}
+
+/* No work of the device uses the block. */
+static void destroy(struct cuda_share_block *b)
+{
+	if (b->data) {
+		driver.unmap((CUdeviceptr)b->data, b->size);
+		driver.unreserve((CUdeviceptr)b->data, b->size);
+	}
+	if (b->handle)
+		driver.release(b->handle);
+	free(b);
+}
+
+static int no_description(const char *op)
+{
+	return tensor_fail(ENOMEM, "%s: no memory for a block's description", op);
+}
+
+/* ---- release ---- */
+
+/* Blocks that were released, and whose device may still use them. */
+static struct cuda_share_block *released;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_released(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void unlock_released(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * A fork does not wait for the lock: it takes the plugin's locks before those of channels, which release blocks. The
+ * memory is the parent's.
+ */
+static void forget_released(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	released = NULL;
+}
+
+__attribute__((constructor)) static void shared_init(void)
+{
+	pthread_atfork(NULL, NULL, forget_released);
+}
+
+/* False if the block may be in use, and must wait. After an error of the device it is lost. */
+static bool end(struct cuda_share_block *b)
+{
+	cudaError_t err;
+	int before;
+
+	if (atomic_load_explicit(&cuda_captures, memory_order_acquire))
+		return false;
+	if (cudaGetDevice(&before) != cudaSuccess || cudaSetDevice(b->device) != cudaSuccess) {
+		cudaGetLastError();
+		free(b);
+		return true;
+	}
+	err = cudaDeviceSynchronize();
+	if (err == cudaSuccess)
+		destroy(b);
+	else
+		cudaGetLastError();
+	cudaSetDevice(before);
+	if (err == cudaErrorStreamCaptureUnsupported)
+		return false;
+	if (err != cudaSuccess)
+		free(b);
+	return true;
+}
+
+static void release_later(struct cuda_share_block *b)
+{
+	lock_released();
+	b->next = released;
+	released = b;
+	unlock_released();
+}
+
+void cuda_shared_reap(void)
+{
+	struct cuda_share_block *b, *next;
+
+	lock_released();
+	b = released;
+	released = NULL;
+	unlock_released();
+	for (; b; b = next) {
+		next = b->next;
+		if (!end(b))
+			release_later(b);
+	}
+}
+
+static void release(struct cuda_share_block *b)
+{
+	/* In a child the memory is the parent's. */
+	if (cuda_forked) {
+		free(b);
+		return;
+	}
+	cuda_shared_reap();
+	if (!end(b))
+		release_later(b);
+}
+
+/* ---- out ---- */
+
+static int create(const struct cuda_call *c, size_t n, struct cuda_share_block *b)
+{
+	const CUmemAllocationProp p = properties_of(c->device);
+	CUmemGenericAllocationHandle handle;
+	size_t unit;
+	CUresult result;
+	int err = granularity_of(c, &unit);
+
+	if (err)
+		return err;
+	b->size = n ? (n + unit - 1) / unit * unit : unit;
+	result = driver.create(&handle, b->size, &p, 0);
+	/* The cache may have what is missing. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && !cuda_memory_trim(c->device))
+		result = driver.create(&handle, b->size, &p, 0);
+	if (result != CUDA_SUCCESS)
+		return driver_error(c->op, "memory to share", result);
+	b->handle = handle;
+	result = map(b, handle);
+	return result == CUDA_SUCCESS ? 0 : driver_error(c->op, "mapping of memory", result);
+}
+
+static int fill(const struct cuda_call *c, const struct cuda_share_block *b, const void *from,
+		size_t n)
+{
+	cudaError_t err = cudaSuccess;
+
+	if (n)
+		err = cudaMemcpyAsync(b->data, from, n, cudaMemcpyDeviceToDevice, c->stream);
+	return cuda_check(c->op, err != cudaSuccess ? err : cudaStreamSynchronize(c->stream));
+}
+
+static int make(const char *op, int device, const void *from, size_t n,
+		struct cuda_share_block **to)
+{
+	struct cuda_share_block *b;
+	struct cuda_call c;
+	int err = cuda_begin(&c, op, device);
+
+	if (err)
+		return err;
+	err = cuda_capture_excludes(op, device, "waits for the device");
+	if (!err && cuda_memory_of_capture(from))
+		err = tensor_fail(EBUSY,
+				  "%s: the memory belongs to a graph, whose replays use its "
+				  "address: clone the tensor",
+				  op);
+	if (!err)
+		err = begin_sharing(&c);
+	if (!err)
+		err = cuda_check(op, cudaDeviceSynchronize());
+	if (err)
+		return cuda_end(&c, err);
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return cuda_end(&c, no_description(op));
+	b->device = device;
+	err = create(&c, n, b);
+	if (!err)
+		err = fill(&c, b, from, n);
+	if (err)
+		destroy(b);
+	else
+		*to = b;
+	cuda_end(&c, err);
+	if (!err)
+		cuda_reap();
+	return err;
+}
+
+static int export(const char *op, const struct cuda_share_block *b)
+{
+	enum cudaStreamCaptureMode mode;
+	struct cuda_call c;
+	CUresult result;
+	int fd = -1, err = cuda_begin(&c, op, b->device);
+
+	if (err)
+		return err;
+	mode = cuda_relax();
+	result = driver.export(&fd, b->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	cuda_unrelax(mode);
+	if (result != CUDA_SUCCESS)
+		err = driver_error(op, "descriptor of memory", result);
+	return cuda_end(&c, err) ?: fd;
+}
+
+static int settle(const char *op, int device)
+{
+	struct cuda_call c;
+	int err = cuda_begin(&c, op, device);
+
+	return err ? err : cuda_end(&c, cuda_wait(&c));
+}
+
+/* ---- in ---- */
+
+static int uuid_of(int device, uint8_t uuid[16])
+{
+	struct tensor_cuda_properties p;
+	int err = cuda_stream_functions.properties(device, &p);
+
+	if (!err)
+		memcpy(uuid, p.uuid, sizeof(p.uuid));
+	return err;
+}
+
+/* The number that this process has for the device, or -errno. */
+static int device_of(const char *op, const uint8_t uuid[16])
+{
+	int count = cuda_device_count(), err;
+	uint8_t found[16];
+
+	if (count < 0)
+		return count;
+	for (int d = 0; d < count; d++) {
+		err = uuid_of(d, found);
+		if (err)
+			return err;
+		if (!memcmp(found, uuid, sizeof(found)))
+			return d;
+	}
+	return tensor_fail(ENODEV, "%s: the tensor is on a CUDA device that this process has not",
+			   op);
+}
+
+static int refuse(const char *op, const char *why)
+{
+	return tensor_fail(EBADMSG, "%s: the memory of a CUDA device that came %s", op, why);
+}
+
+/* The handle is of the peer's choice. */
+static int map_handle(const struct cuda_call *c, CUmemGenericAllocationHandle handle,
+		      struct cuda_share_block *b)
+{
+	CUmemAllocationProp p;
+	CUresult result = driver.properties(&p, handle);
+
+	if (result != CUDA_SUCCESS)
+		return driver_error(c->op, "properties of memory", result);
+	if (p.location.type != CU_MEM_LOCATION_TYPE_DEVICE || p.location.id != c->device)
+		return refuse(c->op, "is of another device than the message names");
+	result = map(b, handle);
+	if (result == CUDA_ERROR_INVALID_VALUE)
+		return refuse(c->op, "has fewer bytes than the message says");
+	return result == CUDA_SUCCESS ? 0 : driver_error(c->op, "mapping of memory", result);
+}
+
+static int import_block(const struct cuda_call *c, int fd, struct cuda_share_block *b)
+{
+	CUmemGenericAllocationHandle handle;
+	CUresult result;
+	size_t unit;
+	int err = begin_sharing(c);
+
+	if (!err)
+		err = granularity_of(c, &unit);
+	if (err)
+		return err;
+	if (!b->size || b->size > SIZE_LIMIT || b->size % unit)
+		return refuse(c->op, "has a size that no memory has");
+	result = driver.import(&handle, (void *)(intptr_t)fd,
+			       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		return driver_error(c->op, "memory of another process", result);
+	if (result != CUDA_SUCCESS)
+		return refuse(c->op, "is none that the driver knows");
+	err = map_handle(c, handle, b);
+	driver.release(handle); /* the mapping keeps the memory */
+	return err;
+}
+
+static int import(const char *op, const uint8_t uuid[16], uint64_t size, int fd,
+		  struct cuda_share_block **to)
+{
+	int device = device_of(op, uuid), err;
+	enum cudaStreamCaptureMode mode;
+	struct cuda_share_block *b;
+	struct cuda_call c;
+
+	if (device < 0)
+		return device;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return no_description(op);
+	b->device = device;
+	b->size = size;
+	cuda_shared_reap();
+	err = cuda_begin(&c, op, device);
+	if (err)
+		goto free_block;
+	mode = cuda_relax(); /* a mapping is no part of a capture */
+	err = import_block(&c, fd, b);
+	cuda_unrelax(mode);
+	if (cuda_end(&c, err))
+		goto free_block;
+	*to = b;
+	return 0;
+free_block:
+	free(b);
+	return err;
+}
+
+const struct cuda_share_calls cuda_shared_memory = {
+	.uuid = uuid_of,
+	.make = make,
+	.export = export,
+	.import = import,
+	.settle = settle,
+	.release = release,
+};

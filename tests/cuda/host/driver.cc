@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR MIT
+/*
+ * Virtual memory of the driver's API. An allocation is a memfd, whose name is that of its device, and a descriptor that is
+ * exported is one of the memfd: processes that have mapped it share its bytes. Like the driver, a handle, an exported
+ * descriptor and a mapping each keep the memory; a reserved range belongs to the device that is current, which CUDA does
+ * not ask for.
+ */
+#include "cuda.h"
+#include "host.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <map>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum : size_t { GRANULE = 2 << 20 };
+enum { GARBAGE = 0xf7, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+static const char name[] = "cuda-host-";
+
+struct allocation {
+	int fd, device;
+	size_t size;
+	unsigned users; /* handles and mappings */
+	bool exported;
+};
+
+static std::map<CUmemGenericAllocationHandle, allocation> &allocations =
+	*new std::map<CUmemGenericAllocationHandle, allocation>();
+/* The handle that is mapped at an address. */
+static std::map<CUdeviceptr, CUmemGenericAllocationHandle> &mapped =
+	*new std::map<CUdeviceptr, CUmemGenericAllocationHandle>();
+static CUmemGenericAllocationHandle handles;
+
+/* Begins a function of the driver's API. All are potentially unsafe in a capture: the documentation classifies none. */
+#define DRIVER_API()                             \
+	host_call call(__func__);                \
+	if (call.injected)                       \
+		return (CUresult)call.injected;  \
+	if (host_may_be_unsafe() != cudaSuccess) \
+	return CUDA_ERROR_NOT_PERMITTED
+
+static bool enabled(void)
+{
+	const char *off = getenv("CUDA_HOST_NO_VMM");
+
+	return !off || !*off;
+}
+
+static bool is_device(int device)
+{
+	return device >= 0 && device < host_device_count();
+}
+
+static bool properties_fit(const CUmemAllocationProp *p)
+{
+	return p && p->type == CU_MEM_ALLOCATION_TYPE_PINNED && !p->win32HandleMetaData &&
+	       p->location.type == CU_MEM_LOCATION_TYPE_DEVICE && is_device(p->location.id);
+}
+
+static void drop(CUmemGenericAllocationHandle handle)
+{
+	auto at = allocations.find(handle);
+
+	if (--at->second.users)
+		return;
+	host_give(at->second.device, at->second.size);
+	close(at->second.fd);
+	allocations.erase(at);
+}
+
+/* ---- devices ---- */
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+	DRIVER_API();
+	*device = ordinal;
+	return is_device(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	DRIVER_API();
+	if (!is_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (attribute != CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
+	    attribute != CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = enabled();
+	return CUDA_SUCCESS;
+}
+
+/* ---- memory ---- */
+
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
+				       CUmemAllocationGranularity_flags option)
+{
+	DRIVER_API();
+	if (!properties_fit(properties) || option != CU_MEM_ALLOC_GRANULARITY_MINIMUM)
+		return CUDA_ERROR_INVALID_VALUE;
+	*granularity = GRANULE;
+	return CUDA_SUCCESS;
+}
+
+/* New memory has garbage. -1 if the machine has no more. */
+static int new_memory(int device, size_t size)
+{
+	char text[32];
+	void *p = MAP_FAILED;
+	int fd;
+
+	snprintf(text, sizeof(text), "%s%d", name, device);
+	fd = memfd_create(text, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd >= 0 && !ftruncate(fd, (off_t)size) && !fcntl(fd, F_ADD_SEALS, SEALS))
+		p = mmap(nullptr, size, PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	memset(p, GARBAGE, size);
+	munmap(p, size);
+	return fd;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+		     const CUmemAllocationProp *properties, unsigned long long flags)
+{
+	DRIVER_API();
+	if (!properties_fit(properties) || !size || size % GRANULE || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	const int device = properties->location.id;
+	if (!host_take(device, size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	int fd = new_memory(device, size);
+	if (fd < 0) {
+		host_give(device, size);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*handle = ++handles;
+	allocations[*handle] = { fd, device, size, 1,
+				 properties->requestedHandleTypes ==
+					 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	DRIVER_API();
+	if (!allocations.count(handle))
+		host_fatal("cuMemRelease(%llu): no handle, or released twice", handle);
+	drop(handle);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
+						CUmemGenericAllocationHandle handle)
+{
+	DRIVER_API();
+	auto at = allocations.find(handle);
+
+	if (at == allocations.end())
+		return CUDA_ERROR_INVALID_VALUE;
+	*properties = {};
+	properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	properties->requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	properties->location = { CU_MEM_LOCATION_TYPE_DEVICE, at->second.device };
+	return CUDA_SUCCESS;
+}
+
+/* ---- descriptors ---- */
+
+CUresult cuMemExportToShareableHandle(void *to, CUmemGenericAllocationHandle handle,
+				      CUmemAllocationHandleType type, unsigned long long flags)
+{
+	DRIVER_API();
+	auto at = allocations.find(handle);
+
+	if (at == allocations.end() || !at->second.exported || flags ||
+	    type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_INVALID_VALUE;
+	*(int *)to = fcntl(at->second.fd, F_DUPFD_CLOEXEC, 0);
+	return *(int *)to < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* The device whose memory the file is, or -1. */
+static int device_of_file(int fd)
+{
+	char path[64], text[64];
+	static const char begin[] = "/memfd:";
+	ssize_t n;
+
+	if (fcntl(fd, F_GET_SEALS) != SEALS)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, text, sizeof(text) - 1);
+	text[n < 0 ? 0 : n] = 0;
+	if (strncmp(text, begin, sizeof(begin) - 1) != 0 ||
+	    strncmp(text + sizeof(begin) - 1, name, sizeof(name) - 1) != 0)
+		return -1;
+	return atoi(text + sizeof(begin) - 1 + sizeof(name) - 1);
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *from,
+					CUmemAllocationHandleType type)
+{
+	DRIVER_API();
+	int fd = (int)(intptr_t)from, device = device_of_file(fd);
+	struct stat st;
+
+	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !is_device(device) ||
+	    fstat(fd, &st) < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0 || !host_take(device, (size_t)st.st_size)) {
+		if (fd >= 0)
+			close(fd);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*handle = ++handles;
+	allocations[*handle] = { fd, device, (size_t)st.st_size, 1, false };
+	return CUDA_SUCCESS;
+}
+
+/* ---- addresses ---- */
+
+CUresult cuMemAddressReserve(CUdeviceptr *data, size_t size, size_t alignment, CUdeviceptr address,
+			     unsigned long long flags)
+{
+	DRIVER_API();
+	if (!size || size % GRANULE || alignment & (alignment - 1) || address || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*data = (CUdeviceptr)host_reserve(host_current_device(), size,
+					  alignment ? alignment : (size_t)GRANULE);
+	return *data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr data, size_t size)
+{
+	DRIVER_API();
+	if (mapped.count(data) || !host_unreserve((void *)data, size))
+		host_fatal("cuMemAddressFree(%p): not a range, or mapped", (void *)data);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr data, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+		  unsigned long long flags)
+{
+	DRIVER_API();
+	auto at = allocations.find(handle);
+
+	if (at == allocations.end() || offset || flags || size > at->second.size ||
+	    !host_reserved((void *)data, size) || mapped.count(data) ||
+	    host_device_of((void *)data) != at->second.device)
+		return CUDA_ERROR_INVALID_VALUE;
+	host_map((void *)data, size, at->second.fd);
+	at->second.users++;
+	mapped[data] = handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr data, size_t size, const CUmemAccessDesc *access, size_t count)
+{
+	DRIVER_API();
+	if (!mapped.count(data) || !host_reserved((void *)data, size) || count != 1 ||
+	    access->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    access->location.id != host_device_of((void *)data) ||
+	    access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return CUDA_ERROR_INVALID_VALUE;
+	host_permit((void *)data, size);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemUnmap(CUdeviceptr data, size_t size)
+{
+	DRIVER_API();
+	auto at = mapped.find(data);
+
+	if (at == mapped.end() || !host_reserved((void *)data, size))
+		host_fatal("cuMemUnmap(%p): nothing is mapped, or a part of it", (void *)data);
+	host_unmap((void *)data, size);
+	drop(at->second);
+	mapped.erase(at);
+	return CUDA_SUCCESS;
+}
+
+/* ---- the functions by name ---- */
+
+#define FUNCTION(name)              \
+	{                           \
+#name, (void *)name \
+	}
+
+static const std::map<std::string, void *> functions = {
+	FUNCTION(cuDeviceGet),
+	FUNCTION(cuDeviceGetAttribute),
+	FUNCTION(cuMemGetAllocationGranularity),
+	FUNCTION(cuMemCreate),
+	FUNCTION(cuMemRelease),
+	FUNCTION(cuMemAddressReserve),
+	FUNCTION(cuMemAddressFree),
+	FUNCTION(cuMemMap),
+	FUNCTION(cuMemUnmap),
+	FUNCTION(cuMemSetAccess),
+	FUNCTION(cuMemExportToShareableHandle),
+	FUNCTION(cuMemImportFromShareableHandle),
+	FUNCTION(cuMemGetAllocationPropertiesFromHandle),
+};
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
+					     unsigned long long flags,
+					     enum cudaDriverEntryPointQueryResult *result)
+{
+	API();
+	auto at = functions.find(symbol);
+
+	if (flags != cudaEnableDefault || version < 10020)
+		return host_result(cudaErrorInvalidValue);
+	*function = at == functions.end() ? nullptr : at->second;
+	if (result)
+		*result = *function ? cudaDriverEntryPointSuccess :
+				      cudaDriverEntryPointSymbolNotFound;
+	return cudaSuccess;
+}
