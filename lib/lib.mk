@@ -30,28 +30,30 @@ LIB_LIBS   := -lsleef -lz -ldl -lm -pthread
 # takes twice the time of -O1 to compile, and its tests are no faster.
 CPU_CFLAGS := $(if $(SANITIZE),-O1,-O3) -fcx-fortran-rules -Wno-psabi -Wno-type-limits
 LEVEL_v4   := -mprefer-vector-width=512
-# Products may round once where a multiplication and an addition round twice.
-CPU_CFLAGS_matmul_f32 := -ffp-contract=fast
-CPU_CFLAGS_matmul_f64 := -ffp-contract=fast
-CPU_CFLAGS_matmul_reduced_float := -ffp-contract=fast
-CPU_CFLAGS_matmul_pairs := -ffp-contract=fast
-CPU_CFLAGS_math := -ffp-contract=fast
-CPU_CFLAGS_activation_exp := -ffp-contract=fast
-CPU_CFLAGS_special := -ffp-contract=fast
-CPU_CFLAGS_distance := -ffp-contract=fast
-CPU_CFLAGS_dot := -ffp-contract=fast
-CPU_CFLAGS_fft := -ffp-contract=fast
-CPU_CFLAGS_conv_f32 := -ffp-contract=fast
-CPU_CFLAGS_conv_f64 := -ffp-contract=fast
-CPU_CFLAGS_conv_pairs := -ffp-contract=fast
-CPU_CFLAGS_sparse := -ffp-contract=fast
-CPU_CFLAGS_lstm := -ffp-contract=fast
-CPU_CFLAGS_softmax := -ffp-contract=fast
-CPU_CFLAGS_attention_f32 := -ffp-contract=fast
-CPU_CFLAGS_attention_f64 := -ffp-contract=fast
-CPU_CFLAGS_attention_pairs := -ffp-contract=fast
-CPU_CFLAGS_reduce_moments := -ffp-contract=fast
-CPU_CFLAGS_reduce_logsumexp := -ffp-contract=fast
+# Products may round once where a multiplication and an addition round twice. With -O1, GCC makes fused operations with
+# the second option alone; some functions are less exact without them.
+CONTRACTED := -ffp-contract=fast -fexpensive-optimizations
+CPU_CFLAGS_matmul_f32 := $(CONTRACTED)
+CPU_CFLAGS_matmul_f64 := $(CONTRACTED)
+CPU_CFLAGS_matmul_reduced_float := $(CONTRACTED)
+CPU_CFLAGS_matmul_pairs := $(CONTRACTED)
+CPU_CFLAGS_math := $(CONTRACTED)
+CPU_CFLAGS_activation_exp := $(CONTRACTED)
+CPU_CFLAGS_special := $(CONTRACTED)
+CPU_CFLAGS_distance := $(CONTRACTED)
+CPU_CFLAGS_dot := $(CONTRACTED)
+CPU_CFLAGS_fft := $(CONTRACTED)
+CPU_CFLAGS_conv_f32 := $(CONTRACTED)
+CPU_CFLAGS_conv_f64 := $(CONTRACTED)
+CPU_CFLAGS_conv_pairs := $(CONTRACTED)
+CPU_CFLAGS_sparse := $(CONTRACTED)
+CPU_CFLAGS_lstm := $(CONTRACTED)
+CPU_CFLAGS_softmax := $(CONTRACTED)
+CPU_CFLAGS_attention_f32 := $(CONTRACTED)
+CPU_CFLAGS_attention_f64 := $(CONTRACTED)
+CPU_CFLAGS_attention_pairs := $(CONTRACTED)
+CPU_CFLAGS_reduce_moments := $(CONTRACTED)
+CPU_CFLAGS_reduce_logsumexp := $(CONTRACTED)
 
 LIB_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(LIB_SRC)) \
            $(patsubst $(GEN)/%.c,$(B)/obj/gen/%.o,$(GEN_C)) \
