@@ -6,21 +6,10 @@
 #ifndef TENSOR_VEC_MATH_F32_FMA_H
 #define TENSOR_VEC_MATH_F32_FMA_H
 
-#include "kernels/cpu/simd/vecloop.h"
+#include "kernels/cpu/simd/vec_fma.h"
 
 #define ROUND_F32 \
 	12582912.f /* 1.5 * 2^23: a sum with it is rounded to an integer, which is in its lowest bits */
-
-/* a b + c and c - a b, rounded once. */
-static inline vec_f32 vec_fma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
-{
-	return (vec_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
-
-static inline vec_f32 vec_fnma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
-{
-	return (vec_f32)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
 
 static inline vec_f32 vec_splat_f32(float v)
 {

@@ -8,7 +8,7 @@
 #ifndef TENSOR_VEC_MATH_F64_H
 #define TENSOR_VEC_MATH_F64_H
 
-#include "kernels/cpu/simd/vecloop.h"
+#include "kernels/cpu/simd/vec_fma.h"
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 #include "kernels/cpu/simd/vec_pieces_f64.h"
@@ -234,11 +234,6 @@ static inline struct vec_log_f64 vec_log_parts_f64(vec_f64 x)
 	vec_f64 high = l.first + l.r;
 
 	return (struct vec_log_f64){ l.k, high, l.low + ((l.first - high) + l.r) };
-}
-
-static inline vec_f64 vec_fma_f64(vec_f64 a, vec_f64 b, vec_f64 c)
-{
-	return (vec_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 }
 
 static inline vec_f64 log_f64v(vec_f64 x)

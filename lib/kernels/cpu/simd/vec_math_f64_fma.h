@@ -9,23 +9,12 @@
 #define TENSOR_VEC_MATH_F64_FMA_H
 
 #include "kernels/cpu/simd/vec_pieces_f64_fma.h"
-#include "kernels/cpu/simd/vecloop.h"
+#include "kernels/cpu/simd/vec_fma.h"
 
 /* ln 2 as a sum; the product of its first part and an integer below 2^11 is exact. */
 #define LN2_HIGH_F64 0.6931471805598903
 #define LN2_LOW_F64  5.497923018708371e-14
 #define ROUND_F64    0x1.8p52 /* a sum with it is rounded to an integer, which is in its lowest bits */
-
-/* a b + c and c - a b, rounded once. */
-static inline vec_f64 vec_fma_f64(vec_f64 a, vec_f64 b, vec_f64 c)
-{
-	return (vec_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-}
-
-static inline vec_f64 vec_fnma_f64(vec_f64 a, vec_f64 b, vec_f64 c)
-{
-	return (vec_f64)_mm256_fnmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-}
 
 static inline vec_f64 vec_splat_f64(double v)
 {

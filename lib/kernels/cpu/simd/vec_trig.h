@@ -7,7 +7,7 @@
 #ifndef TENSOR_VEC_TRIG_H
 #define TENSOR_VEC_TRIG_H
 
-#include "kernels/cpu/simd/vecloop.h"
+#include "kernels/cpu/simd/vec_fma.h"
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 #define TURNS	 16 /* entries of a table: half a circle */
@@ -160,27 +160,6 @@ static inline vec_f64 splat_v64(double v)
 static inline vec_f32 splat_v32(float v)
 {
 	return (vec_f32){ 0 } + v;
-}
-
-/* a b + c and c - a b, rounded once. */
-static inline vec_f64 fma_v64(vec_f64 a, vec_f64 b, vec_f64 c)
-{
-	return (vec_f64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-}
-
-static inline vec_f64 fnma_v64(vec_f64 a, vec_f64 b, vec_f64 c)
-{
-	return (vec_f64)_mm512_fnmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-}
-
-static inline vec_f32 fma_v32(vec_f32 a, vec_f32 b, vec_f32 c)
-{
-	return (vec_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-}
-
-static inline vec_f32 fnma_v32(vec_f32 a, vec_f32 b, vec_f32 c)
-{
-	return (vec_f32)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
 
 /* (sin(r) - r) / r^3 and (cos(r) - 1) / r^2 for z = r^2; errors of the results 2^-65 and 2^-62. */

@@ -3,7 +3,7 @@
 #ifndef TENSOR_VEC_TRIG_FMA_H
 #define TENSOR_VEC_TRIG_FMA_H
 
-#include "kernels/cpu/simd/vecloop.h"
+#include "kernels/cpu/simd/vec_fma.h"
 
 #define splat_v64(v) ((vec_f64)_mm256_set1_pd(v))
 #define splat_v32(v) ((vec_f32)_mm256_set1_ps(v))
@@ -11,27 +11,6 @@
 #define select_v32   vec_select_f32
 #define sign_bit_v64 INT64_MIN
 #define sign_bit_v32 INT32_MIN
-
-/* a b + c and c - a b, rounded once. */
-static inline vec_f64 fma_v64(vec_f64 a, vec_f64 b, vec_f64 c)
-{
-	return (vec_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-}
-
-static inline vec_f64 fnma_v64(vec_f64 a, vec_f64 b, vec_f64 c)
-{
-	return (vec_f64)_mm256_fnmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-}
-
-static inline vec_f32 fma_v32(vec_f32 a, vec_f32 b, vec_f32 c)
-{
-	return (vec_f32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
-
-static inline vec_f32 fnma_v32(vec_f32 a, vec_f32 b, vec_f32 c)
-{
-	return (vec_f32)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
 
 /* (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4 for z = r^2; errors of the results 2^-57 and 2^-60. */
 static inline vec_f64 sine_v64(vec_f64 z)

@@ -297,11 +297,6 @@ static inline struct vec_log_f32 vec_log_parts_f32(vec_f32 x)
 
 	return (struct vec_log_f32){ k, high, ((first - high) + l.r) + first_low + l.low };
 }
-
-static inline vec_f32 vec_fma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
-{
-	return (vec_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-}
 #elif !defined(__AVX2__)
 static inline vec_f32 log_f32v(vec_f32 x)
 {
