@@ -100,8 +100,7 @@ static DLTensor describe(const tensor *t, int64_t *sizes, int64_t *strides)
 {
 	return (DLTensor){
 		.data = t->numel ? t->data : NULL,
-		.device = { t->device.type == TENSOR_CUDA ? kDLCUDA : kDLCPU,
-			    t->device.type == TENSOR_CUDA ? t->device.index : 0 },
+		.device = { t->device.type == TENSOR_CUDA ? kDLCUDA : kDLCPU, t->device.index },
 		.ndim = t->ndim,
 		.dtype = { dl_types[t->dtype].code, dl_types[t->dtype].bits, 1 },
 		.shape = sizes,

@@ -100,6 +100,13 @@ static bool only_bools(const struct external *x)
 	return elements_are_bools(&once, (const uint8_t *)x->first);
 }
 
+static int check_bools(const struct external *x)
+{
+	return only_bools(x) ?
+		       0 :
+		       tensor_fail(EINVAL, "%s: an element of bool is neither 0 nor 1", x->op);
+}
+
 /* On a device: its memory must be there, and is copied to be looked at. */
 static int check_device_data(const struct external *x)
 {
@@ -116,8 +123,8 @@ static int check_device_data(const struct external *x)
 		return tensor_fail(ENOMEM, "%s: no memory to check bools", x->op);
 	err = cuda->read(x->op, x->device.index, bytes, (const void *)start, x->high - x->low + 1);
 	there.first = (uintptr_t)bytes - (uintptr_t)x->low;
-	if (!err && !only_bools(&there))
-		err = tensor_fail(EINVAL, "%s: an element of bool is neither 0 nor 1", x->op);
+	if (!err)
+		err = check_bools(&there);
 	free(bytes);
 	return err;
 }
@@ -142,9 +149,7 @@ int external_set_data(struct external *x, const void *data, uint64_t byte_offset
 				   tensor_dtype_name(x->dtype));
 	if (x->device.type == TENSOR_CUDA)
 		return check_device_data(x);
-	if (x->dtype == TENSOR_BOOL && !only_bools(x))
-		return tensor_fail(EINVAL, "%s: an element of bool is neither 0 nor 1", x->op);
-	return 0;
+	return x->dtype == TENSOR_BOOL ? check_bools(x) : 0;
 }
 
 /* ---- tensors ---- */

@@ -161,6 +161,14 @@ bool cuda_memory_of_capture(const void *data)
 	return owned;
 }
 
+/* More uses than a block remembers make it wait for the device when it is freed. */
+static void add_use(struct block *b, cudaStream_t stream)
+{
+	if (b->nuses < BLOCK_USES)
+		b->uses[b->nuses] = stream;
+	b->nuses++;
+}
+
 void cuda_use_slow(const struct cuda_call *c, const tensor *t)
 {
 	struct block *b;
@@ -178,15 +186,10 @@ void cuda_use_slow(const struct cuda_call *c, const tensor *t)
 			known |= b->uses[i] == c->stream;
 		if (c->stream == CUDA_STREAM_PER_THREAD) {
 			/* The thread that frees the block has another one: it waits for the device. */
-			while (b->nuses <= BLOCK_USES) {
-				if (b->nuses < BLOCK_USES)
-					b->uses[b->nuses] = NULL;
-				b->nuses++;
-			}
+			while (b->nuses <= BLOCK_USES)
+				add_use(b, NULL);
 		} else if (!known) {
-			if (b->nuses < BLOCK_USES)
-				b->uses[b->nuses] = c->stream;
-			b->nuses++;
+			add_use(b, c->stream);
 		}
 	}
 	unlock_memory();

@@ -373,14 +373,30 @@ static int settle(const char *op, int device)
 
 /* ---- in ---- */
 
+/* The runtime takes a millisecond for the properties of a device: they are read once. */
 static int uuid_of(int device, uint8_t uuid[16])
 {
+	static struct {
+		atomic_bool known;
+		_Atomic uint64_t half[2];
+	} uuids[CUDA_DEVICES];
 	struct tensor_cuda_properties p;
-	int err = cuda_stream_functions.properties(device, &p);
+	uint64_t half[2];
+	int err;
 
-	if (!err)
-		memcpy(uuid, p.uuid, sizeof(p.uuid));
-	return err;
+	if (!atomic_load(&uuids[device].known)) {
+		err = cuda_stream_functions.properties(device, &p);
+		if (err)
+			return err;
+		memcpy(half, p.uuid, sizeof(half));
+		for (int i = 0; i < 2; i++)
+			atomic_store(&uuids[device].half[i], half[i]);
+		atomic_store(&uuids[device].known, true);
+	}
+	for (int i = 0; i < 2; i++)
+		half[i] = atomic_load(&uuids[device].half[i]);
+	memcpy(uuid, half, sizeof(half));
+	return 0;
 }
 
 /* The number that this process has for the device, or -errno. */
