@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Device memory that libraries exchange through DLPack. On the emulation (make test-cuda) or a GPU, else skipped. */
-#include "check.h"
+#include "cuda_results.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
 #include <dlfcn.h>
-#include <sys/wait.h>
-#include <tensor/cuda.h>
 #include <tensor/dlpack.h>
-#include <unistd.h>
-
-#define ON_GPU TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(0))
-#define ON_CPU TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
-
-#define NEED_GPU()                                                    \
-	do {                                                          \
-		if (!tensor_cuda_is_available()) {                    \
-			print_message("# skipped: no CUDA device\n"); \
-			skip();                                       \
-		}                                                     \
-	} while (0)
 
 static double sum_of(tensor *t)
 {
@@ -32,9 +18,9 @@ static double sum_of(tensor *t)
 
 static void memory_is_shared(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
-		tensor *x = ok(tensor_full(TENSOR_SHAPE(4, 6), TENSOR_SCALAR(2.0), ON_GPU)), *y;
+		tensor *x = ok(tensor_full(TENSOR_SHAPE(4, 6), TENSOR_SCALAR(2.0), CUDA)), *y;
 		tensor *part = ok(tensor_slice(tensor_t(x), 0, 1, 5, 2));
 		struct DLManagedTensorVersioned *m = tensor_to_dlpack(part, 0);
 
@@ -47,7 +33,7 @@ static void memory_is_shared(void **state)
 		assert_int_equal(tensor_size(y, 1), 4);
 		ok(tensor_fill_(y, TENSOR_SCALAR(5.0)));
 		assert_true(sum_of(x) == 24 * 2 + 8 * 3);
-		assert_values(tensor_to(tensor_select(x, 0, 0), ON_CPU), 0, 2, 5, 2, 5, 2, 2);
+		assert_values(tensor_to(tensor_select(x, 0, 0), CPU), 0, 2, 5, 2, 5, 2, 2);
 	}
 }
 
@@ -86,9 +72,9 @@ static void the_producer_is_told_after_the_work(void **state)
 	struct producer p;
 	tensor *sum;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
-		tensor *memory = ok(tensor_full(TENSOR_SHAPE(300), TENSOR_SCALAR(2.0), ON_GPU));
+		tensor *memory = ok(tensor_full(TENSOR_SHAPE(300), TENSOR_SCALAR(2.0), CUDA));
 
 		assert_done(tensor_cuda_synchronize(0));
 		tensor_scope {
@@ -136,7 +122,7 @@ static void pending_releases_are_in_order(void **state)
 	inject = (__typeof__(inject))dlsym(library, "cuda_host_fail");
 	calls = (__typeof__(calls))dlsym(library, "cuda_host_calls");
 	tensor_scope {
-		tensor *memory = ok(tensor_zeros(TENSOR_SHAPE(400), ON_GPU));
+		tensor *memory = ok(tensor_zeros(TENSOR_SHAPE(400), CUDA));
 
 		assert_done(tensor_cuda_synchronize(0));
 		deleted_last = -1;
@@ -167,9 +153,9 @@ static void a_deleter_leaves_the_error_record(void **state)
 {
 	struct producer p;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
-		tensor *memory = ok(tensor_zeros(TENSOR_SHAPE(300), ON_GPU));
+		tensor *memory = ok(tensor_zeros(TENSOR_SHAPE(300), CUDA));
 
 		produce(&p, memory, 0)->deleter = failing_deleter;
 		tensor_scope {
@@ -196,8 +182,8 @@ static void wrong_descriptions_are_refused(void **state)
 	struct producer p;
 	tensor *memory;
 
-	NEED_GPU();
-	memory = tensor_retain(ok(tensor_zeros(TENSOR_SHAPE(300), ON_GPU)));
+	NEED_DEVICE();
+	memory = tensor_retain(ok(tensor_zeros(TENSOR_SHAPE(300), CUDA)));
 	tensor_scope {
 		assert_fails(tensor_from_dlpack(produce(&p, memory, 99)), ENODEV, "cuda:99");
 		assert_fails(tensor_from_dlpack(produce(&p, memory, -1)), ENODEV, "cuda:-1");
@@ -232,7 +218,7 @@ static void memory_is_allocated_for_others(void **state)
 	};
 	DLManagedTensorVersioned *m = NULL;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	assert_int_equal(tensor_dlpack_allocate(&wanted, &m, NULL, NULL), 0);
 	assert_int_equal(m->dl_tensor.device.device_type, kDLCUDA);
 	m->deleter(m);
@@ -245,11 +231,11 @@ static void a_capture_holds_memory_of_others(void **state)
 	struct producer p;
 	tensor_cuda_graph *g;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	g = tensor_cuda_graph_new(0);
 	assert_non_null(g);
 	tensor_scope {
-		tensor *memory = ok(tensor_full(TENSOR_SHAPE(300), TENSOR_SCALAR(2.0), ON_GPU)), *y;
+		tensor *memory = ok(tensor_full(TENSOR_SHAPE(300), TENSOR_SCALAR(2.0), CUDA)), *y;
 
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
 		tensor_scope {
@@ -275,9 +261,9 @@ static void a_child_releases_what_it_inherited(void **state)
 	int status;
 	pid_t pid;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
-		tensor *memory = ok(tensor_zeros(TENSOR_SHAPE(300), ON_GPU));
+		tensor *memory = ok(tensor_zeros(TENSOR_SHAPE(300), CUDA));
 		tensor *x = tensor_retain(ok(tensor_from_dlpack(produce(&p, memory, 0))));
 
 		pid = fork();

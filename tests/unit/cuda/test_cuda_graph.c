@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Graphs: captured work, replayed. On the emulation (make test-cuda) or a GPU, else skipped. */
-#include "check.h"
+#include "cuda_results.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sys/wait.h>
-#include <tensor/cuda.h>
-#include <unistd.h>
-
-#define ON_GPU TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(0))
-#define ON_CPU TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
-
-#define NEED_GPU()                                                    \
-	do {                                                          \
-		if (!tensor_cuda_is_available()) {                    \
-			print_message("# skipped: no CUDA device\n"); \
-			skip();                                       \
-		}                                                     \
-	} while (0)
 
 /* Of the emulation, which the plugin has loaded; NULL: a GPU, or no device. */
 static void *emulation(void)
@@ -28,7 +14,7 @@ static void *emulation(void)
 
 static tensor *on_gpu(tensor *t)
 {
-	return ok(tensor_to(ok(t), ON_GPU));
+	return ok(tensor_to(ok(t), CUDA));
 }
 
 static tensor_cuda_graph *new_graph(void)
@@ -42,8 +28,8 @@ static tensor_cuda_graph *new_graph(void)
 #define assert_same_bits(a, b) check_bits((a), (b), __LINE__)
 static void check_bits(tensor *a, tensor *b, int line)
 {
-	tensor *x = tensor_contiguous(ok(tensor_to(ok(a), ON_CPU)));
-	tensor *y = tensor_contiguous(ok(tensor_to(ok(b), ON_CPU)));
+	tensor *x = tensor_contiguous(ok(tensor_to(ok(a), CPU)));
+	tensor *y = tensor_contiguous(ok(tensor_to(ok(b), CPU)));
 
 	size_t size = (size_t)tensor_numel(x) * tensor_itemsize(tensor_dtype(x));
 
@@ -83,11 +69,11 @@ static struct tensor_cuda_usage usage(void)
 
 static void a_replay_runs_what_was_captured(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
-		tensor *x = ok(tensor_full(TENSOR_SHAPE(300), S(1.0), ON_GPU));
-		tensor *sum = ok(tensor_zeros(TENSOR_SHAPE(300), ON_GPU)), *y;
+		tensor *x = ok(tensor_full(TENSOR_SHAPE(300), S(1.0), CUDA));
+		tensor *sum = ok(tensor_zeros(TENSOR_SHAPE(300), CUDA)), *y;
 
 		assert_false(tensor_cuda_is_capturing(0));
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
@@ -139,7 +125,7 @@ static void make_net(struct net *n, tensor_optim_options options)
 	n->b1 = params[1] = parameter(TENSOR_SHAPE(6), 2);
 	n->w2 = params[2] = parameter(TENSOR_SHAPE(6, 3), 3);
 	n->b2 = params[3] = parameter(TENSOR_SHAPE(3), 4);
-	n->x = ok(tensor_zeros(TENSOR_SHAPE(4, 5), ON_GPU));
+	n->x = ok(tensor_zeros(TENSOR_SHAPE(4, 5), CUDA));
 	n->target = on_gpu(tensor_from_data(classes, TENSOR_SHAPE(4), I64));
 	n->optim =
 		tensor_optim_new(TENSOR_LIST(params[0], params[1], params[2], params[3]), options);
@@ -186,7 +172,7 @@ static void check_training(tensor_optim_options options, bool dropout, int repla
 		tensor_manual_seed(7);
 		for (int i = 0; i <= replays; i++) {
 			set_input(&eager, i);
-			losses[i] = ok(tensor_to(train(&eager, dropout), ON_CPU));
+			losses[i] = ok(tensor_to(train(&eager, dropout), CPU));
 		}
 		tensor_generator_get_state(NULL, &here);
 		tensor_manual_seed(7);
@@ -223,7 +209,7 @@ static void check_training(tensor_optim_options options, bool dropout, int repla
 
 static void a_captured_step_of_sgd_equals_eager_steps(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	check_training(
 		(tensor_optim_options){ .method = TENSOR_OPTIM_SGD, .lr = 0.1, .momentum = 0.9 },
 		false, 3);
@@ -231,13 +217,13 @@ static void a_captured_step_of_sgd_equals_eager_steps(void **state)
 
 static void ten_replays_of_adam_with_dropout_equal_eager_steps(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	check_training((tensor_optim_options){ .method = TENSOR_OPTIM_ADAM, .lr = 0.01 }, true, 10);
 }
 
 static void a_captured_step_of_adagrad_equals_eager_steps(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	check_training((tensor_optim_options){ .method = TENSOR_OPTIM_ADAGRAD,
 					       .lr = 0.1,
 					       .lr_decay = 0.1 },
@@ -247,7 +233,7 @@ static void a_captured_step_of_adagrad_equals_eager_steps(void **state)
 /* Each has a rate of its own. */
 static void two_captured_steps_equal_eager_steps(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		const tensor_optim_options o = { .method = TENSOR_OPTIM_ADAM, .lr = 0.01 };
 		tensor_cuda_graph *g = new_graph();
@@ -281,7 +267,7 @@ static void two_captured_steps_equal_eager_steps(void **state)
 
 static void replays_draw_the_numbers_that_eager_calls_would_draw(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
 		tensor *a[4], *b[4], *x, *y;
@@ -289,16 +275,16 @@ static void replays_draw_the_numbers_that_eager_calls_would_draw(void **state)
 
 		tensor_manual_seed(5);
 		for (int i = 0; i < 4; i++) {
-			a[i] = ok(tensor_rand(TENSOR_SHAPE(100), ON_GPU));
-			b[i] = ok(tensor_normal_opt_(ok(tensor_empty(TENSOR_SHAPE(70), ON_GPU)), 0,
-						     1, own));
+			a[i] = ok(tensor_rand(TENSOR_SHAPE(100), CUDA));
+			b[i] = ok(tensor_normal_opt_(ok(tensor_empty(TENSOR_SHAPE(70), CUDA)), 0, 1,
+						     own));
 		}
 		tensor_manual_seed(5);
 		tensor_generator_manual_seed(own, 3);
 		assert_done(tensor_cuda_graph_register_generator(g, own));
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
-		x = ok(tensor_rand(TENSOR_SHAPE(100), ON_GPU));
-		y = ok(tensor_normal_opt_(ok(tensor_empty(TENSOR_SHAPE(70), ON_GPU)), 0, 1, own));
+		x = ok(tensor_rand(TENSOR_SHAPE(100), CUDA));
+		y = ok(tensor_normal_opt_(ok(tensor_empty(TENSOR_SHAPE(70), CUDA)), 0, 1, own));
 		assert_done(tensor_cuda_graph_capture_end(g));
 		for (int i = 0; i < 4; i++) {
 			assert_done(tensor_cuda_graph_replay(g));
@@ -338,10 +324,10 @@ static tensor *gradient_of(tensor *y, tensor *x)
 /* The derivative of the square of y = 2 x mask is 4 y mask: twice the value, where x is 1. */
 static void a_checkpoint_in_a_capture_draws_its_numbers_again(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), ON_GPU)), *y, *z, *grad, *more;
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), CUDA)), *y, *z, *grad, *more;
 
 		tensor_set_requires_grad(x, true);
 		y = ok(checkpointed(x));
@@ -356,7 +342,7 @@ static void a_checkpoint_in_a_capture_draws_its_numbers_again(void **state)
 		y = ok(checkpointed(x));
 		z = ok(checkpointed(x));
 		grad = ok(gradient_of(y, x));
-		more = ok(tensor_rand(TENSOR_SHAPE(4), ON_GPU));
+		more = ok(tensor_rand(TENSOR_SHAPE(4), CUDA));
 		assert_done(tensor_cuda_graph_capture_end(g));
 		for (int i = 0; i < 3; i++) {
 			assert_done(tensor_cuda_graph_replay(g));
@@ -373,11 +359,11 @@ static void a_checkpoint_in_a_capture_draws_its_numbers_again(void **state)
 
 static void a_replay_copies_pinned_memory_that_the_graph_holds(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
-		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(64), ON_GPU)), *in, *out;
-		tensor *y = ok(tensor_zeros(TENSOR_SHAPE(64), ON_GPU));
+		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(64), CUDA)), *in, *out;
+		tensor *y = ok(tensor_zeros(TENSOR_SHAPE(64), CUDA));
 
 		in = ok(tensor_full(TENSOR_SHAPE(64), S(2.0), F32));
 		out = ok(tensor_zeros(TENSOR_SHAPE(64), F32));
@@ -443,7 +429,7 @@ static void each_failing_call_is_an_error_and_leaves_nothing(void **state)
 	inject = (__typeof__(inject))dlsym(library, "cuda_host_fail");
 	calls = (__typeof__(calls))dlsym(library, "cuda_host_calls");
 	tensor_scope {
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(3, 3), ON_GPU));
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(3, 3), CUDA));
 		tensor *i = on_gpu(tensor_from_data(order, TENSOR_SHAPE(3), I64));
 		tensor_cuda_graph *g = new_graph();
 		uint64_t allocated;
@@ -481,7 +467,7 @@ static tensor *item_of(tensor *x)
 }
 static tensor *to_host(tensor *x)
 {
-	return tensor_to(x, ON_CPU);
+	return tensor_to(x, CPU);
 }
 static tensor *from_host(tensor *x)
 {
@@ -525,14 +511,14 @@ static tensor *of_the_cpu(tensor *x)
 }
 static tensor *without_memory(tensor *x)
 {
-	return tensor_empty(TENSOR_SHAPE((int64_t)1 << 40), ON_GPU);
+	return tensor_empty(TENSOR_SHAPE((int64_t)1 << 40), CUDA);
 }
 
 static void check_refused(tensor *(*op)(tensor *x), int code)
 {
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(8), ON_GPU)), *y;
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(8), CUDA)), *y;
 
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
 		ok(tensor_add_(x, x));
@@ -564,7 +550,7 @@ static void what_waits_for_the_device_ends_the_capture(void **state)
 		synchronised, trimmed, integer_division, of_the_cpu,
 	};
 
-	NEED_GPU();
+	NEED_DEVICE();
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 		check_refused(ops[i], EOPNOTSUPP);
 	foreign = tensor_generator_new(1);
@@ -577,7 +563,7 @@ static void the_first_step_of_an_optimizer_is_refused(void **state)
 {
 	static const uint8_t methods[] = { TENSOR_OPTIM_SGD, TENSOR_OPTIM_ADAM };
 
-	NEED_GPU();
+	NEED_DEVICE();
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
 		tensor_scope {
 			tensor_cuda_graph *g = new_graph();
@@ -605,7 +591,7 @@ static void an_index_out_of_range_in_a_replay_is_reported_by_a_wait(void **state
 {
 	static const int64_t good[] = { 0, 1, 2 }, bad[] = { 0, 9, 2 };
 
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
 		tensor *x = on_gpu(parameter(TENSOR_SHAPE(4), 1)), *y;
@@ -632,10 +618,10 @@ static void an_index_out_of_range_in_a_replay_is_reported_by_a_wait(void **state
 
 static void memory_of_a_capture_is_not_used_by_others(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(5000), ON_GPU)), *y;
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(5000), CUDA)), *y;
 		tensor *others[20];
 		uint64_t reserved, before;
 
@@ -649,7 +635,7 @@ static void memory_of_a_capture_is_not_used_by_others(void **state)
 		}
 		assert_done(tensor_cuda_graph_capture_end(g));
 		for (int i = 0; i < 20; i++)
-			others[i] = ok(tensor_full(TENSOR_SHAPE(5000), S(7.0), ON_GPU));
+			others[i] = ok(tensor_full(TENSOR_SHAPE(5000), S(7.0), CUDA));
 		assert_done(tensor_cuda_graph_replay(g));
 		assert_true(element(y, 4999) == 4);
 		for (int i = 0; i < 20; i++)
@@ -669,20 +655,20 @@ static void memory_of_a_capture_is_not_used_by_others(void **state)
 /* The graph holds inputs that the program has released. */
 static void a_graph_holds_the_memory_that_it_uses(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
 		tensor *y;
 
 		tensor_scope {
-			tensor *x = ok(tensor_full(TENSOR_SHAPE(300), S(2.0), ON_GPU));
+			tensor *x = ok(tensor_full(TENSOR_SHAPE(300), S(2.0), CUDA));
 
 			assert_done(tensor_cuda_graph_capture_begin(g, NULL));
 			y = tensor_retain(ok(tensor_add(x, x)));
 			assert_done(tensor_cuda_graph_capture_end(g));
 		}
 		for (int i = 0; i < 8; i++)
-			ok(tensor_full(TENSOR_SHAPE(300), S(9.0), ON_GPU));
+			ok(tensor_full(TENSOR_SHAPE(300), S(9.0), CUDA));
 		assert_done(tensor_cuda_graph_replay(g));
 		assert_true(value_of(tensor_sum(y)) == 1200);
 		/* Results outlive the graph. */
@@ -694,10 +680,10 @@ static void a_graph_holds_the_memory_that_it_uses(void **state)
 
 static void two_graphs_share_a_pool(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *a = new_graph(), *b = new_graph(), *none = new_graph();
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(1 << 14), ON_GPU)), *y, *z;
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(1 << 14), CUDA)), *y, *z;
 		uint64_t reserved;
 
 		assert_int_equal(tensor_cuda_graph_capture_begin(b, none), -EINVAL);
@@ -730,10 +716,10 @@ static void many_captures_leave_no_memory(void **state)
 {
 	uint64_t reserved = 0;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(64), ON_GPU));
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(64), CUDA));
 
 		for (int i = 0; i < 20; i++) {
 			tensor_scope {
@@ -766,13 +752,13 @@ static void replays_in_two_streams_follow_each_other(void **state)
 		assert_int_equal(create(&stream[i], 1 /* cudaStreamNonBlocking */), 0);
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
-		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(40), ON_GPU)), *y;
+		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(40), CUDA)), *y;
 		double expected = 0;
 
 		assert_done(tensor_cuda_synchronize(0));
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
 		y = ok(tensor_mul_scalar(x, S(2.0)));
-		ok(tensor_copy_(x, ok(tensor_add(y, ok(tensor_ones(TENSOR_SHAPE(40), ON_GPU))))));
+		ok(tensor_copy_(x, ok(tensor_add(y, ok(tensor_ones(TENSOR_SHAPE(40), CUDA))))));
 		assert_done(tensor_cuda_graph_capture_end(g));
 		for (int i = 0; i < 10; i++) {
 			assert_done(tensor_cuda_set_stream(0, stream[i % 2]));
@@ -795,8 +781,8 @@ static void *work(void *unused)
 {
 	for (int i = 0; i < 20; i++) {
 		tensor_scope {
-			tensor *x = tensor_full(TENSOR_SHAPE(200), S((double)i), ON_GPU);
-			tensor *y = tensor_to(tensor_add(x, x), ON_CPU);
+			tensor *x = tensor_full(TENSOR_SHAPE(200), S((double)i), CUDA);
+			tensor *y = tensor_to(tensor_add(x, x), CPU);
 			double v;
 
 			if (!y || tensor_item(tensor_sum(y), &v) < 0 || v != 400.0 * i)
@@ -812,10 +798,10 @@ static void *work(void *unused)
 
 static void another_thread_works_during_a_capture(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), ON_GPU)), *y;
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), CUDA)), *y;
 		pthread_t thread;
 		void *error;
 
@@ -838,11 +824,11 @@ static void another_thread_works_during_a_capture(void **state)
 /* A backward outside of the capture does not use its stream, where a later capture would meet its memory. */
 static void a_captured_forward_has_an_eager_backward(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *a = new_graph(), *b = new_graph();
-		tensor *w = ok(tensor_ones(TENSOR_SHAPE(64), ON_GPU)), *y, *z;
-		tensor *x = ok(tensor_full(TENSOR_SHAPE(64), S(2.0), ON_GPU));
+		tensor *w = ok(tensor_ones(TENSOR_SHAPE(64), CUDA)), *y, *z;
+		tensor *x = ok(tensor_full(TENSOR_SHAPE(64), S(2.0), CUDA));
 
 		tensor_set_requires_grad(w, true);
 		assert_done(tensor_cuda_graph_capture_begin(a, NULL));
@@ -869,12 +855,12 @@ static void another_device_works_during_a_capture(void **state)
 {
 	const tensor_options on_other = TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(1));
 
-	NEED_GPU();
+	NEED_DEVICE();
 	if (tensor_cuda_device_count() < 2)
 		skip();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph(), *other = tensor_cuda_graph_new(1);
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), ON_GPU)), *y, *a, *b;
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), CUDA)), *y, *a, *b;
 
 		assert_non_null(other);
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
@@ -906,7 +892,7 @@ static void *capture_and_end(void *graph)
 
 static void a_thread_that_ends_ends_its_capture(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
 		pthread_t thread;
@@ -923,10 +909,10 @@ static void a_thread_that_ends_ends_its_capture(void **state)
 
 static void a_child_of_a_fork_in_a_capture_cannot_use_the_graph(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph(), *ready = new_graph();
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), ON_GPU)), *y;
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(200), CUDA)), *y;
 		int status;
 		pid_t child;
 
@@ -954,7 +940,7 @@ static void a_child_of_a_fork_in_a_capture_cannot_use_the_graph(void **state)
 
 static void calls_in_a_wrong_state_are_errors(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph(), *other = new_graph();
 

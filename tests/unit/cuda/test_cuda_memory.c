@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Statistics of device memory. On the emulation (make test-cuda) or a GPU, else skipped. */
-#include "check.h"
-
-#include <tensor/cuda.h>
+#include "cuda_results.h"
 
 #define BYTES TENSOR_OPTIONS(.dtype = TENSOR_U8, .device = TENSOR_DEVICE_CUDA(0))
 #define MIB   ((int64_t)1 << 20)
-
-#define NEED_GPU()                                                    \
-	do {                                                          \
-		if (!tensor_cuda_is_available()) {                    \
-			print_message("# skipped: no CUDA device\n"); \
-			skip();                                       \
-		}                                                     \
-	} while (0)
 
 static struct tensor_cuda_stats now(void)
 {
@@ -45,7 +35,7 @@ static void blocks_count_by_size_and_pool(void **state)
 	struct tensor_cuda_stats a, b;
 	tensor *small, *large;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	a = begin();
 	small = bytes(100);
 	large = bytes(2 * MIB + 1);
@@ -76,7 +66,7 @@ static void segments_count_until_the_trim(void **state)
 {
 	struct tensor_cuda_stats a, b;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	a = begin();
 	tensor_release(bytes(2 * MIB));
 	b = now();
@@ -100,7 +90,7 @@ static void free_parts_of_used_segments_are_split(void **state)
 	struct tensor_cuda_stats a, b;
 	tensor *t[3];
 
-	NEED_GPU();
+	NEED_DEVICE();
 	a = begin();
 	for (int i = 0; i < 3; i++)
 		t[i] = bytes(4 * MIB);
@@ -132,7 +122,7 @@ static void peaks_and_sums_are_reset_separately(void **state)
 	struct tensor_cuda_stats a, b;
 	tensor *t;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	a = begin();
 	tensor_release(bytes(8 * MIB));
 	t = bytes(2 * MIB);
@@ -159,7 +149,7 @@ static void failures_count_as_retry_and_out_of_memory(void **state)
 	struct tensor_cuda_stats b;
 	uint64_t unused, total;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	assert_done(tensor_cuda_memory_info(0, &unused, &total));
 	begin();
 	assert_null(tensor_empty(TENSOR_SHAPE((int64_t)total + MIB), BYTES));
@@ -180,7 +170,7 @@ static void wrong_arguments_are_refused(void **state)
 	struct tensor_cuda_stats s;
 
 	assert_fails(tensor_cuda_memory_stats(0, NULL), EINVAL, "stats is NULL");
-	NEED_GPU();
+	NEED_DEVICE();
 	assert_fails(tensor_cuda_memory_stats(100, &s), ENODEV, "cuda:100");
 	assert_fails(tensor_cuda_memory_reset_peak(-1), ENODEV, "cuda:-1");
 	assert_fails(tensor_cuda_memory_reset_accumulated(100), ENODEV, "cuda:100");

@@ -3,26 +3,17 @@
  * Device tensors in channels, within a process and between two. On the emulation (make test-cuda) or a GPU, else skipped;
  * what counts mappings and makes the driver fail needs the emulation.
  */
+#include "cuda_results.h"
 #include "peer.h"
 #include "rings.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
 #include <dlfcn.h>
-#include <tensor/cuda.h>
 #include <tensor/dlpack.h>
 
 #define GPU	     TENSOR_DEVICE_CUDA(0)
 #define ON_GPU	     TENSOR_OPTIONS(.device = GPU)
 #define GPU_OF(type) TENSOR_OPTIONS(.device = GPU, .dtype = TENSOR_##type)
-#define ON_CPU	     TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
-
-#define NEED_GPU()                                                    \
-	do {                                                          \
-		if (!tensor_cuda_is_available()) {                    \
-			print_message("# skipped: no CUDA device\n"); \
-			skip();                                       \
-		}                                                     \
-	} while (0)
 
 /* ---- the emulation ---- */
 
@@ -83,7 +74,7 @@ static char *address(tensor *t)
 
 static tensor *here(tensor *t)
 {
-	return ok(tensor_to(ok(t), ON_CPU));
+	return ok(tensor_to(ok(t), CPU));
 }
 
 /* ---- the other process ---- */
@@ -101,7 +92,7 @@ static int mirror(tensor_channel *ch)
 			if (tensor_send(ch, ok(tensor_clone(t)), 0) < 0 ||
 			    !tensor_fill_(t, TENSOR_SCALAR(1.0)) ||
 			    tensor_cuda_synchronize(tensor_get_device(t).index) < 0 ||
-			    tensor_send(ch, ok(tensor_ones(TENSOR_SHAPE(1), ON_CPU)), 0) < 0)
+			    tensor_send(ch, ok(tensor_ones(TENSOR_SHAPE(1), CPU)), 0) < 0)
 				return 3;
 		}
 	}
@@ -194,7 +185,7 @@ static void tensors_of_any_kind_go_both_ways(void **state)
 {
 	struct peer p;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	p = peer_start("mirror", SOCK_STREAM);
 	tensor_scope {
 		tensor *x = numbers(60),
@@ -226,7 +217,7 @@ static void a_tensor_sent_twice_is_mapped_once(void **state)
 {
 	struct peer p;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	p = peer_start("once", SOCK_SEQPACKET);
 	tensor_scope {
 		tensor *x = numbers(100), *n;
@@ -248,7 +239,7 @@ static void memory_outlives_its_sender(void **state)
 	struct peer p;
 	int status;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	before = held_now();
 	p = peer_start("leave", SOCK_STREAM);
 	while (waitpid(p.pid, &status, WNOHANG) == 0)
@@ -272,7 +263,7 @@ static void a_receiver_may_end(void **state)
 {
 	struct peer p;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	p = peer_start("take", SOCK_STREAM);
 	tensor_scope {
 		tensor *x = numbers(100);
@@ -301,14 +292,14 @@ static void refused_by(const char *variable, const char *value)
 	free(saved);
 	tensor_scope {
 		assert_done(tensor_send(p.ch, numbers(10), 0));
-		assert_done(tensor_send(p.ch, ok(tensor_ones(TENSOR_SHAPE(2), ON_CPU)), 0));
+		assert_done(tensor_send(p.ch, ok(tensor_ones(TENSOR_SHAPE(2), CPU)), 0));
 	}
 	assert_int_equal(peer_end(&p), 0);
 }
 
 static void a_receiver_without_the_device_says_so(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	if (emulated()) {
 		refused_by("CUDA_HOST_DEVICES", "0");
 		refused_by("CUDA_HOST_UUID", "another");
@@ -323,7 +314,7 @@ static void tensors_follow_their_memory(void **state)
 {
 	struct pair e;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	e = pair_open(SOCK_STREAM);
 	tensor_scope {
 		tensor *x = numbers(24), *rows = ok(tensor_reshape(x, TENSOR_INTS(4, 6)));
@@ -348,7 +339,7 @@ static void work_that_is_queued_is_sent(void **state)
 	struct pair e;
 	void *side, *before;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	e = pair_open(SOCK_STREAM);
 	tensor_scope {
 		tensor *x = ok(tensor_full(TENSOR_SHAPE(1000), TENSOR_SCALAR(1.0), ON_GPU)), *got;
@@ -381,7 +372,7 @@ static void nothing_is_left_of_many_sends(void **state)
 	struct held before;
 	struct pair e;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	tensor_scope {
 		numbers(10);
 	}
@@ -406,11 +397,10 @@ static void messages_of_several_have_device_tensors(void **state)
 	const struct tensor_channel_options o = { .ring = true };
 	struct pair p;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	p = ring_pair_open(SOCK_STREAM, &o);
 	tensor_scope {
-		tensor *all[3] = { numbers(5), ok(tensor_ones(TENSOR_SHAPE(3), ON_CPU)),
-				   numbers(7) },
+		tensor *all[3] = { numbers(5), ok(tensor_ones(TENSOR_SHAPE(3), CPU)), numbers(7) },
 		       *got[3];
 		uint64_t tag = 0;
 
@@ -434,7 +424,7 @@ static void memory_that_cannot_move_is_refused(void **state)
 	struct pair e;
 	tensor_cuda_graph *g;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	e = pair_open(SOCK_STREAM);
 	tensor_scope {
 		tensor *x = numbers(8), *y = numbers(8), *z = NULL, *got;
@@ -469,7 +459,7 @@ static void captures_wait_for_no_release(void **state)
 	struct held before;
 	struct pair e;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	before = held_now();
 	e = pair_open(SOCK_STREAM);
 	tensor_scope {
@@ -485,7 +475,7 @@ static void captures_wait_for_no_release(void **state)
 		tensor_release(kept);
 		tensor_release(got);
 		/* A mapping is no part of the graph. */
-		assert_values(ok(tensor_full(TENSOR_SHAPE(1), TENSOR_SCALAR(1.0), ON_CPU)), 0, 1);
+		assert_values(ok(tensor_full(TENSOR_SHAPE(1), TENSOR_SCALAR(1.0), CPU)), 0, 1);
 		got = ok(tensor_recv(e.in));
 		ok(tensor_add_(x, got));
 		assert_done(tensor_cuda_graph_capture_end(g));
@@ -540,7 +530,7 @@ static void a_hostile_peer_gets_errors(void **state)
 	struct held before;
 	struct pair e;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	before = held_now();
 	e = pair_open(SOCK_STREAM);
 	tensor_scope {
@@ -591,7 +581,7 @@ static void a_hostile_peer_gets_errors(void **state)
 
 		/* The channel is of use all the same, also after a note that nothing follows. */
 		assert_int_equal(send(e.ends[0], &n, sizeof(n), 0), sizeof(n));
-		assert_done(tensor_send(e.out, ok(tensor_ones(TENSOR_SHAPE(2), ON_CPU)), 0));
+		assert_done(tensor_send(e.out, ok(tensor_ones(TENSOR_SHAPE(2), CPU)), 0));
 		assert_values(ok(tensor_recv(e.in)), 0, 1, 1);
 		assert_refused(&e, none, m, fd, EBADMSG, "description");
 		assert_done(tensor_send(e.out, x, 0));
@@ -608,7 +598,7 @@ static void slots_have_a_kind(void **state)
 	struct pair e;
 	int fd;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	e = pair_open(SOCK_STREAM);
 	tensor_scope {
 		fd = message_of(numbers(10), &n, &m);

@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Devices, streams and events of CUDA. On the emulation (make test-cuda) or a GPU, else skipped. */
-#include "check.h"
+#include "cuda_results.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
-#include <sys/wait.h>
-#include <tensor/cuda.h>
-#include <unistd.h>
 
-#define ON_GPU	TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(0))
-#define ON_CPU	TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
 #define STREAMS 32
-
-#define NEED_GPU()                                                    \
-	do {                                                          \
-		if (!tensor_cuda_is_available()) {                    \
-			print_message("# skipped: no CUDA device\n"); \
-			skip();                                       \
-		}                                                     \
-	} while (0)
 
 static void *new_stream(void)
 {
@@ -40,7 +27,7 @@ static tensor_cuda_event *new_event(unsigned int flags)
 
 static void assert_all(tensor *t, double value)
 {
-	tensor *wrong = ok(tensor_ne_scalar(ok(tensor_to(ok(t), ON_CPU)), TENSOR_SCALAR(value)));
+	tensor *wrong = ok(tensor_ne_scalar(ok(tensor_to(ok(t), CPU)), TENSOR_SCALAR(value)));
 	double any = -1;
 
 	assert_done(tensor_item(tensor_any(wrong), &any));
@@ -60,14 +47,14 @@ static void each_thread_has_a_current_device(void **state)
 	pthread_t thread;
 	void *device;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	last = tensor_cuda_device_count() - 1;
 	assert_int_equal(tensor_cuda_current_device(), 0);
 	assert_done(tensor_cuda_set_device(last));
 	tensor_scope {
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(3), ON_GPU));
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(3), CUDA));
 
-		assert_values(tensor_to(tensor_add(x, x), ON_CPU), 0, 2, 2, 2);
+		assert_values(tensor_to(tensor_add(x, x), CPU), 0, 2, 2, 2);
 	}
 	assert_int_equal(tensor_cuda_current_device(), last);
 	assert_int_equal(pthread_create(&thread, NULL, device_of_thread, NULL), 0);
@@ -111,7 +98,7 @@ static void properties_of_a_device(void **state)
 	struct tensor_cuda_properties p = { .major = -1 };
 	uint64_t unused = 0, total = 0;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	assert_done(tensor_cuda_properties(0, &p));
 	assert_true(strlen(p.name) > 0 && strlen(p.name) < sizeof(p.name));
 	assert_true(p.major >= 5 && p.minor >= 0 && p.multiprocessors > 0 && p.threads >= 1024);
@@ -130,7 +117,7 @@ static void streams_are_taken_in_turns(void **state)
 {
 	void *s[STREAMS + 1], *high;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	for (int i = 0; i <= STREAMS; i++) {
 		s[i] = new_stream();
 		for (int j = 0; j < i && i < STREAMS; j++)
@@ -160,7 +147,7 @@ static void a_stream_waits_for_an_event(void **state)
 	tensor_cuda_event *ready;
 	void *a, *b;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	a = new_stream();
 	b = new_stream();
 	ready = new_event(0);
@@ -169,7 +156,7 @@ static void a_stream_waits_for_an_event(void **state)
 			tensor *x, *y, *z;
 
 			assert_done(tensor_cuda_set_stream(0, a));
-			x = ok(tensor_full(TENSOR_SHAPE(20000), TENSOR_SCALAR(1 + round), ON_GPU));
+			x = ok(tensor_full(TENSOR_SHAPE(20000), TENSOR_SCALAR(1 + round), CUDA));
 			y = doubled(x, 10);
 			assert_done(tensor_cuda_event_record(ready, a));
 			assert_done(tensor_cuda_stream_wait(0, b, ready));
@@ -192,7 +179,7 @@ static void recorded_streams_keep_memory(void **state)
 	void *library, *a, *b;
 	tensor_cuda_event *ready;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	library = dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
 	copy = library ? dlsym(library, "cudaMemcpyAsync") : NULL;
 	if (!copy) {
@@ -203,11 +190,11 @@ static void recorded_streams_keep_memory(void **state)
 	b = new_stream();
 	ready = new_event(0);
 	tensor_scope {
-		tensor *to = ok(tensor_zeros(TENSOR_SHAPE(300), ON_GPU)), *other;
+		tensor *to = ok(tensor_zeros(TENSOR_SHAPE(300), CUDA)), *other;
 
 		assert_done(tensor_cuda_set_stream(0, a));
 		tensor_scope {
-			tensor *x = ok(tensor_full(TENSOR_SHAPE(300), TENSOR_SCALAR(3.0), ON_GPU));
+			tensor *x = ok(tensor_full(TENSOR_SHAPE(300), TENSOR_SCALAR(3.0), CUDA));
 
 			assert_done(tensor_cuda_event_record(ready, a));
 			assert_done(tensor_cuda_event_record(ready, NULL));
@@ -218,13 +205,13 @@ static void recorded_streams_keep_memory(void **state)
 			assert_int_equal(
 				copy(tensor_device_data(to), tensor_device_data(x), 1200, 3, b), 0);
 		}
-		other = ok(tensor_full(TENSOR_SHAPE(300), TENSOR_SCALAR(100.0), ON_GPU));
+		other = ok(tensor_full(TENSOR_SHAPE(300), TENSOR_SCALAR(100.0), CUDA));
 		assert_done(tensor_cuda_stream_synchronize(0, a));
 		assert_done(tensor_cuda_stream_synchronize(0, b));
 		assert_done(tensor_cuda_set_stream(0, NULL));
 		assert_all(to, 3);
 		assert_all(other, 100);
-		assert_fails(tensor_cuda_record_stream(tensor_ones(TENSOR_SHAPE(2), ON_CPU), a),
+		assert_fails(tensor_cuda_record_stream(tensor_ones(TENSOR_SHAPE(2), CPU), a),
 			     EINVAL, "CUDA device");
 	}
 	assert_fails(tensor_cuda_record_stream(NULL, a), EINVAL, "NULL");
@@ -237,13 +224,13 @@ static void recorded_streams_may_be_of_another_device(void **state)
 	const tensor_options on_1 = TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(1));
 	void *far;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	if (tensor_cuda_device_count() < 2)
 		skip();
 	far = tensor_cuda_stream(1, 0);
 	assert_non_null(far);
 	tensor_scope {
-		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(300), ON_GPU)), *y;
+		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(300), CUDA)), *y;
 
 		assert_done(tensor_cuda_synchronize(0));
 		assert_done(tensor_cuda_set_stream(1, far));
@@ -260,18 +247,18 @@ static void the_stream_of_a_thread_is_recorded_and_never_current(void **state)
 {
 	void *per_thread = (void *)2, *side;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	side = new_stream();
 	assert_fails(tensor_cuda_set_stream(0, per_thread), EINVAL, "cudaStreamPerThread");
 	assert_null(tensor_cuda_current_stream(0));
 	tensor_scope {
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(300), ON_GPU));
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(300), CUDA));
 
 		assert_done(tensor_cuda_record_stream(x, NULL));
 		assert_done(tensor_cuda_record_stream(x, per_thread));
 		assert_done(tensor_cuda_record_stream(x, per_thread));
 		assert_done(tensor_cuda_set_stream(0, side));
-		doubled(ok(tensor_ones(TENSOR_SHAPE(300), ON_GPU)), 20);
+		doubled(ok(tensor_ones(TENSOR_SHAPE(300), CUDA)), 20);
 		assert_done(tensor_cuda_set_stream(0, NULL));
 	}
 	/* Its release has waited for the device. */
@@ -285,7 +272,7 @@ static void events_measure_time(void **state)
 	tensor_cuda_event *from, *to, *plain, *fresh;
 	float ms = -1;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	from = new_event(TENSOR_CUDA_EVENT_TIMING);
 	to = new_event(TENSOR_CUDA_EVENT_TIMING | TENSOR_CUDA_EVENT_BLOCKING);
 	fresh = new_event(TENSOR_CUDA_EVENT_TIMING);
@@ -294,7 +281,7 @@ static void events_measure_time(void **state)
 	assert_done(tensor_cuda_event_synchronize(plain));
 	assert_done(tensor_cuda_event_record(from, NULL));
 	tensor_scope {
-		doubled(ok(tensor_ones(TENSOR_SHAPE(1000), ON_GPU)), 20);
+		doubled(ok(tensor_ones(TENSOR_SHAPE(1000), CUDA)), 20);
 	}
 	assert_done(tensor_cuda_event_record(to, NULL));
 	assert_done(tensor_cuda_event_record(plain, NULL));
@@ -321,7 +308,7 @@ static void unreached_events_are_told(void **state)
 	tensor_cuda_event *from, *to;
 	float ms;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	if (!mode || strcmp(mode, "lazy")) {
 		print_message("# skipped: make test-cuda runs it with lazy streams\n");
 		skip();
@@ -330,7 +317,7 @@ static void unreached_events_are_told(void **state)
 	to = new_event(TENSOR_CUDA_EVENT_TIMING);
 	assert_done(tensor_cuda_synchronize(0));
 	tensor_scope {
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(1000), ON_GPU));
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(1000), CUDA));
 
 		assert_done(tensor_cuda_event_record(from, NULL));
 		doubled(x, 3);
@@ -347,7 +334,7 @@ static void unreached_events_are_told(void **state)
 
 static void null_events_are_refused(void **state)
 {
-	NEED_GPU();
+	NEED_DEVICE();
 	assert_fails(tensor_cuda_event_record(NULL, NULL), EINVAL, "NULL");
 	assert_fails(tensor_cuda_event_query(NULL), EINVAL, "NULL");
 	assert_fails(tensor_cuda_event_synchronize(NULL), EINVAL, "NULL");
@@ -381,7 +368,7 @@ static void a_capture_has_one_stream(void **state)
 	tensor_cuda_graph *g;
 	tensor_cuda_event *e;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	g = tensor_cuda_graph_new(0);
 	assert_non_null(g);
 	e = new_event(0);
@@ -409,7 +396,7 @@ static void forked_child_is_refused(void **state)
 	int status;
 	pid_t pid;
 
-	NEED_GPU();
+	NEED_DEVICE();
 	e = new_event(0);
 	assert_done(record(e));
 	pid = fork();
