@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Further names of PyTorch: second names of operators, and functions that are composed of operators."""
-import operator
 import types
 
 from devtensor import _C
@@ -59,14 +58,9 @@ def get_default_dtype():
 
 def broadcast_shapes(*shapes):
     """The sizes of the tensor that operators make of tensors of these sizes. ValueError if there are none."""
-    shapes = [(s,) if isinstance(s, int) else tuple(map(operator.index, s)) for s in shapes]
-    result = []
-    for i in range(-max(map(len, shapes), default=0), 0):
-        sizes = {s[i] for s in shapes if -i <= len(s)} - {1}
-        if len(sizes) > 1 or any(n < 0 for n in sizes):
-            raise ValueError(f'shapes {shapes} cannot be broadcast')
-        result.append(sizes.pop() if sizes else 1)
-    return tuple(result)
+    number = _C.tensor(0)
+    views = [_C.broadcast_to(number, (s,) if isinstance(s, int) else tuple(s)) for s in shapes]
+    return _C.broadcast_tensors(views)[0].shape if views else ()
 
 
 # ---- limits of dtypes ----

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Creation, data type and inspection functions."""
-from devtensor import _C
+from devtensor import _C, _names
 
 from .core import (CPU, DEFAULT, DTYPES, KINDS, RANK, as_array, asarray, astype, call, dtype_of, kind_of, on_cpu,
                    promote, result_type, shape_of)
@@ -94,30 +94,26 @@ def isdtype(dtype, kind):
     return dtype is kind if isinstance(kind, _C.dtype) else kind_of(dtype) in KINDS[kind]
 
 
-class finfo:
+class finfo(_names.finfo):
+    """The dtype is a dtype, not its name."""
+
     def __init__(self, type, /):
         dtype = dtype_of(type)
         if RANK[kind_of(dtype)] < 2:
             raise TypeError(f'finfo of {dtype}')
-        double = dtype in (_C.float64, _C.complex128)
-        digits, most = (52, 1023) if double else (23, 127)
-        self.bits = 64 if double else 32
-        self.dtype = DTYPES['float64' if double else 'float32']
-        self.eps = 2.0 ** -digits
-        self.max = (2 - self.eps) * 2.0 ** most
-        self.min = -self.max
-        self.smallest_normal = 2.0 ** (1 - most)
+        super().__init__(dtype)
+        self.dtype = DTYPES[self.dtype]
 
 
-class iinfo:
+class iinfo(_names.iinfo):
+    """The dtype is a dtype, not its name."""
+
     def __init__(self, type, /):
-        self.dtype = dtype_of(type)
-        if RANK[kind_of(self.dtype)] != 1:
-            raise TypeError(f'iinfo of {self.dtype}')
-        self.bits = 8 * self.dtype.itemsize
-        signed = kind_of(self.dtype) == 'signed integer'
-        self.min = -2 ** (self.bits - 1) if signed else 0
-        self.max = 2 ** (self.bits - signed) - 1
+        dtype = dtype_of(type)
+        if RANK[kind_of(dtype)] != 1:
+            raise TypeError(f'iinfo of {dtype}')
+        super().__init__(dtype)
+        self.dtype = dtype
 
 
 class __array_namespace_info__:

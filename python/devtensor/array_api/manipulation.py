@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Manipulation functions."""
+from devtensor._names import broadcast_shapes
+
 from .core import DTYPES, asarray, astype, axes_of, call, shape_of, together
 
 __all__ = ['broadcast_arrays', 'broadcast_shapes', 'broadcast_to', 'concat', 'expand_dims', 'flip', 'moveaxis',
@@ -8,14 +10,6 @@ __all__ = ['broadcast_arrays', 'broadcast_shapes', 'broadcast_to', 'concat', 'ex
 
 def broadcast_arrays(*arrays):
     return call('broadcast_tensors', arrays)
-
-
-def broadcast_shapes(*shapes):
-    number = asarray(0)
-    try:  # views of one element
-        return broadcast_arrays(*[broadcast_to(number, s) for s in shapes])[0].shape if shapes else ()
-    except (RuntimeError, ValueError) as e:
-        raise ValueError(str(e)) from None
 
 
 def broadcast_to(x, /, shape):
