@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* Of a storage that this process shares. */
+/* The memory of a storage that this process shares. */
 struct shared_memory {
 	struct tensor_buffer buf; /* identity and address, for the tables of channels */
 	const struct cuda_share_calls *calls;

@@ -379,7 +379,7 @@ static int send_device(tensor_channel *ch, const struct tensor_buffer *b, int64_
 	return err < 0 ? send_error(err) : 0;
 }
 
-/* What goes before the descriptor of a buffer. */
+/* Sends or records what describes a buffer, before its descriptor is sent. */
 static int describe_buffer(tensor_channel *ch, const tensor *t, struct tensor_buffer *b,
 			   int64_t until)
 {

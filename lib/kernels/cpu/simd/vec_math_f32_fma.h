@@ -73,7 +73,7 @@ struct vec_log_f32 {
 	vec_f32 k, high, low;
 };
 
-/* Of normal x = 2^k m, m = 1 + f between sqrt(1/2) and sqrt(2). */
+/* The parts of log(x) for normal x = 2^k m, m = 1 + f between sqrt(1/2) and sqrt(2). */
 static inline struct vec_log_f32 vec_log_normal_f32(vec_f32 x)
 {
 	const vec_m32 root = (vec_m32)vec_splat_f32((float)M_SQRT1_2);
@@ -98,7 +98,7 @@ static inline bool vec_log_usual_f32(vec_f32 x)
 	return !vec_some_f32(~((x >= 0x1p-126f) & (x < INFINITY)));
 }
 
-/* Of x > 0. */
+/* The parts of log(x) for x > 0. */
 static inline struct vec_log_f32 vec_log_parts_f32(vec_f32 x)
 {
 	vec_m32 tiny = x < 0x1p-126f;

@@ -118,7 +118,8 @@ struct vec_log_f64 {
 	vec_f64 k, high, low;
 };
 
-/* Of normal x = 2^k m, m = 1 + f between sqrt(1/2) and sqrt(2). lost: if not NULL, a rounding error of x. */
+/* The parts of log(x) for normal x = 2^k m, m = 1 + f between sqrt(1/2) and sqrt(2). lost: if not NULL, a rounding
+ * error of x. */
 static inline struct vec_log_f64 vec_log_lossy_f64(vec_f64 x, const vec_f64 *lost)
 {
 	const vec_m64 root = (vec_m64)vec_splat_f64(M_SQRT1_2), one = (vec_m64)vec_splat_f64(1);
@@ -170,7 +171,7 @@ static inline bool vec_log_usual_f64(vec_f64 x)
 	return !vec_some_f64(~((x >= 0x1p-1022) & (x < INFINITY)));
 }
 
-/* Of x > 0. */
+/* The parts of log(x) for x > 0. */
 static inline struct vec_log_f64 vec_log_parts_f64(vec_f64 x)
 {
 	vec_m64 tiny = x < 0x1p-1022;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* What the host does when queued work is done: it releases memory that a copy or another library's tensor used. */
+/* Functions that the host calls when queued work is done: they release memory that a copy or another library's tensor used. */
 #include "kernels/cuda/cuda.h"
 
 #include <pthread.h>
