@@ -3,8 +3,9 @@
  * Shared by the host files of the plugin. A kernel calls cuda_begin() (checks the device and for a
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
- * Order of the files, lowest first: devices.c, captures.c, call.c and dims.c; memory.c, shared.c, pin.c and capture.c; check.c,
- * steps.c and graph.c; indices.c; pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
+ * Order of the files, lowest first: devices.c, captures.c, call.c and dims.c; memory.c, later.c, pin.c and capture.c; streams.c
+ * and shared.c; check.c, steps.c and graph.c; indices.c; pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c;
+ * plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
 #define TENSOR_CUDA_INTERNAL_H

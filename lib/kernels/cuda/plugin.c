@@ -30,6 +30,15 @@ static int synchronize(int device)
 	return err;
 }
 
+static int memory_trim(int device)
+{
+	int err = cuda_memory_trim(device);
+
+	if (!err)
+		cuda_shared_reap();
+	return err;
+}
+
 static const struct cuda_plugin plugin = {
 	.allocator = &cuda_memory,
 	.usable = usable,
@@ -39,7 +48,7 @@ static const struct cuda_plugin plugin = {
 	.synchronize = synchronize,
 	.set_nonblocking = cuda_set_nonblocking,
 	.memory = cuda_memory_counts,
-	.memory_trim = cuda_memory_trim,
+	.memory_trim = memory_trim,
 	.memory_stats = cuda_memory_stats,
 	.memory_reset = cuda_memory_reset,
 	.streams = &cuda_backward_streams,

@@ -220,7 +220,6 @@ int cuda_memory_trim(int device)
 	lock_memory();
 	block_trim_locked(device);
 	unlock_memory();
-	cuda_shared_reap();
 	return cuda_end(&c, 0);
 }
 

@@ -288,9 +288,11 @@ static int create(const struct cuda_call *c, size_t n, struct cuda_share_block *
 		return err;
 	b->size = n ? (n + unit - 1) / unit * unit : unit;
 	result = driver.create(&handle, b->size, &p, 0);
-	/* The cache may have what is missing. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && !cuda_memory_trim(c->device))
+	/* The cache and released blocks may have what is missing. */
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && !cuda_memory_trim(c->device)) {
+		cuda_shared_reap();
 		result = driver.create(&handle, b->size, &p, 0);
+	}
 	if (result != CUDA_SUCCESS)
 		return driver_error(c->op, "memory to share", result);
 	b->handle = handle;
