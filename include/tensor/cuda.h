@@ -48,7 +48,7 @@ struct tensor_cuda_properties {
 	int32_t integrated; /* 1: it shares the host's memory */
 };
 /* 0 or -errno. */
-int tensor_cuda_properties(int device, struct tensor_cuda_properties *properties);
+int tensor_cuda_device_properties(int device, struct tensor_cuda_properties *properties);
 
 /*
  * Streams. Work is ordered only within a stream, and the work of different streams may run at the same time: to use a

@@ -239,7 +239,7 @@ static PyObject *properties(PyObject *module, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "i", &device))
 		return NULL;
-	if (tensor_cuda_properties(device, &p) < 0)
+	if (tensor_cuda_device_properties(device, &p) < 0)
 		return raise_error();
 	return Py_BuildValue("{s:s,s:i,s:i,s:K,s:i,s:i,s:i,s:K,s:y#,s:i,s:i,s:i,s:N}", "name",
 			     p.name, "major", p.major, "minor", p.minor, "total_memory",

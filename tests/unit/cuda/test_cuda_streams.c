@@ -99,15 +99,15 @@ static void properties_of_a_device(void **state)
 	uint64_t unused = 0, total = 0;
 
 	NEED_DEVICE();
-	assert_done(tensor_cuda_properties(0, &p));
+	assert_done(tensor_cuda_device_properties(0, &p));
 	assert_true(strlen(p.name) > 0 && strlen(p.name) < sizeof(p.name));
 	assert_true(p.major >= 5 && p.minor >= 0 && p.multiprocessors > 0 && p.threads >= 1024);
 	assert_true(p.shared_memory >= 48 << 10 && p.l2_cache > 0);
 	assert_done(tensor_cuda_memory_info(0, &unused, &total));
 	assert_true(unused > 0 && unused <= total && p.memory == total);
 	assert_done(tensor_cuda_memory_info(0, NULL, NULL));
-	assert_fails(tensor_cuda_properties(0, NULL), EINVAL, "NULL");
-	assert_fails(tensor_cuda_properties(100, &p), ENODEV, "cuda:100");
+	assert_fails(tensor_cuda_device_properties(0, NULL), EINVAL, "NULL");
+	assert_fails(tensor_cuda_device_properties(100, &p), ENODEV, "cuda:100");
 	assert_fails(tensor_cuda_memory_info(100, &unused, &total), ENODEV, "cuda:100");
 }
 
