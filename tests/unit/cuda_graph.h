@@ -14,11 +14,6 @@ static inline void *emulation(void)
 					    NULL;
 }
 
-static inline tensor *on_gpu(tensor *t)
-{
-	return ok(tensor_to(ok(t), CUDA));
-}
-
 static inline tensor_cuda_graph *new_graph(void)
 {
 	tensor_cuda_graph *g = tensor_cuda_graph_new(0);

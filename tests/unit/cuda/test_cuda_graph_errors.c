@@ -40,7 +40,7 @@ static void each_failing_call_is_an_error_and_leaves_nothing(void **state)
 	calls = (__typeof__(calls))dlsym(library, "cuda_host_calls");
 	tensor_scope {
 		tensor *x = ok(tensor_ones(TENSOR_SHAPE(3, 3), CUDA));
-		tensor *i = on_gpu(tensor_from_data(order, TENSOR_SHAPE(3), I64));
+		tensor *i = on_cuda(tensor_from_data(order, TENSOR_SHAPE(3), I64));
 		tensor_cuda_graph *g = new_graph();
 		uint64_t allocated;
 		int err;
@@ -176,8 +176,8 @@ static void an_index_out_of_range_in_a_replay_is_reported_by_a_wait(void **state
 	NEED_DEVICE();
 	tensor_scope {
 		tensor_cuda_graph *g = new_graph();
-		tensor *x = on_gpu(tensor_linspace(S(-1.0), S(2.0), 4, CPU)), *y;
-		tensor *i = on_gpu(tensor_from_data(good, TENSOR_SHAPE(3), I64));
+		tensor *x = on_cuda(tensor_linspace(S(-1.0), S(2.0), 4, CPU)), *y;
+		tensor *i = on_cuda(tensor_from_data(good, TENSOR_SHAPE(3), I64));
 
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
 		y = ok(tensor_index_select(x, 0, i));

@@ -14,7 +14,7 @@ static tensor *parameter(tensor_ints shape, double seed)
 
 	for (int64_t i = 0; i < tensor_numel(t); i++)
 		p[i] = (float)(0.3 * sin(seed + 1.3 * (double)i));
-	t = on_gpu(t);
+	t = on_cuda(t);
 	assert_done(tensor_set_requires_grad(t, true));
 	return t;
 }
@@ -31,7 +31,7 @@ static void make_net(struct net *n, tensor_optim_options options)
 	n->w2 = params[2] = parameter(TENSOR_SHAPE(6, 3), 3);
 	n->b2 = params[3] = parameter(TENSOR_SHAPE(3), 4);
 	n->x = ok(tensor_zeros(TENSOR_SHAPE(4, 5), CUDA));
-	n->target = on_gpu(tensor_from_data(classes, TENSOR_SHAPE(4), I64));
+	n->target = on_cuda(tensor_from_data(classes, TENSOR_SHAPE(4), I64));
 	n->optim =
 		tensor_optim_new(TENSOR_LIST(params[0], params[1], params[2], params[3]), options);
 	assert_non_null(n->optim);
