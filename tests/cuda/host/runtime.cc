@@ -287,6 +287,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 
 cudaError_t cudaDeviceSynchronize(void)
 {
+	/* Another thread may begin a capture after the caller has looked for one. */
+	usleep(20);
 	API();
 	cudaError_t err = host_may_wait_device(current);
 

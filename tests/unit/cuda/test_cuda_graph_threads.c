@@ -3,6 +3,7 @@
 #include "cuda_graph.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 static void *work(void *unused)
 {
@@ -83,6 +84,50 @@ static void another_device_works_during_a_capture(void **state)
 	}
 }
 
+static atomic_bool ended;
+
+/* Waits until no capture is open are allowed; each other one must be an error that leaves the capture as it is. */
+static void *synchronise(void *unused)
+{
+	while (!atomic_load(&ended)) {
+		int err = tensor_cuda_synchronize(0);
+
+		if (err && err != -EBUSY)
+			return "an error other than EBUSY";
+	}
+	return NULL;
+}
+
+static void waits_of_other_threads_leave_captures_alone(void **state)
+{
+	pthread_t threads[2];
+	const char *wrong = NULL;
+	int failed = 0;
+
+	NEED_DEVICE();
+	atomic_store(&ended, false);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, synchronise, NULL), 0);
+	for (int i = 0; i < 500; i++) {
+		tensor_cuda_graph *g = new_graph();
+
+		usleep(50);
+		failed += tensor_cuda_graph_capture_begin(g, NULL) != 0;
+		usleep(50);
+		failed += tensor_cuda_graph_capture_end(g) != 0;
+		failed += tensor_cuda_graph_release(g) != 0;
+	}
+	atomic_store(&ended, true);
+	for (int i = 0; i < 2; i++) {
+		void *found;
+
+		assert_int_equal(pthread_join(threads[i], &found), 0);
+		wrong = wrong ? wrong : found;
+	}
+	assert_null(wrong);
+	assert_int_equal(failed, 0);
+}
+
 static void *capture_and_end(void *graph)
 {
 	return tensor_cuda_graph_capture_begin(graph, NULL) < 0 ? "no capture" : NULL;
@@ -141,6 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(another_thread_works_during_a_capture),
 		cmocka_unit_test(another_device_works_during_a_capture),
+		cmocka_unit_test(waits_of_other_threads_leave_captures_alone),
 		cmocka_unit_test(a_thread_that_ends_ends_its_capture),
 		cmocka_unit_test(a_child_of_a_fork_in_a_capture_cannot_use_the_graph),
 	};
