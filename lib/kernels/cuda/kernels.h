@@ -20,7 +20,7 @@
 #include "kernels/cuda/cuda.h"
 
 __typeof__(*type_of_convolution) cuda_convolution, cuda_convolution_input, cuda_convolution_weight;
-__typeof__(*type_of_convolution_takes_bf16) cuda_convolution_takes_bf16;
+__typeof__(*type_of_convolution_reduced) cuda_convolution_reduced;
 __typeof__(*type_of_fft_c2c) cuda_fft_c2c;
 __typeof__(*type_of_fft_r2c) cuda_fft_r2c;
 __typeof__(*type_of_fft_c2r) cuda_fft_c2r;

@@ -57,7 +57,7 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(convolution),
 	KERNEL(convolution_input),
 	KERNEL(convolution_weight),
-	KERNEL(convolution_takes_bf16),
+	KERNEL(convolution_reduced),
 	KERNEL(im2col),
 	KERNEL(col2im),
 	KERNEL(max_pool),

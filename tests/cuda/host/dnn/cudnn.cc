@@ -275,6 +275,8 @@ struct operand {
 
 		if (type == CUDNN_DATA_BFLOAT16)
 			return bf16_to_f32(*(const uint16_t *)p);
+		if (type == CUDNN_DATA_HALF)
+			return f16_to_f32(*(const uint16_t *)p);
 		return type == CUDNN_DATA_DOUBLE ? *(const double *)p : *(const float *)p;
 	}
 	void store(int64_t i, double v) const
@@ -283,6 +285,8 @@ struct operand {
 
 		if (type == CUDNN_DATA_BFLOAT16)
 			*(uint16_t *)p = f32_to_bf16((float)v);
+		else if (type == CUDNN_DATA_HALF)
+			*(uint16_t *)p = f32_to_f16((float)v);
 		else if (type == CUDNN_DATA_DOUBLE)
 			*(double *)p = v;
 		else
