@@ -340,9 +340,12 @@ static void add_terms(const work &k, std::vector<double> &sums)
 				inside &= at[d] >= 0 && at[d] < k.x.sizes[2 + d];
 				x = x * k.x.sizes[2 + d] + at[d];
 			}
+			const int64_t w = (channel * in + t / taps) * taps + tap;
+			/* What is read in the padding is 0: an infinite gradient makes it NaN. */
+			if (!inside && k.kind == CUDNN_OPERATION_CONVOLUTION_BACKWARD_FILTER)
+				sums[(size_t)w] += k.y.load(o) * 0;
 			if (!inside)
 				continue;
-			const int64_t w = (channel * in + t / taps) * taps + tap;
 			if (k.kind == CUDNN_OPERATION_CONVOLUTION_FORWARD)
 				sums[(size_t)o] += k.x.load(x) * k.w.load(w);
 			else if (k.kind == CUDNN_OPERATION_CONVOLUTION_BACKWARD_DATA)
