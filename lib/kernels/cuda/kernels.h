@@ -41,6 +41,7 @@ __typeof__(*type_of_arange) cuda_arange, cuda_linspace;
 __typeof__(*type_of_cumsum) cuda_cumsum, cuda_cumprod, cuda_logcumsumexp;
 __typeof__(*type_of_cummax) cuda_cummax, cuda_cummin;
 __typeof__(*type_of_sort) cuda_sort;
+__typeof__(*type_of_sort_rows) cuda_sort_rows;
 __typeof__(*type_of_topk) cuda_topk;
 __typeof__(*type_of_kthvalue) cuda_kthvalue;
 __typeof__(*type_of_nonzero) cuda_nonzero;

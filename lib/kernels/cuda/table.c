@@ -78,6 +78,7 @@ const struct cuda_kernel cuda_kernels[] = {
 	KERNEL(cummax),
 	KERNEL(cummin),
 	KERNEL(sort),
+	KERNEL(sort_rows),
 	KERNEL(topk),
 	KERNEL(kthvalue),
 	KERNEL(nonzero),
