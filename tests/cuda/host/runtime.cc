@@ -369,6 +369,16 @@ cudaError_t cudaHostUnregister(void *data)
 	return host_result(err != cudaSuccess ? err : host_unpin(data));
 }
 
+/* Devices and the host have one address space. */
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
+{
+	API();
+	if (!host_pinned(host, 1) || flags)
+		return host_result(cudaErrorInvalidValue);
+	*device = host;
+	return cudaSuccess;
+}
+
 /* ---- copies ---- */
 
 static unsigned device_bit(const void *data)
