@@ -209,10 +209,12 @@ struct cuda_check {
 	unsigned long long *flag; /* on the device: UINT64_MAX before */
 	unsigned long long *seen, own;
 	int word;
-	bool sent, captured;
+	bool sent, captured, direct; /* direct: flag is the pinned word that `seen` points to */
 	cudaEvent_t done;
 };
 int cuda_check_open(const struct cuda_call *c, struct cuda_check *k);
+/* For a flag that kernels only write, and only when they refuse a value. */
+int cuda_check_open_unread(const struct cuda_call *c, struct cuda_check *k);
 int cuda_check_send(const struct cuda_call *c, struct cuda_check *k);
 /* Sets *bad to the flag at the time of cuda_check_send(). In a capture to UINT64_MAX: replays check, see
  * tensor_cuda_graph_wait(). */

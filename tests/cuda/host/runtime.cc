@@ -371,6 +371,16 @@ cudaError_t cudaHostUnregister(void *data)
 	return host_result(err != cudaSuccess ? err : host_unpin(data));
 }
 
+/* Devices and the host have one address space. */
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
+{
+	API();
+	if (!host_pinned(host, 1) || flags)
+		return host_result(cudaErrorInvalidValue);
+	*device = host;
+	return cudaSuccess;
+}
+
 /* ---- the plugin's allocator ---- */
 
 void cuda_host_block_used(int device, void *data, size_t nbytes, size_t size, cudaStream_t stream)
