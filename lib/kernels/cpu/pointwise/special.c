@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/*
- * erf, erfc, erfinv, lgamma, digamma, polygamma. Functions that SLEEF does not have are computed
- * element by element, in double.
- */
+/* erf, erfc, erfinv, lgamma, digamma, polygamma. */
 #include "kernels/cpu/simd/vec_erfc.h"
+#include "kernels/cpu/simd/vec_special.h"
 
 #include <tgmath.h>
 
