@@ -38,7 +38,8 @@ static inline vec_f32 asin_sign_v32(vec_f32 v, vec_f32 x)
 /* (asin(s) / s - 1) / z of z = s^2 up to 1/4; errors of the results 2^-57 and 2^-28. */
 static inline vec_f64 asin_polynomial_v64(vec_f64 z)
 {
-	vec_f64 p = fma_v64(z, asin_splat_v64(0.028757851367421566), asin_splat_v64(-0.014851887071247204));
+	vec_f64 p = fma_v64(z, asin_splat_v64(0.028757851367421566),
+			    asin_splat_v64(-0.014851887071247204));
 
 	p = fma_v64(p, z, asin_splat_v64(0.017400879442694021));
 	p = fma_v64(p, z, asin_splat_v64(0.0054575067186403581));
@@ -85,7 +86,8 @@ static inline vec_f64 asin_root_v64(vec_f64 v, vec_f64 *error)
 static inline vec_f32 asin_root_v32(vec_f32 v, vec_f32 *error)
 {
 	__mmask16 some = _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-	vec_f32 inverse = (vec_f32)_mm512_maskz_rsqrt14_ps(some, (__m512)v), root = v * inverse, rest;
+	vec_f32 inverse = (vec_f32)_mm512_maskz_rsqrt14_ps(some, (__m512)v), root = v * inverse,
+		rest;
 
 	inverse *= 0.5f;
 	rest = vec_fnma_f32(root, inverse, asin_splat_v32(0.5f));

@@ -22,8 +22,7 @@ static inline vec_f64 vec_low_f64(vec_f32 v)
 static inline vec_f64 vec_high_f64(vec_f32 v)
 {
 #if defined(__AVX512F__)
-	return (vec_f64)_mm512_cvtps_pd(
-		_mm256_castpd_ps(_mm512_extractf64x4_pd((__m512d)v, 1)));
+	return (vec_f64)_mm512_cvtps_pd(_mm256_castpd_ps(_mm512_extractf64x4_pd((__m512d)v, 1)));
 #elif defined(__AVX2__)
 	return (vec_f64)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)v, 1));
 #else

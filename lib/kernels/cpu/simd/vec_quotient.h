@@ -6,7 +6,8 @@
 static inline V F(quotient)(V a, V a_low, V b, V b_low)
 {
 	V above = a + a_low, above_low = (a - above) + a_low;
-	V below = b + b_low, below_low = (b - below) + b_low, inverse = 1 / below, y = above * inverse;
+	V below = b + b_low, below_low = (b - below) + b_low, inverse = 1 / below,
+	  y = above * inverse;
 	V rest = F(fnma)(y, below, above) + F(fnma)(y, below_low, above_low);
 
 	return F(fma)(rest, inverse, y);

@@ -34,24 +34,26 @@ static inline vec_f64 vec_lanes_by(vec_f64 y, vec_m64 lanes, vec_f64 x, double (
  */
 #define ERFINV_FIRST 1.0048226839771299
 static const double erfinv_near_f64[] = {
-	-1.9123778045391186e-23, 9.1704256897394433e-22, -1.3883771636906545e-20,
-	-9.1480620323263572e-20, 7.0219993522280634e-18, -1.3212596136029124e-16,
-	1.427073789833765e-15, -9.7311189610140007e-15, 4.0083045380812409e-14,
-	-8.316570943736079e-14, 1.5802969174883369e-13, -2.0372218736032506e-12,
-	8.3108330228281922e-12, 5.4956648314517547e-11, -3.9034948425216429e-10,
-	-1.9627967175292973e-09, 1.9458243535402858e-08, 6.2943306096196296e-08,
+	-1.9123778045391186e-23, 9.1704256897394433e-22,  -1.3883771636906545e-20,
+	-9.1480620323263572e-20, 7.0219993522280634e-18,  -1.3212596136029124e-16,
+	1.427073789833765e-15,	 -9.7311189610140007e-15, 4.0083045380812409e-14,
+	-8.316570943736079e-14,	 1.5802969174883369e-13,  -2.0372218736032506e-12,
+	8.3108330228281922e-12,	 5.4956648314517547e-11,  -3.9034948425216429e-10,
+	-1.9627967175292973e-09, 1.9458243535402858e-08,  6.2943306096196296e-08,
 	-9.5616086319165736e-07, -1.5434220756927434e-06, 4.7276047098710924e-05,
-	-8.4419679123889892e-06, -0.0024718596040262152, 0.0079141083554341331, 0.24176249324891647,
-	7.306496512457539e-17,
+	-8.4419679123889892e-06, -0.0024718596040262152,  0.0079141083554341331,
+	0.24176249324891647,	 7.306496512457539e-17,
 };
 static const double erfinv_near_f32[] = {
 	-1.2570814414523687e-11, 4.0166887053661326e-10, -4.8448297096444892e-09,
-	2.0221301965098695e-08, 9.2258223238460718e-08, -1.0633620196790886e-06,
+	2.0221301965098695e-08,	 9.2258223238460718e-08, -1.0633620196790886e-06,
 	-1.3717101642337008e-06, 4.7164113216877447e-05, -8.4609261401837224e-06,
-	-0.0024718093216660624, 0.0079141015940357978, 0.24176248854037855, 2.6213219996892286e-10,
+	-0.0024718093216660624,	 0.0079141015940357978,	 0.24176248854037855,
+	2.6213219996892286e-10,
 };
 
-static inline __attribute__((always_inline)) vec_f64 erfinv_by(vec_f64 x, const double *c, int terms)
+static inline __attribute__((always_inline)) vec_f64 erfinv_by(vec_f64 x, const double *c,
+							       int terms)
 {
 #if defined(__FMA__)
 	vec_f64 w = -log_f64v(vec_fnma_f64(x, x, (vec_f64){ 0 } + 1)); /* rounded once */
@@ -98,7 +100,8 @@ static inline vec_f64 digamma_v64(vec_f64 x)
 
 	first = vec_select_f64(before, 1 / at, sum);
 	at = vec_select_f64(before, at + 1, at);
-	for (vec_m64 low = at < LEAST_SERIES; vec_byte_bits((vec_u64)low); low = at < LEAST_SERIES) {
+	for (vec_m64 low = at < LEAST_SERIES; vec_byte_bits((vec_u64)low);
+	     low = at < LEAST_SERIES) {
 		sum = vec_select_f64(low, sum * at + product, sum);
 		product = vec_select_f64(low, product * at, product);
 		at = vec_select_f64(low, at + 1, at);
@@ -155,13 +158,15 @@ static inline vec_f64 vec_power_f64_int(vec_f64 x, int64_t n)
 static inline vec_f64 polygamma_v64(vec_f64 x, const struct polygamma_order *o)
 {
 	vec_m64 outside = o->n > ORDER_MOST ? (vec_m64){ 0 } - 1 : ~(x > 0);
-	vec_f64 at = vec_select_f64(outside, (vec_f64){ 0 } + LEAST_SERIES, x), inverse, power, z, series;
+	vec_f64 at = vec_select_f64(outside, (vec_f64){ 0 } + LEAST_SERIES, x), inverse, power, z,
+		series;
 	vec_f64 sum = { 0 }, product = (vec_f64){ 0 } + 1, first;
 	vec_m64 before = at < LEAST_SERIES;
 
 	first = vec_select_f64(before, 1 / vec_power_f64_int(at, o->n + 1), sum);
 	at = vec_select_f64(before, at + 1, at);
-	for (vec_m64 low = at < LEAST_SERIES; vec_byte_bits((vec_u64)low); low = at < LEAST_SERIES) {
+	for (vec_m64 low = at < LEAST_SERIES; vec_byte_bits((vec_u64)low);
+	     low = at < LEAST_SERIES) {
 		power = vec_power_f64_int(at, o->n + 1);
 		sum = vec_select_f64(low, sum * power + product, sum);
 		product = vec_select_f64(low, product * power, product);
@@ -190,10 +195,12 @@ static inline vec_f32 polygamma_v32(vec_f32 x, const struct polygamma_order *o)
 
 /* a: n */
 #define POLYGAMMA_ORDER struct polygamma_order order = polygamma_order(PARAM_I(int64_t, params, a))
-#define SPECIAL_FLOATS                                                                          \
-	VEC_UNARY(erfinv, erfinv)                                                               \
-	VEC_UNARY(digamma, digamma)                                                             \
-	VEC_LOOP_1(polygamma, f32, float, vec_f32, VEC_F32, POLYGAMMA_ORDER, polygamma_v32(x, &order)) \
-	VEC_LOOP_1(polygamma, f64, double, vec_f64, VEC_F64, POLYGAMMA_ORDER, polygamma_v64(x, &order))
+#define SPECIAL_FLOATS                                                        \
+	VEC_UNARY(erfinv, erfinv)                                             \
+	VEC_UNARY(digamma, digamma)                                           \
+	VEC_LOOP_1(polygamma, f32, float, vec_f32, VEC_F32, POLYGAMMA_ORDER,  \
+		   polygamma_v32(x, &order))                                  \
+	VEC_LOOP_1(polygamma, f64, double, vec_f64, VEC_F64, POLYGAMMA_ORDER, \
+		   polygamma_v64(x, &order))
 
 #endif

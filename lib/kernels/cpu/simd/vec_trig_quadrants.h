@@ -32,7 +32,8 @@ static inline struct F(quadrant) F(quadrant)(V size)
 				     .sine = r,
 				     .sine_low = F(fma)(r * z, F(sine)(z), low),
 				     .cosine = one,
-				     .cosine_low = F(fma)(z * z, F(cosine)(z), F(fnma)(r, low, c)) };
+				     .cosine_low =
+					     F(fma)(z * z, F(cosine)(z), F(fnma)(r, low, c)) };
 }
 
 /* sin(x + ahead pi / 2) of x with the given size, |x| below FAR; sign: x, or 0 for an even function. */
@@ -50,8 +51,10 @@ static inline V F(tan_quadrant)(V size, V sign)
 {
 	struct F(quadrant) q = F(quadrant)(size);
 	I at = (I)q.t;
-	V above = F(odd_turn)(at, q.cosine, q.sine), above_low = F(odd_turn)(at, q.cosine_low, q.sine_low);
-	V below = F(odd_turn)(at, -q.sine, q.cosine), below_low = F(odd_turn)(at, -q.sine_low, q.cosine_low);
+	V above = F(odd_turn)(at, q.cosine, q.sine),
+	  above_low = F(odd_turn)(at, q.cosine_low, q.sine_low);
+	V below = F(odd_turn)(at, -q.sine, q.cosine),
+	  below_low = F(odd_turn)(at, -q.sine_low, q.cosine_low);
 	V y = F(quotient)(above, above_low, below, below_low);
 
 	return (V)((I)y ^ ((I)sign & F(sign_bit)));

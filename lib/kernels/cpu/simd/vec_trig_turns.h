@@ -46,7 +46,8 @@ static inline V F(sin_turn)(V size, V sign, const int ahead)
  */
 static inline V F(tan_turn)(V size, V sign)
 {
-	V t, low, r = F(turn_rest)(size, &t, &low), z = r * r, s, c, above, above_low, below, below_low;
+	V t, low, r = F(turn_rest)(size, &t, &low), z = r * r, s, c, above, above_low, below,
+		  below_low;
 	__m512i at = F(ahead)(t, 0);
 	V sines = F(entry)(F(sin_table), at), cosines = F(entry)(F(cos_table), at);
 	V sines_low = F(entry)(F(sin_table_low), at), cosines_low = F(entry)(F(cos_table_low), at);
@@ -59,7 +60,8 @@ static inline V F(tan_turn)(V size, V sign)
 	below = F(fnma)(sines, r, cosines);
 	below_low = F(fnma)(sines, r, cosines - below) + F(fnma)(sines_low, r, cosines_low);
 	below_low = F(fnma)(sines, s, F(fma)(cosines, c, below_low));
-	return F(turn_sign)(F(quotient)(above, above_low, below, below_low), _mm512_setzero_si512(), sign);
+	return F(turn_sign)(F(quotient)(above, above_low, below, below_low), _mm512_setzero_si512(),
+			    sign);
 }
 
 static inline V F(sin)(V x)
