@@ -38,20 +38,21 @@ static inline vec_f32 asin_sign_v32(vec_f32 v, vec_f32 x)
 /* (asin(s) / s - 1) / z of z = s^2 up to 1/4; errors of the results 2^-57 and 2^-28. */
 static inline vec_f64 asin_polynomial_v64(vec_f64 z)
 {
-	vec_f64 p = fma_v64(z, asin_splat_v64(0.028757851367421566),
-			    asin_splat_v64(-0.014851887071247204));
+	vec_f64 square = z * z, even = fma_v64(square, asin_splat_v64(0.028757851367421566),
+					       asin_splat_v64(0.017400879442694021));
+	vec_f64 odd = fma_v64(square, asin_splat_v64(-0.014851887071247204),
+			      asin_splat_v64(0.0054575067186403581));
 
-	p = fma_v64(p, z, asin_splat_v64(0.017400879442694021));
-	p = fma_v64(p, z, asin_splat_v64(0.0054575067186403581));
-	p = fma_v64(p, z, asin_splat_v64(0.010322814350185779));
-	p = fma_v64(p, z, asin_splat_v64(0.011479177415184906));
-	p = fma_v64(p, z, asin_splat_v64(0.013971212973552933));
-	p = fma_v64(p, z, asin_splat_v64(0.017352392720869973));
-	p = fma_v64(p, z, asin_splat_v64(0.022372172942149889));
-	p = fma_v64(p, z, asin_splat_v64(0.030381944138531247));
-	p = fma_v64(p, z, asin_splat_v64(0.044642857146355429));
-	p = fma_v64(p, z, asin_splat_v64(0.074999999999984329));
-	return fma_v64(p, z, asin_splat_v64(0.16666666666666669));
+	even = fma_v64(even, square, asin_splat_v64(0.010322814350185779));
+	even = fma_v64(even, square, asin_splat_v64(0.013971212973552933));
+	even = fma_v64(even, square, asin_splat_v64(0.022372172942149889));
+	even = fma_v64(even, square, asin_splat_v64(0.044642857146355429));
+	even = fma_v64(even, square, asin_splat_v64(0.16666666666666669));
+	odd = fma_v64(odd, square, asin_splat_v64(0.011479177415184906));
+	odd = fma_v64(odd, square, asin_splat_v64(0.017352392720869973));
+	odd = fma_v64(odd, square, asin_splat_v64(0.030381944138531247));
+	odd = fma_v64(odd, square, asin_splat_v64(0.074999999999984329));
+	return fma_v64(odd, z, even);
 }
 
 static inline vec_f32 asin_polynomial_v32(vec_f32 z)
