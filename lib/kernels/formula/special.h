@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * erf, erfc, erfinv, lgamma, digamma, polygamma. Functions that SLEEF does not have are computed
- * element by element, in double.
+ * erf, erfc, erfinv, lgamma, digamma, polygamma. The last two and erfinv are computed in double, one by one unless the
+ * includer has loops of its own, SPECIAL_FLOATS.
  */
 VEC_UNARY_INLINE(erf)
 VEC_UNARY(erfc, erfc)
