@@ -73,7 +73,7 @@ static const double *chirp_filter(struct fft_plan *work, int64_t n)
 		filter[2 * k] = filter[2 * other] = c[0] / (double)size;
 		filter[2 * k + 1] = filter[2 * other + 1] = -c[1] / (double)size;
 	}
-	return matrix_f64(work, filter, filter, false, 1) ? filter : NULL;
+	return matrix_f64(work, filter, filter, NULL, false, 1) ? filter : NULL;
 }
 
 /* Transforms all lines along dim. x and out are contiguous; other dimensions have equal sizes. */

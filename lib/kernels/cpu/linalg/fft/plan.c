@@ -13,6 +13,7 @@
 /* Buffers for lines side by side that fit into a first and a second level cache. */
 #define BYTES_L1 (48 << 10)
 #define BYTES_L2 (512 << 10)
+#define BYTES_PAGE (4 << 10)
 
 /* Cost of an element in a stage. */
 static double factor_cost(int f)
@@ -116,7 +117,16 @@ static double choose_chirp(const struct fft_plan *p, int64_t *size, int64_t *n1,
 	return best;
 }
 
-/* The cost of a line that is computed side by side with others. */
+/* What a line costs more than others of its length if it is real: the even ones are folded by another pass. */
+static double fold_cost(const struct fft_plan *p)
+{
+	return p->n != p->key_n ? 10.0 * (double)p->n / lanes_of(p) : 0;
+}
+
+/*
+ * The cost of a line that is computed side by side with others. Lines in rows of memory whose distance is a multiple
+ * of a page are in the same sets of the first level cache: more than eight of them do not stay there.
+ */
 static double side_by_side_cost(const struct fft_plan *p, struct fft_lanes *l)
 {
 	static const double lines[] = {
@@ -125,10 +135,13 @@ static double side_by_side_cost(const struct fft_plan *p, struct fft_lanes *l)
 	int lanes = lanes_of(p);
 	double count = fmin(lines[p->lines], lanes), cost = factorize(p->n, l) + 10;
 	int64_t bytes = p->n * 2 * VEC_BYTES;
+	double spill = p->lines == FFT_COLUMNS ? 1.2 : 1.5;
 
 	if (p->n > LANES_MAX)
 		return INFINITY;
-	return cost * (double)p->n / count * (bytes > BYTES_L2 ? 4 : bytes > BYTES_L1 ? 1.2 : 1);
+	if (p->lines != FFT_COLUMNS && count > 8 && bytes / lanes % BYTES_PAGE == 0)
+		cost += 24;
+	return cost * (double)p->n / count * (bytes > BYTES_L2 ? 4 : bytes > BYTES_L1 ? spill : 1);
 }
 
 void CPU_NAME(fft_choose)(struct fft_plan *p)
@@ -140,7 +153,7 @@ void CPU_NAME(fft_choose)(struct fft_plan *p)
 	p->n = p->kind != FFT_C2C && p->key_n % 2 == 0 ? p->key_n / 2 : p->key_n;
 	p->size = p->n;
 	lanes = side_by_side_cost(p, &l);
-	line = choose_matrix(p, p->n, &n1, &n2);
+	line = choose_matrix(p, p->n, &n1, &n2) + fold_cost(p);
 	if (!isfinite(lanes) || l.factor[0] > 31 || (l.nfactors > 1 && l.factor[1] > 13))
 		chirp = choose_chirp(p, &size, &a, &b);
 	if (lanes <= line && lanes <= chirp) {
