@@ -22,6 +22,8 @@ static int64_t F(grain)(int64_t n)
 
 #include "kernels/cpu/linalg/fft/line_loops.h"
 
+#include "kernels/cpu/linalg/fft/filter_loops.h"
+
 #include "kernels/cpu/linalg/fft/real_loops.h"
 
 #include "kernels/cpu/linalg/fft/plan_loops.h"
@@ -166,9 +168,14 @@ struct F(line_memory) {
 static bool F(complex_line)(const struct fft *t, T *y, const T *x, const struct F(line_memory) * m,
 			    T scale)
 {
-	return t->plan->mode == FFT_CHIRP ?
-		       F(chirp)(t->plan, y, x, m->padded, m->work, t->backward, scale) :
-		       F(matrix)(t->plan, y, x, m->work, t->backward, scale);
+	switch (t->plan->mode) {
+	case FFT_CHIRP:
+		return F(chirp)(t->plan, y, x, m->padded, m->work, t->backward, scale);
+	case FFT_PRIME:
+		return F(prime)(t->plan, y, x, m->padded, m->work, t->backward, scale);
+	default:
+		return F(matrix)(t->plan, y, x, m->work, t->backward, scale);
+	}
 }
 
 static bool F(contiguous_line)(const struct fft *t, T *y, const T *x, const struct F(line_memory) * m)
