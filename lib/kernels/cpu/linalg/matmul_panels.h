@@ -162,7 +162,7 @@ static bool share_panels(const struct product *p)
 	int64_t threads = tensor_get_num_threads(), panels = panel_count(p->n);
 
 	return threads > 1 && p->m > SOME_ROWS && p->m * DEPTH * (int64_t)sizeof(T) <= SHARED_BYTES &&
-	       largest_share(panels, even_tasks(panels)) * threads <= panels + panels / 16;
+	       largest_share(panels, even_tasks(panels)) * threads * WIDE <= p->n + p->n / 16;
 }
 
 /*
