@@ -143,7 +143,8 @@ static void random_lengths_equal_their_definition(void **state)
  */
 static void primes_and_long_lines_of_batches_equal_their_definition(void **state)
 {
-	static const int64_t lengths[] = { 157, 163, 251, 257, 2 * 337, 509, 1009, 1153, 512, 1024, 1536 };
+	static const int64_t lengths[] = { 157,	 163,  251, 257,  2 * 337, 509,
+					   1009, 1153, 512, 1024, 1536 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
 		for (int f64 = 0; f64 < 2; f64++) {
@@ -156,8 +157,8 @@ static void primes_and_long_lines_of_batches_equal_their_definition(void **state
 /* The transform of an impulse at j is the roots exp(-2 pi i j k / n), which are known exactly. */
 static void long_lines_have_exact_roots(void **state)
 {
-	static const int64_t lengths[] = { 1 << 17, 1 << 20, 3 * 5 * 7 * 11 * 13, 360360, 100003,
-					   65537 };
+	static const int64_t lengths[] = { 1 << 17, 1 << 20, 3 * 5 * 7 * 11 * 13,
+					   360360,  100003,  65537 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
 		tensor_scope {

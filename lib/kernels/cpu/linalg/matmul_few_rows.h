@@ -97,8 +97,8 @@ static bool suits_few_rows(const struct product *p)
 /* Chunks of few columns would read less than a page of a row. One thread reads whole rows. */
 static __attribute__((noinline)) int product_by_few_rows(const struct product *p)
 {
-	parallel_for(0, p->n, tensor_get_num_threads() == 1 ? FEW_WIDTH : FEW_WIDTH / 2, few_rows_chunk,
-		     (void *)p);
+	parallel_for(0, p->n, tensor_get_num_threads() == 1 ? FEW_WIDTH : FEW_WIDTH / 2,
+		     few_rows_chunk, (void *)p);
 	return 0;
 }
 

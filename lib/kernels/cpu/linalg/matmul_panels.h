@@ -7,9 +7,10 @@
 #ifndef TENSOR_MATMUL_PANELS_H
 #define TENSOR_MATMUL_PANELS_H
 
-#define SOME_ROWS	  256 /* rows of a, at most, on one thread */
-#define SHARED_BYTES	  (1 << 19) /* and on several, of a block of a: it stays in the L2 cache beside panels of b */
-#define PANELS_PER_THREAD 3   /* at least */
+#define SOME_ROWS 256 /* rows of a, at most, on one thread */
+#define SHARED_BYTES \
+	(1 << 19) /* and on several, of a block of a: it stays in the L2 cache beside panels of b */
+#define PANELS_PER_THREAD 3 /* at least */
 #define GROUP		  8 /* panels packed at a time, at most: their blocks fit into the L2 cache */
 #define GROUP_LEAST	  (1 << 25) /* bytes of b from which several are */
 #define ROWS_AT_ONCE	  8	    /* rows of b read at a time */
@@ -144,7 +145,8 @@ static int64_t largest_share(int64_t panels, int64_t n)
 /* The panels of a task by which threads share all of them most evenly; several tasks for a thread if possible. */
 static int64_t even_tasks(int64_t panels)
 {
-	int64_t threads = tensor_get_num_threads(), most = (panels + threads - 1) / threads, best = most;
+	int64_t threads = tensor_get_num_threads(), most = (panels + threads - 1) / threads,
+		best = most;
 
 	for (int64_t n = most / 2; n > most / 5 && n > 1; n--)
 		if (largest_share(panels, n) < largest_share(panels, best) ||
@@ -161,7 +163,8 @@ static bool share_panels(const struct product *p)
 {
 	int64_t threads = tensor_get_num_threads(), panels = panel_count(p->n);
 
-	return threads > 1 && p->m > SOME_ROWS && p->m * DEPTH * (int64_t)sizeof(T) <= SHARED_BYTES &&
+	return threads > 1 && p->m > SOME_ROWS &&
+	       p->m * DEPTH * (int64_t)sizeof(T) <= SHARED_BYTES &&
 	       largest_share(panels, even_tasks(panels)) * threads * WIDE <= p->n + p->n / 16;
 }
 

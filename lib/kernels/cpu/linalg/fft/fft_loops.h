@@ -159,10 +159,10 @@ static void F(blocks)(int64_t begin, int64_t end, void *ctx)
 
 /* Memory of a thread for a line, in arrays of whole vectors. */
 struct F(line_memory) {
-	T *spectrum;	 /* n + 1 complex elements */
+	T *spectrum;	   /* n + 1 complex elements */
 	T *input, *output; /* copies of lines whose elements are apart */
-	T *padded;	 /* the line of a convolution */
-	T *work;	 /* of F(matrix)(); NULL if a line is parallel */
+	T *padded;	   /* the line of a convolution */
+	T *work;	   /* of F(matrix)(); NULL if a line is parallel */
 };
 
 static bool F(complex_line)(const struct fft *t, T *y, const T *x, const struct F(line_memory) * m,
@@ -178,7 +178,8 @@ static bool F(complex_line)(const struct fft *t, T *y, const T *x, const struct 
 	}
 }
 
-static bool F(contiguous_line)(const struct fft *t, T *y, const T *x, const struct F(line_memory) * m)
+static bool F(contiguous_line)(const struct fft *t, T *y, const T *x,
+			       const struct F(line_memory) * m)
 {
 	T scale = (T)t->scale, *a = m->spectrum;
 	int64_t n = t->n;

@@ -86,8 +86,8 @@ static void F(some_columns)(const struct F(matrix_run) * r, int64_t begin, int64
 static void F(matrix_columns)(int64_t begin, int64_t end, void *ctx)
 {
 	struct F(matrix_run) *r = ctx;
-	struct tensor_storage *s = storage_alloc(TENSOR_DEVICE_CPU,
-						 F(lanes_bytes)(r->plan->columns.n), false);
+	struct tensor_storage *s =
+		storage_alloc(TENSOR_DEVICE_CPU, F(lanes_bytes)(r->plan->columns.n), false);
 
 	if (!s) {
 		r->failed = true;

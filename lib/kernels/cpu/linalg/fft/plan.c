@@ -11,8 +11,8 @@
 
 #define LANES_MAX (1 << 24) /* longer lines are matrices; positions are 32-bit */
 /* Buffers for lines side by side that fit into a first and a second level cache. */
-#define BYTES_L1 (48 << 10)
-#define BYTES_L2 (512 << 10)
+#define BYTES_L1   (48 << 10)
+#define BYTES_L2   (512 << 10)
 #define BYTES_PAGE (4 << 10)
 
 /* Cost of an element in a stage. */

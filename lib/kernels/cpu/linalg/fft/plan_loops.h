@@ -101,8 +101,12 @@ static bool F(make_matrix)(struct fft_plan *p)
 static bool F(make_filter)(struct fft_plan *p)
 {
 	T *filter = CPU_NAME(fft_table)(p, (size_t)(2 * p->size) * sizeof(T));
-	struct fft_plan work = { .mode = p->mode, .n = p->n, .size = p->size, .powers = p->powers,
-				 .columns = p->columns, .rows = p->rows };
+	struct fft_plan work = { .mode = p->mode,
+				 .n = p->n,
+				 .size = p->size,
+				 .powers = p->powers,
+				 .columns = p->columns,
+				 .rows = p->rows };
 	const double *exact = filter ? exact_filter(&work) : NULL;
 
 	for (int64_t k = 0; k < 2 * p->size && exact; k++)

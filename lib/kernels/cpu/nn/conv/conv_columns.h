@@ -17,9 +17,9 @@
 #define COLUMNS_DEPTH \
 	64 /* channels of the gradient, at least: rows are added for less than the product */
 
-#define COLUMNS_MOST (1 << 21) /* elements of the product of an image */
-#define COLUMNS_IMAGES 8      /* from which they are computed side by side */
-#define COLUMNS_WORK 4096      /* elements written in a chunk */
+#define COLUMNS_MOST   (1 << 21) /* elements of the product of an image */
+#define COLUMNS_IMAGES 8	 /* from which they are computed side by side */
+#define COLUMNS_WORK   4096	 /* elements written in a chunk */
 
 struct columns_job {
 	const struct shape *s;
@@ -51,7 +51,8 @@ static bool suits_columns(const struct shape *s)
 		return false;
 	if (s->in <= 2 && rows >= COLUMNS_ROWS_LEAST && rows <= COLUMNS_ROWS_MOST)
 		return true;
-	return rows >= COLUMNS_ROWS_MOST && rows * s->out_plane <= COLUMNS_MOST && taps_are_apart(s);
+	return rows >= COLUMNS_ROWS_MOST && rows * s->out_plane <= COLUMNS_MOST &&
+	       taps_are_apart(s);
 }
 
 #define ADD_LINE(T, SUFFIX)                                                                \
@@ -65,13 +66,13 @@ static bool suits_columns(const struct shape *s)
 ADD_LINE(float, f32)
 ADD_LINE(double, f64)
 
-#define FILL_LINE(T, SUFFIX)                                                               \
+#define FILL_LINE(T, SUFFIX)                                                                   \
 	static void fill_line_##SUFFIX(char *to, const void *bias, int64_t channel, int64_t n) \
-	{                                                                                  \
-		T value = bias ? ((const T *)bias)[channel] : 0;                           \
-                                                                                           \
-		for (int64_t i = 0; i < n; i++)                                            \
-			((T *)to)[i] = value;                                              \
+	{                                                                                      \
+		T value = bias ? ((const T *)bias)[channel] : 0;                               \
+                                                                                               \
+		for (int64_t i = 0; i < n; i++)                                                \
+			((T *)to)[i] = value;                                                  \
 	}
 FILL_LINE(float, f32)
 FILL_LINE(double, f64)
@@ -140,7 +141,9 @@ static void mix_channels(int64_t begin, int64_t end, void *ctx)
 				int64_t line = (z / a[0].stride * a[1].out + y / a[1].stride) * n;
 
 				(s->dtype == TENSOR_F32 ? mix_line_f32 : mix_line_f64)(
-					to, j->rows + ((c * s->window + tap) * s->out_plane + line) * size,
+					to,
+					j->rows + ((c * s->window + tap) * s->out_plane + line) *
+							  size,
 					s->out_plane, a[2].stride, n, j->bias, c);
 			}
 	}
@@ -157,7 +160,8 @@ static void add_channels(int64_t begin, int64_t end, void *ctx)
 	for (int64_t c = begin; c < end; c++) {
 		char *to = (char *)j->out + (j->image * s->in + c) * s->in_plane * size;
 
-		(s->dtype == TENSOR_F32 ? fill_line_f32 : fill_line_f64)(to, j->bias, c, s->in_plane);
+		(s->dtype == TENSOR_F32 ? fill_line_f32 : fill_line_f64)(to, j->bias, c,
+									 s->in_plane);
 		for (int64_t t = 0; t < s->window; t++)
 			add_row(s,
 				(const int64_t[]){ t / a[2].extent / a[1].extent,
@@ -168,7 +172,9 @@ static void add_channels(int64_t begin, int64_t end, void *ctx)
 
 static int columns_of_image(const struct columns_job *given, int64_t image)
 {
-	struct columns_job one = { .s = given->s, .bias = given->bias, .out = given->out, .image = image };
+	struct columns_job one = {
+		.s = given->s, .bias = given->bias, .out = given->out, .image = image
+	};
 	const struct columns_job *j = given;
 	const struct shape *s = j->s;
 	int64_t size = dtype_sizes[s->dtype], rows = s->in * s->window,
@@ -195,7 +201,8 @@ static int columns_of_image(const struct columns_job *given, int64_t image)
 	one.rows = mem->data;
 	err = (s->dtype == TENSOR_F32 ? CPU_NAME(matmul_f32) : CPU_NAME(matmul_f64))(&p);
 	if (!err)
-		parallel_for(0, s->in, grain, taps_are_apart(s) ? mix_channels : add_channels, &one);
+		parallel_for(0, s->in, grain, taps_are_apart(s) ? mix_channels : add_channels,
+			     &one);
 	storage_put(mem);
 	return err;
 }
