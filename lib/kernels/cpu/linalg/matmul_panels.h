@@ -159,7 +159,7 @@ static int64_t even_tasks(int64_t panels)
  * Whether threads share the columns of c rather than its rows, so that none reads the panels of b that others have packed,
  * or waits for them in each block.
  */
-static bool share_panels(const struct product *p)
+static __attribute__((noinline)) bool share_panels(const struct product *p)
 {
 	int64_t threads = tensor_get_num_threads(), panels = panel_count(p->n);
 
@@ -174,9 +174,9 @@ static bool share_panels(const struct product *p)
  */
 static bool suits_panels(const struct product *p)
 {
-	if (p->m > SOME_ROWS && !share_panels(p))
+	if (p->k * p->n < (p->csb == 1 ? PACK_SIZE : PACK_SIZE / 8) || p->csc != 1)
 		return false;
-	if (p->csc != 1 || p->k * p->n < (p->csb == 1 ? PACK_SIZE : PACK_SIZE / 8) ||
+	if ((p->m > SOME_ROWS && !share_panels(p)) ||
 	    panel_count(p->n) < PANELS_PER_THREAD * (int64_t)tensor_get_num_threads())
 		return false;
 	return p->m > CHUNK || p->csb != 1 || p->m * bytes_of_b(p) >= REREAD_LEAST;
@@ -194,7 +194,7 @@ static int64_t panels_at_a_time(const struct product *p)
 	return p->csb != 1 || most < 1 || bytes_of_b(p) < GROUP_LEAST ? 1 : least(most, GROUP);
 }
 
-static int product_by_panels(const struct product *p)
+static __attribute__((noinline)) int product_by_panels(const struct product *p)
 {
 	struct panel_product s = { .p = p, .blocks = depth_blocks(p->k) };
 	struct tensor_storage *mem = storage_alloc(
