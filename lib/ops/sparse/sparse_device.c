@@ -34,22 +34,6 @@ tensor *sparse_keys_on_device(tensor *indices, const int64_t *sizes)
 	return keys;
 }
 
-/* Indices [d, nnz] of keys. */
-static tensor *indices_of(tensor *keys, int d, const int64_t *sizes)
-{
-	tensor *rows[TENSOR_MAX_DIMS], *rest = keys;
-
-	if (!d)
-		return tensor_zeros(TENSOR_INTS(0, keys->sizes[0]),
-				    TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = keys->device));
-	for (int k = d - 1; k > 0; k--) {
-		rows[k] = tensor_remainder_scalar(rest, TENSOR_SCALAR(sizes[k]));
-		rest = tensor_floor_divide_scalar(rest, TENSOR_SCALAR(sizes[k]));
-	}
-	rows[0] = rest;
-	return tensor_stack((tensor_list){ rows, d }, 0);
-}
-
 /* The first elements of runs in sorted keys, and the number of keys behind them. */
 static tensor *starts_of(tensor *sorted)
 {
@@ -158,27 +142,27 @@ tensor *sparse_to_dense_on_device(const tensor *coo)
 	return t;
 }
 
-/* Places of which an element is not zero. */
-static tensor *nonzero_places(tensor *places)
+/* Indices [d, n] of the places of which an element is not zero. */
+static tensor *nonzero_places(tensor *places, const int64_t *sizes, int d)
 {
 	tensor *some = tensor_ne_scalar(places, TENSOR_SCALAR(0));
 
 	if (some && some->ndim > 1)
 		some = tensor_any_dim(tensor_flatten(some, 1, -1), 1, false);
-	return tensor_reshape(tensor_nonzero(some), TENSOR_INTS(-1));
+	return tensor_t(tensor_nonzero(tensor_reshape(some, (tensor_ints){ sizes, d })));
 }
 
 tensor *sparse_from_dense_on_device(tensor *self, int sparse_dim)
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	int64_t sizes[TENSOR_MAX_DIMS + 1] = { 0 };
-	tensor *keys, *places, *indices, *values, *t = NULL;
+	tensor *places, *indices, *values, *t = NULL;
 
 	if (self->numel) {
 		places = by_place(self, sparse_dim);
-		keys = nonzero_places(places);
-		indices = keys ? indices_of(keys, sparse_dim, self->sizes) : NULL;
-		values = tensor_index_select(places, 0, keys);
+		indices = nonzero_places(places, self->sizes, sparse_dim);
+		values = indices ? tensor_index_select(places, 0, keys_of(indices, self->sizes)) :
+				   NULL;
 	} else {
 		memcpy(sizes + 1, self->sizes + sparse_dim,
 		       (self->ndim - sparse_dim) * sizeof(*sizes));
