@@ -120,6 +120,11 @@ int cuda_refuse(const struct cuda_call *c, const char *why) __attribute__((cold)
 /* For calls that concern all of a device or need the host, which fail during a capture on it; `why`: "waits for the
  * device". */
 int cuda_capture_excludes(const char *op, int device, const char *why);
+/*
+ * Waits for all work of the current device, which is `device`. CUDA refuses that during a capture on the device, and ends the
+ * capture: the result is that of cuda_capture_excludes() then, and captures of other threads begin after the wait.
+ */
+int cuda_wait_device(const char *op, int device);
 /* The owner of the capture's memory, and its number. */
 uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id);
 /* Keeps the storage while the graph exists. */

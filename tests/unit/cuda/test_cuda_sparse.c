@@ -65,6 +65,51 @@ static void products_equal_the_cpu(void **state)
 			products_equal_the_cpu_in(dtypes[i]);
 }
 
+/* Several threads add the entries of a row: [70, 500] with about 80 in each row, but none in row 0 and all in row 1. */
+static void products_of_long_rows_equal_the_cpu_in(enum tensor_dtype d)
+{
+	const double tol = d == TENSOR_F32 || d == TENSOR_F64 ? 8 * tolerance(d) : 0;
+	tensor *mask =
+		ok(tensor_lt_scalar(pseudo_random(TENSOR_SHAPE(70, 500), TENSOR_F64), S(-0.6)));
+	tensor *values = pseudo_random(TENSOR_SHAPE(70, 500), d), *a, *g, *c, *x;
+
+	ok(tensor_fill_(tensor_select(mask, 0, 0), S(0)));
+	ok(tensor_fill_(tensor_select(mask, 0, 1), S(1)));
+	a = ok(tensor_to_sparse_csr(
+		ok(tensor_mul(values, ok(tensor_to(mask, TENSOR_OPTIONS(.dtype = d)))))));
+	g = on_cuda(a);
+	for (int64_t n = 1; n < 6; n++) {
+		x = pseudo_random(TENSOR_SHAPE(500, n), d);
+		c = pseudo_random(TENSOR_SHAPE(70, n), d);
+		assert_near(tensor_mm(g, on_cuda(x)), tensor_mm(a, x), tol);
+		assert_near(tensor_addmm_opt(on_cuda(c), g, on_cuda(x), S(2), S(3)),
+			    tensor_addmm_opt(c, a, x, S(2), S(3)), tol);
+	}
+}
+
+static void products_of_long_rows_equal_the_cpu(void **state)
+{
+	static const enum tensor_dtype some[] = { TENSOR_F32, TENSOR_F64, TENSOR_U8, TENSOR_I64 };
+
+	NEED_DEVICE();
+	for (size_t i = 0; i < ARRAY_SIZE(some); i++)
+		tensor_scope
+			products_of_long_rows_equal_the_cpu_in(some[i]);
+	tensor_scope {
+		tensor *z =
+			tensor_view_as_complex(pseudo_random(TENSOR_SHAPE(9, 40, 2), TENSOR_F64));
+		tensor *x = tensor_view_as_complex(
+			       pseudo_random(TENSOR_SHAPE(40, 1, 2), TENSOR_F64)),
+		       *y;
+		tensor *a = ok(tensor_to_sparse_csr(z));
+
+		y = ok(tensor_mm(on_cuda(a), on_cuda(x)));
+		assert_near(tensor_view_as_real(y), tensor_view_as_real(ok(tensor_mm(a, x))),
+			    1e-12);
+	}
+	assert_int_equal(tensor_cuda_fallbacks("mm"), 0);
+}
+
 /* Values with dimensions of their own, bool, and complex numbers. */
 static void other_values_are_coalesced_as_on_the_cpu(void **state)
 {
@@ -374,6 +419,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products_equal_the_cpu),
+		cmocka_unit_test(products_of_long_rows_equal_the_cpu),
 		cmocka_unit_test(other_values_are_coalesced_as_on_the_cpu),
 		cmocka_unit_test(conversions_equal_the_cpu),
 		cmocka_unit_test(arithmetic_equals_the_cpu),
