@@ -153,6 +153,22 @@ int tensor_cuda_memory_reset_accumulated(int device);
 int tensor_cuda_memory_info(int device, uint64_t *unused, uint64_t *total);
 
 /*
+ * A dma-buf of the memory that the tensor's storage is in, for drivers of other devices (RDMA, video, storage) and for
+ * tensor_from_buffer_fd(), which maps it if the driver of the GPU permits that. It is of the caller, who closes it. *size:
+ * bytes of it; *offset: where the first element of t is, whose other elements follow by its strides.
+ *
+ * As before a first tensor_send(), the first export of a storage waits for the device and moves the storage into memory of
+ * its own, which the cache never uses again: addresses that the program took before are invalid. The descriptor keeps the
+ * memory, also after the tensor's release. Nothing orders the accesses of other devices with the GPU's work: call
+ * tensor_cuda_synchronize() before they begin, and let them end before the GPU uses the tensor.
+ *
+ * Returns the descriptor, or -errno. EINVAL: t is not a strided tensor on a CUDA device. EOPNOTSUPP: the driver makes no
+ * dma-bufs of the device's memory (they need the open kernel modules), or t's memory is of another library. EBUSY: a graph
+ * or another library has the address: clone the tensor.
+ */
+int tensor_cuda_export_dmabuf(tensor *t, uint64_t *offset, uint64_t *size);
+
+/*
  * An operator that CUDA has no kernel for (docs/cuda.md) runs on the CPU: its tensors are copied to
  * the host, and its results to the device. The first such call of an operator prints a warning. If
  * that is not allowed, the operator fails with EOPNOTSUPP; the environment variable
