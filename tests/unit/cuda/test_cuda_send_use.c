@@ -81,7 +81,7 @@ static void a_deleter_may_send(void **state)
 
 			ok(tensor_add_(memory, f));
 		}
-		alarm(60); /* a deadlock ends the test */
+		alarm(20); /* a deadlock ends the test */
 		assert_done(tensor_send(e.out, x, 0));
 		assert_done(tensor_cuda_synchronize(0));
 		alarm(0);
@@ -110,8 +110,7 @@ static void recorded_streams_of_another_device_are_waited_for(void **state)
 	assert_non_null(far);
 	for (int received = 0; received < 2; received++) {
 		tensor_scope {
-			tensor *y = ok(tensor_ones(TENSOR_SHAPE(1000), on_1)), *x = numbers(300),
-			       *other;
+			tensor *x = numbers(300), *other, *y;
 
 			assert_done(tensor_send(e.out, x, 0));
 			other = ok(tensor_recv(e.in));
@@ -120,6 +119,7 @@ static void recorded_streams_of_another_device_are_waited_for(void **state)
 			/* The channel has let go of both. */
 			pair_close(&e);
 			assert_done(tensor_cuda_set_stream(1, far));
+			y = ok(tensor_ones(TENSOR_SHAPE(1000), on_1));
 			for (int i = 0; i < 20; i++)
 				ok(tensor_add_(y, y));
 			assert_done(tensor_cuda_set_stream(1, NULL));
