@@ -95,12 +95,17 @@ void pool_take_out(struct block *b)
 struct block *pool_find(const struct pool *p, size_t size)
 {
 	unsigned i = list_of(size), word;
-	struct block *b = p->list[i];
+	struct block *b = p->list[i], *best = NULL;
 	uint64_t bits;
 
+	/* The smallest one, at the lowest address, leaves the larger ones whole. */
 	for (int k = 0; b && k < LOOKED_AT; b = b->next, k++)
-		if (b->size >= size)
-			return b;
+		if (b->size >= size &&
+		    (!best || b->size < best->size ||
+		     (b->size == best->size && b->data < best->data)))
+			best = b;
+	if (best)
+		return best;
 	i++; /* every block of the lists from here on is large enough */
 	for (word = i / 64; word < LISTS / 64; word++) {
 		bits = p->filled[word];
