@@ -108,12 +108,13 @@ int tensor_cuda_synchronize(int device);
 /*
  * Memory of the calling process on a device, in bytes. Freed memory stays in a cache; an allocation
  * that CUDA refuses trims it and is tried again (`retries`). tensor_cuda_memory_trim() returns what
- * is not in use to the driver. 0 or -errno.
+ * is not in use to the driver: segments without a tensor, or with TENSOR_CUDA_SEGMENTS=expandable
+ * (docs/cuda.md) all parts of 2 or 20 MiB without one. 0 or -errno.
  */
 struct tensor_cuda_usage {
 	uint64_t allocated, allocated_peak; /* in tensors, rounded to 512 */
 	uint64_t reserved, reserved_peak;   /* taken from the driver: tensors and cache */
-	uint64_t segments;		    /* allocations of the driver */
+	uint64_t segments;		    /* allocations of the driver, or ranges of addresses */
 	uint64_t allocations;		    /* of tensors and kernels, since the start or a reset */
 	uint64_t retries;
 };

@@ -179,6 +179,8 @@ static int status_of(const char *role, const char *variable, const char *value)
 static void sizes_that_rise_extend_the_memory(void **state)
 {
 	NEED_DEVICE();
+	if (!long_cases())
+		skip();
 	assert_int_equal(status_of("growth", "TENSOR_CUDA_SEGMENTS", "expandable"), 0);
 	assert_int_equal(status_of("growth", "TENSOR_CUDA_SEGMENTS", ""), 1);
 }
@@ -229,18 +231,20 @@ static void memory_without_tensors_is_returned(void **state)
 static void small_requests_have_small_granules(void **state)
 {
 	struct tensor_cuda_stats a, b;
-	tensor *t[600];
+	tensor *t[120];
 
 	NEED_DEVICE();
+	if (!long_cases())
+		skip();
 	a = begin();
-	for (int i = 0; i < 600; i++)
-		t[i] = bytes(5000, i % 200);
+	for (int i = 0; i < 120; i++)
+		t[i] = bytes(20000, i);
 	b = now();
 	assert_int_equal(b.reserved_bytes.small_pool.current - a.reserved_bytes.small_pool.current,
 			 4 * MIB);
-	for (int i = 0; i < 600; i += 50)
-		assert_bytes(t[i], i % 200);
-	for (int i = 0; i < 600; i++)
+	for (int i = 0; i < 120; i += 30)
+		assert_bytes(t[i], i);
+	for (int i = 0; i < 120; i++)
 		tensor_release(t[i]);
 	assert_int_equal(begin().reserved_bytes.all.current, a.reserved_bytes.all.current);
 }
@@ -314,7 +318,7 @@ static void graphs_have_ranges_of_their_own(void **state)
 	NEED_DEVICE();
 	a = begin();
 	tensor_scope {
-		tensor *x = ok(tensor_ones(TENSOR_SHAPE(3 * MIB / 8), CUDA)), *y;
+		tensor *x = ok(tensor_ones(TENSOR_SHAPE(MIB / 4 + 1), CUDA)), *y;
 
 		g = tensor_cuda_graph_new(0);
 		assert_non_null(g);
@@ -362,7 +366,7 @@ static void failing_calls_lose_nothing(void **state)
 	tensor *t;
 
 	NEED_DEVICE();
-	if (!emulated())
+	if (!emulated() || !long_cases())
 		skip();
 	a = begin();
 	unused = unused_memory();
@@ -418,7 +422,7 @@ static void any_order_keeps_what_tensors_have(void **state)
 	NEED_DEVICE();
 	a = begin();
 	streams[1] = tensor_cuda_stream(0, 0);
-	for (int i = 0; i < 250; i++) {
+	for (int i = 0; i < 160; i++) {
 		unsigned slot, size;
 
 		random = random * 1664525 + 1013904223;

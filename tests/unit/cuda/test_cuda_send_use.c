@@ -9,6 +9,7 @@
 #include "tests/cuda/host/include/cuda_host.h"
 
 #include <dlfcn.h>
+#include <tensor/buffer.h>
 #include <tensor/dlpack.h>
 
 static bool emulated(void)
@@ -45,7 +46,8 @@ static void send_and_end(struct DLManagedTensorVersioned *m)
 {
 	struct producer *p = m->manager_ctx;
 
-	p->result = tensor_send(p->ch, p->send, 0);
+	if (p->ch)
+		p->result = tensor_send(p->ch, p->send, 0);
 }
 
 /* Memory of another library, on 300 elements of `memory`. */
@@ -166,6 +168,118 @@ static void a_full_cache_refuses_nothing(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
+/* ---- dma-bufs ---- */
+
+/* With /dev/tensor a buffer on a dma-buf of /dev/udmabuf, which stands for the GPU's; without udmabuf on a memfd. NULL: the
+ * library cannot import it here, for which the reason is printed. */
+static tensor *imported(int fd, int64_t n, int64_t offset)
+{
+	tensor *t = tensor_from_buffer_fd(fd, TENSOR_F32, TENSOR_SHAPE(n), offset);
+
+	if (!t)
+		print_message("# not imported: %s\n", tensor_last_error()->text);
+	return t;
+}
+
+static void a_dmabuf_has_the_memory_of_the_tensor(void **state)
+{
+	uint64_t offset = 1, size = 0, same;
+	struct pair e;
+	int fd, again;
+
+	NEED_DEVICE();
+	e = pair_open(SOCK_STREAM);
+	tensor_scope {
+		tensor *x = numbers(300), *part = ok(tensor_slice(x, 0, 100, 200, 1)), *host;
+
+		fd = tensor_cuda_export_dmabuf(part, &offset, &size);
+		if (fd < 0 && !emulated())
+			skip();
+		assert_true(fd >= 0);
+		assert_int_equal(offset, 100 * sizeof(float));
+		assert_true(size >= 300 * sizeof(float) && size % 4096 == 0);
+		assert_int_equal(lseek(fd, 0, SEEK_END), size);
+		assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+		assert_true(sum_of(x) == 44850);
+		host = imported(fd, 100, (int64_t)offset);
+		if (host) {
+			assert_true(sum_of(host) == 14950);
+			ok(tensor_fill_(part, TENSOR_SCALAR(2.0)));
+			assert_done(tensor_cuda_synchronize(0));
+			assert_true(sum_of(host) == 200);
+			ok(tensor_fill_(host, TENSOR_SCALAR(3.0)));
+			assert_true(sum_of(part) == 300);
+		}
+		/* Memory that was sent is the same block, and so is the received one. */
+		again = tensor_cuda_export_dmabuf(x, &offset, &same);
+		assert_true(again >= 0 && !offset && same == size);
+		close(again);
+		assert_done(tensor_send(e.out, x, 0));
+		again = tensor_cuda_export_dmabuf(ok(tensor_recv(e.in)), &offset, &same);
+		assert_true(again >= 0 && !offset && same == size);
+		close(again);
+	}
+	pair_close(&e);
+	/* The descriptor keeps the memory. */
+	tensor_scope {
+		tensor *host = imported(fd, 300, 0);
+
+		if (host && emulated())
+			assert_true(tensor_get_device(host).type == TENSOR_CPU && sum_of(host) == 4950 + 300 + 24950);
+	}
+	close(fd);
+}
+
+static void memory_without_a_dmabuf_is_refused(void **state)
+{
+	uint64_t offset, size;
+	__typeof__(&cuda_host_fail) inject;
+	struct producer p = { 0 };
+	int fds, before;
+
+	assert_fails(tensor_cuda_export_dmabuf(NULL, &offset, &size), EINVAL, "cuda_export_dmabuf");
+	NEED_DEVICE();
+	tensor_scope {
+		tensor *x = numbers(300);
+
+		assert_fails(tensor_cuda_export_dmabuf(x, NULL, &size), EINVAL, "NULL");
+		assert_fails(tensor_cuda_export_dmabuf(x, &offset, NULL), EINVAL, "NULL");
+		assert_fails(tensor_cuda_export_dmabuf(ok(tensor_ones(TENSOR_SHAPE(3), CPU)),
+						       &offset, &size),
+			     EINVAL, "on a CUDA device");
+		p.managed.manager_ctx = &p;
+		p.ch = NULL;
+		assert_fails(tensor_cuda_export_dmabuf(foreign(&p, x), &offset, &size), EOPNOTSUPP,
+			     "another library");
+		assert_done(tensor_cuda_synchronize(0));
+	}
+	if (!emulated())
+		return;
+	inject = dlsym(dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD), "cuda_host_fail");
+	before = count_fds();
+	tensor_scope {
+		tensor *x = numbers(300);
+
+		setenv("CUDA_HOST_NO_DMABUF", "1", 1);
+		assert_fails(tensor_cuda_export_dmabuf(x, &offset, &size), EOPNOTSUPP, "dma-buf");
+		unsetenv("CUDA_HOST_NO_DMABUF");
+		inject("cuMemGetHandleForAddressRange", 1, 719);
+		assert_fails(tensor_cuda_export_dmabuf(x, &offset, &size), EIO, "dma-buf");
+		inject("cuMemCreate", 1, 719);
+		assert_fails(tensor_cuda_export_dmabuf(numbers(3), &offset, &size), EIO,
+			     "memory to share");
+		inject(NULL, 0, 0);
+		setenv("CUDA_HOST_NO_VMM", "1", 1);
+		assert_fails(tensor_cuda_export_dmabuf(numbers(3), &offset, &size), EOPNOTSUPP,
+			     "virtual memory");
+		unsetenv("CUDA_HOST_NO_VMM");
+		fds = tensor_cuda_export_dmabuf(x, &offset, &size);
+		assert_true(fds >= 0);
+		close(fds);
+	}
+	assert_int_equal(count_fds(), before);
+}
+
 /* ---- gradients ---- */
 
 static void a_backward_finds_what_it_saved(void **state)
@@ -276,6 +390,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_deleter_may_send),
 		cmocka_unit_test(recorded_streams_of_another_device_are_waited_for),
 		cmocka_unit_test(a_full_cache_refuses_nothing),
+		cmocka_unit_test(a_dmabuf_has_the_memory_of_the_tensor),
+		cmocka_unit_test(memory_without_a_dmabuf_is_refused),
 		cmocka_unit_test(a_backward_finds_what_it_saved),
 		cmocka_unit_test(threads_send_and_release),
 		cmocka_unit_test(a_child_has_none_of_it),
@@ -283,6 +399,7 @@ int main(int argc, char **argv)
 
 	/* The devices of the emulation are the same in the other processes. */
 	setenv("CUDA_HOST_UUID", "send", 0);
+	setenv("CUDA_HOST_MEMORY", "100663296", 1);
 	peer_main(argc, argv, roles);
 	return cmocka_run_group_tests_name("cuda_send_use", tests, NULL, NULL);
 }

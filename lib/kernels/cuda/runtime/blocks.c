@@ -77,6 +77,7 @@ static void unset_live(struct block *b)
 	*at = b->next;
 	live_count--;
 	b->live = false;
+	uses_end(&b->recorded);
 	pool_count_less(&n->allocation, b->pool, 1);
 	pool_count_less(&n->allocated_bytes, b->pool, b->size);
 	pool_count_less(&n->requested_bytes, b->pool, b->requested);

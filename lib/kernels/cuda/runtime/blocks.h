@@ -9,6 +9,8 @@
 #ifndef TENSOR_CUDA_BLOCKS_H
 #define TENSOR_CUDA_BLOCKS_H
 
+#include "kernels/cuda/runtime/uses.h"
+
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +30,7 @@ struct block {
 	struct block *before, *after;  /* neighbours in the segment or range, by address */
 	struct block *next, *prev;     /* in a list of the pool, or next among the live ones */
 	cudaStream_t uses[BLOCK_USES]; /* other streams that used it */
+	struct cuda_uses recorded;     /* by programs, of which uses[] may be full */
 	uint64_t capture;	       /* the capture that allocated it, or 0 */
 	uint8_t nuses;		       /* BLOCK_USES + 1: more than uses[] holds */
 	bool live;

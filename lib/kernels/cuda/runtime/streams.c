@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Devices, streams and events as programs use them (include/tensor/cuda.h). */
 #include "kernels/cuda/runtime/devices.h"
-#include "kernels/cuda/runtime/uses.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -215,10 +214,7 @@ static int record_stream(tensor *t, void *stream)
 	if (err)
 		return err;
 	c.stream = stream;
-	cuda_use_slow(&c, t);
-	if (uses_record(t->storage->data, stream) < 0)
-		err = tensor_fail(ENOMEM, "%s: no memory", c.op);
-	return cuda_end(&c, err);
+	return cuda_end(&c, cuda_record_use(&c, t));
 }
 
 /* ---- memory of other libraries ---- */

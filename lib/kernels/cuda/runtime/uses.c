@@ -33,6 +33,26 @@ static struct cuda_uses **bucket(const void *data)
 	return &table[((uintptr_t)data * 0x9e3779b97f4a7c15u >> 32) % BUCKETS];
 }
 
+int uses_add(struct cuda_uses *u, cudaStream_t stream)
+{
+	unsigned int size = u->size ? 2 * u->size : 4;
+	cudaStream_t *streams;
+
+	for (unsigned int i = 0; i < u->n; i++)
+		if (u->streams[i] == stream)
+			return 0;
+	if (u->n == u->size) {
+		streams = realloc(u->streams, size * sizeof(*streams));
+		u->unknown |= !streams;
+		if (!streams)
+			return -ENOMEM;
+		u->streams = streams;
+		u->size = size;
+	}
+	u->streams[u->n++] = stream;
+	return 0;
+}
+
 void uses_begin(struct cuda_uses *u, const void *data)
 {
 	struct cuda_uses **at = bucket(data);
@@ -49,7 +69,7 @@ void uses_begin(struct cuda_uses *u, const void *data)
 
 cudaError_t uses_wait(struct cuda_uses *u)
 {
-	cudaError_t err = cudaSuccess;
+	cudaError_t err = u->unknown ? cudaErrorMemoryAllocation : cudaSuccess;
 
 	/* Nothing records a use of memory that is being released. */
 	while (u->n && err == cudaSuccess) {
@@ -72,25 +92,7 @@ void uses_end(struct cuda_uses *u)
 	free(u->streams);
 	u->streams = NULL;
 	u->n = u->size = 0;
-}
-
-static int add_locked(struct cuda_uses *u, cudaStream_t stream)
-{
-	unsigned int size = u->size ? 2 * u->size : 4;
-	cudaStream_t *streams;
-
-	for (unsigned int i = 0; i < u->n; i++)
-		if (u->streams[i] == stream)
-			return 0;
-	if (u->n == u->size) {
-		streams = realloc(u->streams, size * sizeof(*streams));
-		if (!streams)
-			return -ENOMEM;
-		u->streams = streams;
-		u->size = size;
-	}
-	u->streams[u->n++] = stream;
-	return 0;
+	u->unknown = false;
 }
 
 int uses_record(const void *data, cudaStream_t stream)
@@ -105,7 +107,7 @@ int uses_record(const void *data, cudaStream_t stream)
 	for (u = *bucket(data); u && u->data != data; u = u->next)
 		;
 	if (u)
-		err = add_locked(u, stream);
+		err = uses_add(u, stream);
 	pthread_mutex_unlock(&lock);
 	return err;
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Streams that programs record for memory which is not of the cache, but of shared.c. */
+/*
+ * Streams that programs record for memory: of shared.c, which this table finds by its address, or of a block of the cache that
+ * has no place for them.
+ */
 #ifndef TENSOR_CUDA_USES_H
 #define TENSOR_CUDA_USES_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 
 /* The streams of one range of memory; of the owner of the memory. */
 struct cuda_uses {
@@ -11,7 +15,11 @@ struct cuda_uses {
 	struct cuda_uses *next, **link;
 	cudaStream_t *streams;
 	unsigned int n, size;
+	bool unknown; /* there was no memory to record one */
 };
+
+/* Adds a stream to u, which no other thread uses. 0, or -ENOMEM. */
+int uses_add(struct cuda_uses *u, cudaStream_t stream);
 
 /* Streams that are recorded for `data` come to u, until uses_end(). */
 void uses_begin(struct cuda_uses *u, const void *data);
