@@ -169,6 +169,57 @@ static void a_full_cache_refuses_nothing(void **state)
 	assert_int_equal(peer_end(&p), 0);
 }
 
+/* ---- death ---- */
+
+/* Sends until it is killed. */
+static int hurry(tensor_channel *ch)
+{
+	int err = 0;
+
+	while (!err)
+		tensor_scope {
+			err = tensor_send(ch, numbers(100), 0);
+		}
+	return 1;
+}
+
+/* Whatever the sender was doing, what had come is received, and nothing is left of it. */
+static void a_sender_may_be_killed_at_any_moment(void **state)
+{
+	uint64_t before, after, total;
+	int fds;
+
+	NEED_DEVICE();
+	assert_done(tensor_cuda_synchronize(0));
+	assert_done(tensor_cuda_memory_trim(0));
+	assert_done(tensor_cuda_memory_info(0, &before, &total));
+	fds = count_fds();
+	for (int i = 0; i < 6; i++) {
+		struct peer p = peer_start("hurry", i % 2 ? SOCK_SEQPACKET : SOCK_STREAM);
+		tensor *t;
+
+		tensor_scope {
+			assert_true(sum_of(ok(tensor_recv(p.ch))) == 4950);
+			usleep((useconds_t)i * 700);
+			kill(p.pid, SIGKILL);
+		}
+		do {
+			tensor_scope {
+				t = tensor_recv(p.ch);
+				if (t)
+					assert_true(sum_of(t) == 4950);
+			}
+		} while (t);
+		assert_int_equal(tensor_last_error()->code, EPIPE);
+		assert_int_equal(peer_end(&p), -SIGKILL);
+	}
+	assert_fds(fds);
+	assert_done(tensor_cuda_memory_trim(0));
+	assert_done(tensor_cuda_memory_info(0, &after, &total));
+	if (emulated())
+		assert_int_equal(after, before);
+}
+
 /* ---- dma-bufs ---- */
 
 /* With /dev/tensor a buffer on a dma-buf of /dev/udmabuf, which stands for the GPU's; without udmabuf on a memfd. NULL: the
@@ -384,6 +435,7 @@ static void a_child_has_none_of_it(void **state)
 
 static const struct peer_role roles[] = {
 	{ "sender", sender },
+	{ "hurry", hurry },
 	{ NULL, NULL },
 };
 
@@ -393,6 +445,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_deleter_may_send),
 		cmocka_unit_test(recorded_streams_of_another_device_are_waited_for),
 		cmocka_unit_test(a_full_cache_refuses_nothing),
+		cmocka_unit_test(a_sender_may_be_killed_at_any_moment),
 		cmocka_unit_test(a_dmabuf_has_the_memory_of_the_tensor),
 		cmocka_unit_test(memory_without_a_dmabuf_is_refused),
 		cmocka_unit_test(a_backward_finds_what_it_saved),

@@ -112,11 +112,11 @@ static void unmap(const struct range *r, CUdeviceptr at, size_t size)
 		cuda_driver.unmap(at + i, r->granule);
 }
 
-static CUresult map_granule(const struct pool *p, const struct range *r, CUdeviceptr at)
+static CUresult map_granule(const struct range *r, CUdeviceptr at,
+			    const CUmemAllocationProp *properties)
 {
-	const CUmemAllocationProp properties = cuda_driver_properties(p->device, false);
 	CUmemGenericAllocationHandle handle;
-	CUresult err = cuda_driver.create(&handle, r->granule, &properties, 0);
+	CUresult err = cuda_driver.create(&handle, r->granule, properties, 0);
 
 	if (err != CUDA_SUCCESS)
 		return err;
@@ -129,12 +129,13 @@ static CUresult map_granule(const struct pool *p, const struct range *r, CUdevic
 static cudaError_t map(const struct pool *p, const struct range *r, char *data, size_t size)
 {
 	const enum cudaStreamCaptureMode mode = cuda_relax(); /* memory is no part of a capture */
+	const CUmemAllocationProp properties = cuda_driver_properties(p->device, false);
 	const CUdeviceptr at = (CUdeviceptr)data;
 	CUresult err = CUDA_SUCCESS;
 	size_t done = 0;
 
 	for (; done < size && err == CUDA_SUCCESS; done += err == CUDA_SUCCESS ? r->granule : 0)
-		err = map_granule(p, r, at + done);
+		err = map_granule(r, at + done, &properties);
 	if (err == CUDA_SUCCESS)
 		err = cuda_driver_permit(p->device, at, size);
 	if (err != CUDA_SUCCESS)
@@ -308,12 +309,10 @@ struct block *expand_take(struct pool *p, size_t size, cudaError_t *err)
 /* Waits for the work that may use the pool's free blocks. False if that cannot be. */
 static bool settle(const struct pool *p)
 {
-	cudaError_t err;
-
 	/* Blocks of a graph are freed without a wait for the streams that used them; its stream may be gone. */
-	if (p->owner && atomic_load_explicit(&cuda_captures, memory_order_acquire))
-		return false;
-	err = p->owner ? cudaDeviceSynchronize() : cudaStreamSynchronize(p->stream);
+	const cudaError_t err = p->owner ? cuda_try_wait_device() :
+					   cudaStreamSynchronize(p->stream);
+
 	if (err != cudaSuccess)
 		cudaGetLastError();
 	return err == cudaSuccess;

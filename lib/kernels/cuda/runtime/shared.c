@@ -171,7 +171,7 @@ static bool end(struct cuda_share_block *b)
 		forget(b);
 		return true;
 	}
-	err = cudaDeviceSynchronize();
+	err = cuda_try_wait_device();
 	/* Streams of other devices. */
 	if (err == cudaSuccess)
 		err = uses_wait(&shared_of(b)->uses);
@@ -276,7 +276,7 @@ static int make(const char *op, int device, const void *from, size_t n,
 
 	if (err)
 		return err;
-	err = cuda_capture_excludes(op, device, "waits for the device");
+	err = cuda_wait_device(op, device);
 	if (!err && cuda_memory_of_capture(from))
 		err = tensor_fail(EBUSY,
 				  "%s: the memory belongs to a graph, whose replays use its "
@@ -284,8 +284,6 @@ static int make(const char *op, int device, const void *from, size_t n,
 				  op);
 	if (!err)
 		err = begin_sharing(&c);
-	if (!err)
-		err = cuda_check(op, cudaDeviceSynchronize());
 	if (err)
 		return cuda_end(&c, err);
 	b = calloc(1, sizeof(struct shared));
@@ -362,8 +360,7 @@ static int quiesce(const char *op, int device)
 
 	if (err)
 		return err;
-	err = cuda_capture_excludes(op, device, "waits for the device");
-	err = cuda_end(&c, err ? err : cuda_check(op, cudaDeviceSynchronize()));
+	err = cuda_end(&c, cuda_wait_device(op, device));
 	if (!err)
 		cuda_reap();
 	return err;
