@@ -108,12 +108,13 @@ int tensor_cuda_synchronize(int device);
 /*
  * Memory of the calling process on a device, in bytes. Freed memory stays in a cache; an allocation
  * that CUDA refuses trims it and is tried again (`retries`). tensor_cuda_memory_trim() returns what
- * is not in use to the driver. 0 or -errno.
+ * is not in use to the driver: segments without a tensor, or with TENSOR_CUDA_SEGMENTS=expandable
+ * (docs/cuda.md) all parts of 2 or 20 MiB without one. 0 or -errno.
  */
 struct tensor_cuda_usage {
 	uint64_t allocated, allocated_peak; /* in tensors, rounded to 512 */
 	uint64_t reserved, reserved_peak;   /* taken from the driver: tensors and cache */
-	uint64_t segments;		    /* allocations of the driver */
+	uint64_t segments;		    /* allocations of the driver, or ranges of addresses */
 	uint64_t allocations;		    /* of tensors and kernels, since the start or a reset */
 	uint64_t retries;
 };
@@ -151,6 +152,22 @@ int tensor_cuda_memory_reset_peak(int device);
 int tensor_cuda_memory_reset_accumulated(int device);
 /* Bytes of the device, and those of them that no process has; the cache of this process is not among the latter. */
 int tensor_cuda_memory_info(int device, uint64_t *unused, uint64_t *total);
+
+/*
+ * A dma-buf of the memory that the tensor's storage is in, for drivers of other devices (RDMA, video, storage) and for
+ * tensor_from_buffer_fd(), which maps it if the driver of the GPU permits that. It is of the caller, who closes it. *size:
+ * bytes of it; *offset: where the first element of t is, whose other elements follow by its strides.
+ *
+ * As before a first tensor_send(), the first export of a storage waits for the device and moves the storage into memory of
+ * its own, which the cache never uses again: addresses that the program took before are invalid. The descriptor keeps the
+ * memory, also after the tensor's release. Nothing orders the accesses of other devices with the GPU's work: call
+ * tensor_cuda_synchronize() before they begin, and let them end before the GPU uses the tensor.
+ *
+ * Returns the descriptor, or -errno. EINVAL: t is not a strided tensor on a CUDA device. EOPNOTSUPP: the driver makes no
+ * dma-bufs of the device's memory (they need the open kernel modules), or t's memory is of another library. EBUSY: a graph
+ * or another library has the address: clone the tensor.
+ */
+int tensor_cuda_export_dmabuf(tensor *t, uint64_t *offset, uint64_t *size);
 
 /*
  * An operator that CUDA has no kernel for (docs/cuda.md) runs on the CPU: its tensors are copied to

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Tensors on CUDA devices in channels (docs/sharing.md). Before its first send a storage moves from the allocator's memory
+ * Tensors on CUDA devices in channels and as dma-bufs (docs/sharing.md). Before its first send or export a storage moves from the allocator's memory
  * into a block that the driver can share; its tensors get the new address (referrers.h). A receiver maps a block once for
  * each channel: the number of a block is the sender's, and means nothing to another channel.
  */
@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <tensor/cuda.h>
 #include <time.h>
 
 /* The memory of a storage that this process shares. */
@@ -112,20 +113,19 @@ static bool tensors_alone(const tensor *t, const struct referrer *others)
 	return atomic_load_explicit(&t->storage->refs, memory_order_relaxed) == owners;
 }
 
-static int find_tensors(tensor *t, const struct referrer **others)
+static int find_tensors(const char *op, tensor *t, const struct referrer **others)
 {
 	*others = NULL;
 	if (storage_alone(t))
 		return 0;
 	if (referrers_find(t, others) < 0)
-		return tensor_fail(ENOMEM, "send: no memory to find the tensors of the storage");
+		return tensor_fail(ENOMEM, "%s: no memory to find the tensors of the storage", op);
 	if (!tensors_alone(t, *others))
 		return tensor_fail(
 			EBUSY,
-			"send: the memory of the tensor %s is in use outside of tensors, by "
-			"a graph or another library, and its first send would move it: "
-			"clone it",
-			SHAPE_STR(t));
+			"%s: the memory of the tensor %s is in use outside of tensors, by "
+			"a graph or another library, and would have to move: clone it",
+			op, SHAPE_STR(t));
 	return 0;
 }
 
@@ -149,19 +149,19 @@ static void change_memory(tensor *t, const struct referrer *others, struct share
 }
 
 /* The caller holds the lock. */
-static int move_to_block(tensor *t, const struct cuda_share_calls *calls)
+static int move_to_block(const char *op, tensor *t, const struct cuda_share_calls *calls)
 {
 	struct shared_memory *m = calloc(1, sizeof(*m));
 	const struct referrer *others;
 	int err;
 
 	if (!m)
-		return tensor_fail(ENOMEM, "send: no memory for a block's description");
+		return tensor_fail(ENOMEM, "%s: no memory for a block's description", op);
 	m->calls = calls;
-	err = calls->make("send", t->device.index, t->storage->data, t->storage->used, &m->block);
+	err = calls->make(op, t->device.index, t->storage->data, t->storage->used, &m->block);
 	if (err < 0)
 		goto free_memory;
-	err = find_tensors(t, &others);
+	err = find_tensors(op, t, &others);
 	if (err < 0)
 		goto release_block;
 	change_memory(t, others, m);
@@ -173,10 +173,28 @@ free_memory:
 	return err;
 }
 
+/* Moves the storage of t to a block of its own unless it has one, or has memory that is not the allocator's. */
+static int make_shareable(const char *op, tensor *t, const struct cuda_share_calls *calls)
+{
+	int err;
+
+	if (!device_storage_is_private(t->storage) || t->storage->readonly)
+		return 0;
+	/* What holds the storage until queued work has ended lets go of it. */
+	err = calls->quiesce(op, t->device.index);
+	if (err < 0)
+		return err;
+	pthread_mutex_lock(&lock);
+	if (device_storage_is_private(t->storage))
+		err = move_to_block(op, t, calls);
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
 int device_send_check(tensor *t, unsigned flags)
 {
 	const struct cuda_share_calls *calls = cuda_share_calls();
-	int err = 0;
+	int err;
 
 	if (!calls)
 		return -thread()->error.code;
@@ -185,10 +203,7 @@ int device_send_check(tensor *t, unsigned flags)
 			EOPNOTSUPP,
 			"send: CUDA maps memory of other processes for reading and writing "
 			"only: a tensor on its devices cannot be sent read-only");
-	pthread_mutex_lock(&lock);
-	if (device_storage_is_private(t->storage) && !t->storage->readonly)
-		err = move_to_block(t, calls);
-	pthread_mutex_unlock(&lock);
+	err = make_shareable("send", t, calls);
 	if (err < 0)
 		return err;
 	if (!device_buffer(t->storage))
@@ -199,6 +214,54 @@ int device_send_check(tensor *t, unsigned flags)
 			SHAPE_STR(t),
 			storage_ops_of(t->storage) == &imported_ops ? "process" : "library");
 	return calls->settle("send", t->device.index);
+}
+
+/* ---- dma-bufs ---- */
+
+/* The block that is the storage's memory, also that of another process, or NULL. */
+static const struct cuda_share_block *block_of(const struct tensor_storage *s)
+{
+	const struct tensor_buffer *b = device_buffer(s);
+
+	if (b)
+		return of_buffer(b)->block;
+	return storage_ops_of(s) == &imported_ops ? s->owner : NULL;
+}
+
+TENSOR_EXPORT int tensor_cuda_export_dmabuf(tensor *t, uint64_t *offset, uint64_t *size)
+{
+	const struct cuda_share_calls *calls;
+	const struct cuda_share_block *b;
+	int fd;
+
+	if (tensor_absent("cuda_export_dmabuf", t))
+		return -thread()->error.code;
+	if (!offset || !size)
+		return tensor_fail(EINVAL, "cuda_export_dmabuf: offset or size is NULL");
+	if (t->device.type != TENSOR_CUDA || t->layout != TENSOR_STRIDED || t->ext)
+		return tensor_fail(
+			EINVAL,
+			"cuda_export_dmabuf: a strided tensor of plain numbers on a CUDA "
+			"device is needed, got %s",
+			SHAPE_STR(t));
+	calls = cuda_share_calls();
+	if (!calls)
+		return -thread()->error.code;
+	fd = make_shareable("cuda_export_dmabuf", t, calls);
+	if (fd < 0)
+		return fd;
+	b = block_of(t->storage);
+	if (!b)
+		return tensor_fail(EOPNOTSUPP,
+				   "cuda_export_dmabuf: the memory of the tensor %s is of another "
+				   "library: clone it",
+				   SHAPE_STR(t));
+	fd = calls->dmabuf("cuda_export_dmabuf", b);
+	if (fd < 0)
+		return fd;
+	*offset = (uint64_t)((const char *)t->data - (const char *)b->data);
+	*size = b->size;
+	return fd;
 }
 
 /* ---- in ---- */

@@ -105,8 +105,13 @@ struct cuda_share_block {
 struct cuda_share_calls {
 	int (*uuid)(int device, uint8_t uuid[16]);
 	/*
+	 * Waits for all work of the device, and calls what waited for its end, functions of the program and other libraries
+	 * among it: the caller holds no lock.
+	 */
+	int (*quiesce)(const char *op, int device);
+	/*
 	 * A block with the first n bytes at `from`, which is memory of the allocator, as all work of the device has left
-	 * them. What waited for the end of that work has been called.
+	 * them.
 	 */
 	int (*make)(const char *op, int device, const void *from, size_t n,
 		    struct cuda_share_block **to);
@@ -114,6 +119,8 @@ struct cuda_share_calls {
 	/* Maps the memory of a peer's descriptor, which the caller keeps. Neither its size nor its device is trusted. */
 	int (*import)(const char *op, const uint8_t uuid[16], uint64_t size, int fd,
 		      struct cuda_share_block **to);
+	/* A dma-buf of the whole block. */
+	int (*dmabuf)(const char *op, const struct cuda_share_block *b);
 	/* Waits for the thread's stream. */
 	int (*settle)(const char *op, int device);
 	/* Unmaps and frees the block when no work of the device can use it. Changes no error record. */

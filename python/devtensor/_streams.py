@@ -7,8 +7,8 @@ import types
 from devtensor import _C
 
 __all__ = ['Event', 'ExternalStream', 'Stream', 'current_device', 'current_stream', 'default_stream', 'device',
-           'device_of', 'empty_cache', 'get_device_capability', 'get_device_name', 'get_device_properties',
-           'is_bf16_supported', 'mem_get_info', 'set_device', 'set_stream', 'stream', 'synchronize']
+           'device_of', 'empty_cache', 'export_dmabuf', 'get_device_capability', 'get_device_name',
+           'get_device_properties', 'is_bf16_supported', 'mem_get_info', 'set_device', 'set_stream', 'stream', 'synchronize']
 
 
 # ---- devices ----
@@ -103,6 +103,13 @@ def mem_get_info(device=None):
 def empty_cache(device=None):
     """Return the memory that no tensor uses to the driver."""
     _C._cuda_memory_trim(_index(device))
+
+
+def export_dmabuf(tensor):
+    """A dma-buf of the tensor's memory for other devices, as (descriptor, offset, size): the first element is offset
+    bytes after the start of size bytes. The caller closes the descriptor, which keeps the memory. The first export
+    moves the tensor's memory, as the first send does, and waits for the device."""
+    return _C._cuda_export_dmabuf(tensor)
 
 
 def synchronize(device=None):

@@ -264,6 +264,20 @@ static PyObject *memory_info(PyObject *module, PyObject *args)
 	return Py_BuildValue("KK", (unsigned long long)unused, (unsigned long long)total);
 }
 
+static PyObject *export_dmabuf(PyObject *module, PyObject *args)
+{
+	uint64_t offset, size;
+	PyObject *t;
+	int fd;
+
+	if (!PyArg_ParseTuple(args, "O!", tensor_type, &t))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS fd = tensor_cuda_export_dmabuf(((PyTensor *)t)->t, &offset, &size);
+	Py_END_ALLOW_THREADS return fd < 0 ?
+		raise_error() :
+		Py_BuildValue("iKK", fd, (unsigned long long)offset, (unsigned long long)size);
+}
+
 static PyObject *memory_trim(PyObject *module, PyObject *args)
 {
 	int device, err;
@@ -366,6 +380,7 @@ static PyMethodDef functions[] = {
 	{ "_cuda_current_device", current_device, METH_NOARGS, NULL },
 	{ "_cuda_properties", properties, METH_VARARGS, NULL },
 	{ "_cuda_memory_info", memory_info, METH_VARARGS, NULL },
+	{ "_cuda_export_dmabuf", export_dmabuf, METH_VARARGS, NULL },
 	{ "_cuda_memory_trim", memory_trim, METH_VARARGS, NULL },
 	{ "_cuda_memory_stats", memory_stats, METH_VARARGS, NULL },
 	{ "_cuda_memory_reset", memory_reset, METH_VARARGS, NULL },

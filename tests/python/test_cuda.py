@@ -2,6 +2,7 @@
 """CUDA from Python. With a device, which may be the emulated one of make test-cuda, else the tests are skipped."""
 import ctypes
 import gc
+import os
 import socket
 import threading
 
@@ -215,6 +216,23 @@ def test_properties():
     assert cuda.is_bf16_supported() == (p.major >= 8)
     with pytest.raises(OSError):
         cuda.get_device_properties(99)
+
+
+def test_dmabuf():
+    x = dt.arange(100, dtype=dt.float32, device='cuda')
+    try:
+        fd, offset, size = cuda.export_dmabuf(x[25:])
+    except NotImplementedError as e:
+        pytest.skip(str(e))
+    try:
+        assert offset == 100 and size >= 400 and os.lseek(fd, 0, os.SEEK_END) == size
+    finally:
+        os.close(fd)
+    assert x.sum().item() == 4950
+    with pytest.raises(ValueError):
+        cuda.export_dmabuf(dt.ones(3))
+    with pytest.raises(TypeError):
+        cuda.export_dmabuf(3)
 
 
 def test_streams():

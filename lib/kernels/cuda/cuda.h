@@ -3,8 +3,8 @@
  * Shared by the host files of the plugin. A kernel calls cuda_begin() (checks the device and for a
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
- * Order of the files, lowest first: devices.c, captures.c, call.c and dims.c; memory.c, later.c, pin.c and capture.c; streams.c
- * and shared.c; check.c, steps.c and graph.c; indices.c; pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c;
+ * Order of the files, lowest first: devices.c, captures.c, call.c, driver.c, uses.c and dims.c; pools.c, expand.c and blocks.c;
+ * memory.c, later.c, pin.c and capture.c; streams.c and shared.c; check.c, steps.c and graph.c; indices.c; pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c;
  * plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
@@ -125,6 +125,8 @@ int cuda_capture_excludes(const char *op, int device, const char *why);
  * capture: the result is that of cuda_capture_excludes() then, and captures of other threads begin after the wait.
  */
 int cuda_wait_device(const char *op, int device);
+/* The same for memory that is released, of the current device: cudaErrorStreamCaptureUnsupported if any capture is open. */
+cudaError_t cuda_try_wait_device(void);
 /* The owner of the capture's memory, and its number. */
 uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id);
 /* Keeps the storage while the graph exists. */
@@ -170,6 +172,8 @@ int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data);
 void cuda_scratch_free(const struct cuda_call *c, void *data);
 /* Records that the call's stream uses t, whose memory may belong to another stream. A capture holds the memory. */
 void cuda_use_slow(const struct cuda_call *c, const tensor *t);
+/* The same for the program, of a stream of any device. 0, or -ENOMEM. */
+int cuda_record_use(const struct cuda_call *c, const tensor *t);
 static inline void cuda_use(const struct cuda_call *c, const tensor *t)
 {
 	if (unlikely(atomic_load_explicit(&cuda_streams_set, memory_order_relaxed)))

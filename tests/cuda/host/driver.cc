@@ -3,7 +3,7 @@
  * Virtual memory of the driver's API. An allocation is a memfd, whose name is that of its device, and a descriptor that is
  * exported is one of the memfd: processes that have mapped it share its bytes. Like the driver, a handle, an exported
  * descriptor and a mapping each keep the memory; a reserved range belongs to the device that is current, which CUDA does
- * not ask for.
+ * not ask for. A dma-buf is one of /dev/udmabuf; without that device it is a descriptor of the memfd.
  */
 #include "cuda.h"
 #include "host.hpp"
@@ -11,8 +11,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <linux/udmabuf.h>
 #include <map>
 #include <string>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,14 +28,18 @@ struct allocation {
 	int fd, device;
 	size_t size;
 	unsigned users; /* handles and mappings */
-	bool exported;
+	bool exported, rdma;
+};
+
+struct mapping {
+	size_t size;
+	CUmemGenericAllocationHandle handle;
 };
 
 static std::map<CUmemGenericAllocationHandle, allocation> &allocations =
 	*new std::map<CUmemGenericAllocationHandle, allocation>();
-/* The handle that is mapped at an address. */
-static std::map<CUdeviceptr, CUmemGenericAllocationHandle> &mapped =
-	*new std::map<CUdeviceptr, CUmemGenericAllocationHandle>();
+/* By address. */
+static std::map<CUdeviceptr, mapping> &mapped = *new std::map<CUdeviceptr, mapping>();
 static CUmemGenericAllocationHandle handles;
 
 /* Begins a function of the driver's API. All are potentially unsafe in a capture: the documentation classifies none. */
@@ -44,11 +50,16 @@ static CUmemGenericAllocationHandle handles;
 	if (host_may_be_unsafe() != cudaSuccess) \
 	return CUDA_ERROR_NOT_PERMITTED
 
+static bool is_set(const char *variable)
+{
+	const char *text = getenv(variable);
+
+	return text && *text;
+}
+
 static bool enabled(void)
 {
-	const char *off = getenv("CUDA_HOST_NO_VMM");
-
-	return !off || !*off;
+	return !is_set("CUDA_HOST_NO_VMM");
 }
 
 static bool is_device(int device)
@@ -87,11 +98,17 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 	DRIVER_API();
 	if (!is_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (attribute != CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
-	    attribute != CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)
-		return CUDA_ERROR_INVALID_VALUE;
-	*value = enabled();
-	return CUDA_SUCCESS;
+	switch (attribute) {
+	case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
+		*value = enabled() && !is_set("CUDA_HOST_NO_DMABUF");
+		return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
+		*value = enabled();
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- memory ---- */
@@ -142,9 +159,13 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*handle = ++handles;
-	allocations[*handle] = { fd, device, size, 1,
+	allocations[*handle] = { fd,
+				 device,
+				 size,
+				 1,
 				 properties->requestedHandleTypes ==
-					 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
+					 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				 properties->allocFlags.gpuDirectRDMACapable == 1 };
 	return CUDA_SUCCESS;
 }
 
@@ -222,7 +243,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*handle = ++handles;
-	allocations[*handle] = { fd, device, (size_t)st.st_size, 1, false };
+	allocations[*handle] = { fd, device, (size_t)st.st_size, 1, false, true };
 	return CUDA_SUCCESS;
 }
 
@@ -239,10 +260,37 @@ CUresult cuMemAddressReserve(CUdeviceptr *data, size_t size, size_t alignment, C
 	return *data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* The first mapping that has a byte of the range, or the end. */
+static std::map<CUdeviceptr, mapping>::iterator first_mapped(CUdeviceptr data, size_t size)
+{
+	auto at = mapped.upper_bound(data);
+
+	if (at != mapped.begin()) {
+		auto former = std::prev(at);
+
+		if (former->first + former->second.size > data)
+			return former;
+	}
+	return at != mapped.end() && at->first < data + size ? at : mapped.end();
+}
+
+/* Whether mappings cover the range. */
+static bool covered(CUdeviceptr data, size_t size)
+{
+	CUdeviceptr end = data + size;
+
+	for (auto at = mapped.find(data); at != mapped.end() && at->first == data; ++at) {
+		data += at->second.size;
+		if (data >= end)
+			return data == end;
+	}
+	return false;
+}
+
 CUresult cuMemAddressFree(CUdeviceptr data, size_t size)
 {
 	DRIVER_API();
-	if (mapped.count(data) || !host_unreserve((void *)data, size))
+	if (first_mapped(data, size) != mapped.end() || !host_unreserve((void *)data, size))
 		host_fatal("cuMemAddressFree(%p): not a range, or mapped", (void *)data);
 	return CUDA_SUCCESS;
 }
@@ -253,20 +301,21 @@ CUresult cuMemMap(CUdeviceptr data, size_t size, size_t offset, CUmemGenericAllo
 	DRIVER_API();
 	auto at = allocations.find(handle);
 
-	if (at == allocations.end() || offset || flags || size > at->second.size ||
-	    !host_reserved((void *)data, size) || mapped.count(data) ||
+	if (at == allocations.end() || offset || flags || !size || (data | size) % GRANULE ||
+	    size > at->second.size || !host_reserved((void *)data, size) ||
+	    first_mapped(data, size) != mapped.end() ||
 	    host_device_of((void *)data) != at->second.device)
 		return CUDA_ERROR_INVALID_VALUE;
 	host_map((void *)data, size, at->second.fd);
 	at->second.users++;
-	mapped[data] = handle;
+	mapped[data] = { size, handle };
 	return CUDA_SUCCESS;
 }
 
 CUresult cuMemSetAccess(CUdeviceptr data, size_t size, const CUmemAccessDesc *access, size_t count)
 {
 	DRIVER_API();
-	if (!mapped.count(data) || !host_reserved((void *)data, size) || count != 1 ||
+	if (!covered(data, size) || count != 1 ||
 	    access->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 	    access->location.id != host_device_of((void *)data) ||
 	    access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
@@ -275,17 +324,53 @@ CUresult cuMemSetAccess(CUdeviceptr data, size_t size, const CUmemAccessDesc *ac
 	return CUDA_SUCCESS;
 }
 
+/* Queued work that still uses the memory finds it gone, as on a device. */
 CUresult cuMemUnmap(CUdeviceptr data, size_t size)
 {
 	DRIVER_API();
 	auto at = mapped.find(data);
 
-	if (at == mapped.end() || !host_reserved((void *)data, size))
+	if (at == mapped.end() || at->second.size != size)
 		host_fatal("cuMemUnmap(%p): nothing is mapped, or a part of it", (void *)data);
 	host_unmap((void *)data, size);
-	drop(at->second);
+	drop(at->second.handle);
 	mapped.erase(at);
 	return CUDA_SUCCESS;
+}
+
+/* ---- dma-bufs ---- */
+
+/* -1: there is no /dev/udmabuf. */
+static int udmabuf(int memory, size_t offset, size_t size)
+{
+	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
+	struct udmabuf_create create = { (uint32_t)memory, UDMABUF_FLAGS_CLOEXEC, offset, size };
+
+	if (device < 0)
+		return -1;
+	fd = ioctl(device, UDMABUF_CREATE, &create);
+	close(device);
+	return fd < 0 ? -2 : fd;
+}
+
+CUresult cuMemGetHandleForAddressRange(void *to, CUdeviceptr data, size_t size,
+				       CUmemRangeHandleType type, unsigned long long flags)
+{
+	DRIVER_API();
+	auto at = first_mapped(data, size);
+	const size_t page = (size_t)getpagesize();
+
+	if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags || !size || (data | size) % page ||
+	    at == mapped.end() || data < at->first || data + size > at->first + at->second.size)
+		return CUDA_ERROR_INVALID_VALUE;
+	const allocation &a = allocations[at->second.handle];
+	if (is_set("CUDA_HOST_NO_DMABUF") || !a.rdma)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	int fd = udmabuf(a.fd, data - at->first, size);
+	if (fd == -1)
+		fd = fcntl(a.fd, F_DUPFD_CLOEXEC, 0);
+	*(int *)to = fd;
+	return fd < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 /* ---- the functions by name ---- */
@@ -309,6 +394,7 @@ static const std::map<std::string, void *> functions = {
 	FUNCTION(cuMemExportToShareableHandle),
 	FUNCTION(cuMemImportFromShareableHandle),
 	FUNCTION(cuMemGetAllocationPropertiesFromHandle),
+	FUNCTION(cuMemGetHandleForAddressRange),
 };
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,

@@ -97,8 +97,9 @@ void host_forbid(void *data, size_t size);
 /* Device memory of `devices` (a bit each) is accessible in between. */
 void host_open(unsigned devices);
 void host_close(void);
-/* Ranges of addresses without memory, and files that are mapped into all of one. NULL: no address is free. */
+/* Ranges of addresses without memory, and files that are mapped into parts of them. NULL: no address is free. */
 void *host_reserve(int device, size_t size, size_t alignment);
+/* Whether a reserved range has these bytes. */
 bool host_reserved(void *data, size_t size);
 bool host_unreserve(void *data, size_t size);
 void host_map(void *data, size_t size, int fd);

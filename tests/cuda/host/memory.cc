@@ -416,7 +416,12 @@ bool host_reserved(void *data, size_t size)
 {
 	device_memory *m = memory_of(data);
 
-	return ranges.count(data) && m->live[(char *)data - m->base] == size;
+	size_t offset = m ? (char *)data - m->base : 0;
+	auto at = m ? m->live.upper_bound(offset) : devices[0].live.begin();
+
+	if (!m || at == m->live.begin() || !ranges.count(m->base + (--at)->first))
+		return false;
+	return offset + size <= at->first + at->second;
 }
 
 void host_map(void *data, size_t size, int fd)

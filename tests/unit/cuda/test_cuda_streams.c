@@ -218,7 +218,7 @@ static void recorded_streams_keep_memory(void **state)
 	tensor_cuda_event_release(ready);
 }
 
-/* Its events are not those of the memory's device. */
+/* Its events are not those of the memory's device. A block remembers four uses. */
 static void recorded_streams_may_be_of_another_device(void **state)
 {
 	const tensor_options on_1 = TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(1));
@@ -229,17 +229,21 @@ static void recorded_streams_may_be_of_another_device(void **state)
 		skip();
 	far = tensor_cuda_stream(1, 0);
 	assert_non_null(far);
-	tensor_scope {
-		tensor *x = ok(tensor_zeros(TENSOR_SHAPE(300), CUDA)), *y;
+	for (int others = 0; others <= 6; others += 3) {
+		tensor_scope {
+			tensor *x = ok(tensor_zeros(TENSOR_SHAPE(300), CUDA)), *y;
 
-		assert_done(tensor_cuda_synchronize(0));
-		assert_done(tensor_cuda_set_stream(1, far));
-		y = ok(tensor_ones(TENSOR_SHAPE(1000), on_1));
-		assert_done(tensor_cuda_record_stream(x, far));
-		doubled(y, 20);
-		assert_done(tensor_cuda_set_stream(1, NULL));
+			for (int i = 0; i < others; i++)
+				assert_done(tensor_cuda_record_stream(x, tensor_cuda_stream(0, 0)));
+			assert_done(tensor_cuda_synchronize(0));
+			assert_done(tensor_cuda_set_stream(1, far));
+			y = ok(tensor_ones(TENSOR_SHAPE(1000), on_1));
+			assert_done(tensor_cuda_record_stream(x, far));
+			doubled(y, 20);
+			assert_done(tensor_cuda_set_stream(1, NULL));
+		}
+		assert_int_equal(tensor_cuda_stream_query(1, far), 1);
 	}
-	assert_int_equal(tensor_cuda_stream_query(1, far), 1);
 }
 
 /* cudaStreamPerThread, the number 2, names another stream in each thread. */

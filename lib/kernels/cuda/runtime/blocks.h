@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * Blocks of device memory, and the segments that they are parts of. A segment is one allocation of
- * CUDA for one stream. A request takes a part of a free block and leaves the rest free; a freed
+ * CUDA for one stream; with TENSOR_CUDA_SEGMENTS=expandable a range of addresses takes the place of segments (expand.c). A request takes a part of a free block and leaves the rest free; a freed
  * block joins its free neighbours in the segment. Small requests have segments of their own, so that
  * they do not cut large ones. Memory of captures (graph.h) has an owner, and serves no other request. Functions with
  * _locked in their name need the caller's lock.
  */
 #ifndef TENSOR_CUDA_BLOCKS_H
 #define TENSOR_CUDA_BLOCKS_H
+
+#include "kernels/cuda/runtime/uses.h"
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -18,17 +20,21 @@
 #define BLOCK_USES 4
 
 struct pool;
+struct range;
 
 struct block {
 	char *data;
 	size_t size, requested;
 	struct pool *pool;
-	struct block *before, *after;  /* neighbours in the segment, by address */
+	struct range *range;	       /* of expand.c; NULL: a part of a segment */
+	struct block *before, *after;  /* neighbours in the segment or range, by address */
 	struct block *next, *prev;     /* in a list of the pool, or next among the live ones */
 	cudaStream_t uses[BLOCK_USES]; /* other streams that used it */
+	struct cuda_uses recorded;     /* by programs, of which uses[] may be full */
 	uint64_t capture;	       /* the capture that allocated it, or 0 */
 	uint8_t nuses;		       /* BLOCK_USES + 1: more than uses[] holds */
 	bool live;
+	bool unmapped; /* addresses of a range that have no memory */
 };
 
 /*

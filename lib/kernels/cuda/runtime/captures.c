@@ -102,6 +102,17 @@ int cuda_wait_device(const char *op, int device)
 	return err;
 }
 
+cudaError_t cuda_try_wait_device(void)
+{
+	cudaError_t err = cudaErrorStreamCaptureUnsupported;
+
+	pthread_rwlock_rdlock(&waits);
+	if (!atomic_load_explicit(&cuda_captures, memory_order_acquire))
+		err = cudaDeviceSynchronize();
+	pthread_rwlock_unlock(&waits);
+	return err;
+}
+
 uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id)
 {
 	*id = g->id;

@@ -107,7 +107,8 @@ static bool settle(struct block *b)
 			ok = cudaStreamSynchronize(b->uses[i]) == cudaSuccess;
 		/* Fails while a graph is captured on the device. */
 		if (ok && b->nuses > BLOCK_USES)
-			ok = cudaDeviceSynchronize() == cudaSuccess;
+			ok = cudaDeviceSynchronize() == cudaSuccess &&
+			     uses_wait(&b->recorded) == cudaSuccess;
 		cudaGetLastError();
 	}
 	cuda_end(&c, 0);
@@ -161,38 +162,56 @@ bool cuda_memory_of_capture(const void *data)
 	return owned;
 }
 
-/* More uses than a block remembers make it wait for the device when it is freed. */
-static void add_use(struct block *b, cudaStream_t stream)
+/*
+ * More uses than a block remembers make it wait for the device when it is freed, and for the streams that the program has
+ * recorded, which may be of another device.
+ */
+static void add_use(struct block *b, cudaStream_t stream, bool recorded)
 {
+	if (recorded && b->nuses >= BLOCK_USES)
+		uses_add(&b->recorded, stream); /* without memory for it the block is lost */
+	if (b->nuses > BLOCK_USES)
+		return;
 	if (b->nuses < BLOCK_USES)
 		b->uses[b->nuses] = stream;
 	b->nuses++;
 }
 
-void cuda_use_slow(const struct cuda_call *c, const tensor *t)
+static void use(const struct cuda_call *c, const tensor *t, bool recorded)
 {
 	struct block *b;
 	bool known = false;
 
-	if (cuda_capturing(c)) {
-		if (!cuda_captured_memory(c, t->storage->data))
-			cuda_capture_hold(c->capture, t->storage);
-		return;
-	}
 	lock_memory();
 	b = block_find_locked(t->storage->data);
-	if (b && block_stream(b) != c->stream && b->nuses <= BLOCK_USES) {
+	if (b && block_stream(b) != c->stream && (recorded || b->nuses <= BLOCK_USES)) {
 		for (int i = 0; i < b->nuses && i < BLOCK_USES; i++)
 			known |= b->uses[i] == c->stream;
 		if (c->stream == CUDA_STREAM_PER_THREAD) {
 			/* The thread that frees the block has another one: it waits for the device. */
 			while (b->nuses <= BLOCK_USES)
-				add_use(b, NULL);
+				add_use(b, NULL, false);
 		} else if (!known) {
-			add_use(b, c->stream);
+			add_use(b, c->stream, recorded);
 		}
 	}
 	unlock_memory();
+}
+
+void cuda_use_slow(const struct cuda_call *c, const tensor *t)
+{
+	if (!cuda_capturing(c))
+		use(c, t, false);
+	else if (!cuda_captured_memory(c, t->storage->data))
+		cuda_capture_hold(c->capture, t->storage);
+}
+
+int cuda_record_use(const struct cuda_call *c, const tensor *t)
+{
+	use(c, t, true);
+	return uses_record(t->storage->data, c->stream) < 0 ?
+		       tensor_fail(ENOMEM, "%s: no memory", c->op) :
+		       0;
 }
 
 int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data)

@@ -5,75 +5,27 @@
  * mapping of it, so a process frees its own without asking the others.
  */
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime/driver.h"
+#include "kernels/cuda/runtime/uses.h"
 
-#include <cuda.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define SIZE_LIMIT ((uint64_t)1 << 46)
 
-/* ---- functions of the driver ---- */
+/* A block with what the plugin knows of it. */
+struct shared {
+	struct cuda_share_block block;
+	struct cuda_uses uses;
+};
 
-/* The plugin is linked with the runtime alone, which finds them. */
-static struct {
-	__typeof__(&cuDeviceGet) device_get;
-	__typeof__(&cuDeviceGetAttribute) attribute;
-	__typeof__(&cuMemGetAllocationGranularity) granularity;
-	__typeof__(&cuMemCreate) create;
-	__typeof__(&cuMemRelease) release;
-	__typeof__(&cuMemAddressReserve) reserve;
-	__typeof__(&cuMemAddressFree) unreserve;
-	__typeof__(&cuMemMap) map;
-	__typeof__(&cuMemUnmap) unmap;
-	__typeof__(&cuMemSetAccess) set_access;
-	__typeof__(&cuMemExportToShareableHandle) export;
-	__typeof__(&cuMemImportFromShareableHandle) import;
-	__typeof__(&cuMemGetAllocationPropertiesFromHandle) properties;
-} driver;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static const char *missing; /* a function that the driver has not */
-
-static cudaError_t find(const char *name, void **to)
+static struct shared *shared_of(struct cuda_share_block *b)
 {
-	enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
-	/* The first version with all of them, and with these arguments. */
-	cudaError_t err =
-		cudaGetDriverEntryPointByVersion(name, to, 11020, cudaEnableDefault, &result);
-
-	return err == cudaSuccess && result != cudaDriverEntryPointSuccess ?
-		       cudaErrorInsufficientDriver :
-		       err;
+	return (struct shared *)b;
 }
 
-static void find_all(void)
-{
-	const struct {
-		const char *name;
-		void *to;
-	} all[] = {
-		{ "cuDeviceGet", &driver.device_get },
-		{ "cuDeviceGetAttribute", &driver.attribute },
-		{ "cuMemGetAllocationGranularity", &driver.granularity },
-		{ "cuMemCreate", &driver.create },
-		{ "cuMemRelease", &driver.release },
-		{ "cuMemAddressReserve", &driver.reserve },
-		{ "cuMemAddressFree", &driver.unreserve },
-		{ "cuMemMap", &driver.map },
-		{ "cuMemUnmap", &driver.unmap },
-		{ "cuMemSetAccess", &driver.set_access },
-		{ "cuMemExportToShareableHandle", &driver.export },
-		{ "cuMemImportFromShareableHandle", &driver.import },
-		{ "cuMemGetAllocationPropertiesFromHandle", &driver.properties },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(all) && !missing; i++) {
-		if (find(all[i].name, all[i].to) == cudaSuccess)
-			continue;
-		cudaGetLastError();
-		missing = all[i].name;
-	}
-}
+/* ---- the driver ---- */
 
 static int driver_error(const char *op, const char *what, CUresult err)
 {
@@ -87,53 +39,37 @@ static int driver_error(const char *op, const char *what, CUresult err)
 /* Whether memory of the call's device can be shared: 0, or -errno with the error set. */
 static int begin_sharing(const struct cuda_call *c)
 {
-	int vmm = 0, fds = 0;
-	CUdevice device;
+	static const CUdevice_attribute needed[] = {
+		CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+		CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+	};
+	const char *missing = cuda_driver_open();
+	size_t lacks;
 	CUresult err;
 
-	pthread_once(&once, find_all);
 	if (missing)
 		return tensor_fail(EOPNOTSUPP,
 				   "%s: cuda: the driver has no %s: memory of its devices cannot "
 				   "be shared",
 				   c->op, missing);
-	/* The driver's functions need the context, which the runtime makes in its first call. */
-	if (cudaFree(NULL) != cudaSuccess)
-		cudaGetLastError();
-	err = driver.device_get(&device, c->device);
-	if (err == CUDA_SUCCESS)
-		err = driver.attribute(
-			&vmm, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device);
-	if (err == CUDA_SUCCESS)
-		err = driver.attribute(
-			&fds, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
-			device);
+	err = cuda_driver_lacks(c->device, needed, ARRAY_SIZE(needed), &lacks);
 	if (err != CUDA_SUCCESS)
 		return driver_error(c->op, "attributes of the device", err);
-	return vmm && fds ?
+	return lacks == ARRAY_SIZE(needed) ?
 		       0 :
 		       tensor_fail(EOPNOTSUPP,
 				   "%s: memory of cuda:%d cannot be shared: the device has no "
 				   "%s",
 				   c->op, c->device,
-				   vmm ? "descriptors of memory" : "virtual memory management");
+				   lacks ? "descriptors of memory" : "virtual memory management");
 }
 
 /* ---- a block ---- */
 
-static CUmemAllocationProp properties_of(int device)
-{
-	return (CUmemAllocationProp){
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
-	};
-}
-
 static int granularity_of(const struct cuda_call *c, size_t *to)
 {
-	const CUmemAllocationProp p = properties_of(c->device);
-	CUresult err = driver.granularity(to, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+	const CUmemAllocationProp p = cuda_driver_properties(c->device, true);
+	CUresult err = cuda_driver.granularity(to, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 
 	return err == CUDA_SUCCESS ? 0 : driver_error(c->op, "granularity of memory", err);
 }
@@ -141,40 +77,49 @@ static int granularity_of(const struct cuda_call *c, size_t *to)
 /* Maps the memory of a handle. CUDA_ERROR_INVALID_VALUE: it has fewer than b->size bytes. */
 static CUresult map(struct cuda_share_block *b, CUmemGenericAllocationHandle handle)
 {
-	const CUmemAccessDesc access = {
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = b->device },
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-	};
 	CUdeviceptr at = 0;
-	CUresult err = driver.reserve(&at, b->size, 0, 0, 0);
+	CUresult err = cuda_driver.reserve(&at, b->size, 0, 0, 0);
 
 	if (err != CUDA_SUCCESS)
 		return err;
-	err = driver.map(at, b->size, 0, handle, 0);
+	err = cuda_driver.map(at, b->size, 0, handle, 0);
 	if (err != CUDA_SUCCESS)
 		goto unreserve;
-	err = driver.set_access(at, b->size, &access, 1);
+	err = cuda_driver_permit(b->device, at, b->size);
 	if (err != CUDA_SUCCESS)
 		goto unmap;
 	b->data = (void *)at;
+	uses_begin(&shared_of(b)->uses, b->data);
 	return CUDA_SUCCESS;
 unmap:
-	driver.unmap(at, b->size);
+	cuda_driver.unmap(at, b->size);
 unreserve:
-	driver.unreserve(at, b->size);
+	cuda_driver.unreserve(at, b->size);
 	return err;
 }
 
-/* No work of the device uses the block. */
+/* The memory is lost, or is the parent's. */
+static void forget(struct cuda_share_block *b)
+{
+	struct cuda_uses *u = &shared_of(b)->uses;
+
+	if (cuda_forked)
+		free(u->streams);
+	else
+		uses_end(u);
+	free(shared_of(b));
+}
+
+/* No work uses the block. */
 static void destroy(struct cuda_share_block *b)
 {
 	if (b->data) {
-		driver.unmap((CUdeviceptr)b->data, b->size);
-		driver.unreserve((CUdeviceptr)b->data, b->size);
+		cuda_driver.unmap((CUdeviceptr)b->data, b->size);
+		cuda_driver.unreserve((CUdeviceptr)b->data, b->size);
 	}
 	if (b->handle)
-		driver.release(b->handle);
-	free(b);
+		cuda_driver.release(b->handle);
+	forget(b);
 }
 
 static int no_description(const char *op)
@@ -223,10 +168,13 @@ static bool end(struct cuda_share_block *b)
 		return false;
 	if (cudaGetDevice(&before) != cudaSuccess || cudaSetDevice(b->device) != cudaSuccess) {
 		cudaGetLastError();
-		free(b);
+		forget(b);
 		return true;
 	}
-	err = cudaDeviceSynchronize();
+	err = cuda_try_wait_device();
+	/* Streams of other devices. */
+	if (err == cudaSuccess)
+		err = uses_wait(&shared_of(b)->uses);
 	if (err == cudaSuccess)
 		destroy(b);
 	else
@@ -235,7 +183,7 @@ static bool end(struct cuda_share_block *b)
 	if (err == cudaErrorStreamCaptureUnsupported)
 		return false;
 	if (err != cudaSuccess)
-		free(b);
+		forget(b);
 	return true;
 }
 
@@ -251,6 +199,9 @@ void cuda_shared_reap(void)
 {
 	struct cuda_share_block *b, *next;
 
+	/* They are many if a capture releases many, each of which comes here. */
+	if (atomic_load_explicit(&cuda_captures, memory_order_acquire))
+		return;
 	lock_released();
 	b = released;
 	released = NULL;
@@ -264,9 +215,8 @@ void cuda_shared_reap(void)
 
 static void release(struct cuda_share_block *b)
 {
-	/* In a child the memory is the parent's. */
 	if (cuda_forked) {
-		free(b);
+		forget(b);
 		return;
 	}
 	cuda_shared_reap();
@@ -276,9 +226,19 @@ static void release(struct cuda_share_block *b)
 
 /* ---- out ---- */
 
+/* After a call that found no memory: whether the cache and released blocks may have had it. */
+static bool make_place(const struct cuda_call *c)
+{
+	/* The end of a capture would be more than the caller asked for. */
+	if (cuda_thread_captures() || cuda_memory_trim(c->device))
+		return false;
+	cuda_shared_reap();
+	return true;
+}
+
 static int create(const struct cuda_call *c, size_t n, struct cuda_share_block *b)
 {
-	const CUmemAllocationProp p = properties_of(c->device);
+	const CUmemAllocationProp p = cuda_driver_properties(c->device, true);
 	CUmemGenericAllocationHandle handle;
 	size_t unit;
 	CUresult result;
@@ -287,12 +247,9 @@ static int create(const struct cuda_call *c, size_t n, struct cuda_share_block *
 	if (err)
 		return err;
 	b->size = n ? (n + unit - 1) / unit * unit : unit;
-	result = driver.create(&handle, b->size, &p, 0);
-	/* The cache and released blocks may have what is missing. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && !cuda_memory_trim(c->device)) {
-		cuda_shared_reap();
-		result = driver.create(&handle, b->size, &p, 0);
-	}
+	result = cuda_driver.create(&handle, b->size, &p, 0);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_place(c))
+		result = cuda_driver.create(&handle, b->size, &p, 0);
 	if (result != CUDA_SUCCESS)
 		return driver_error(c->op, "memory to share", result);
 	b->handle = handle;
@@ -319,7 +276,7 @@ static int make(const char *op, int device, const void *from, size_t n,
 
 	if (err)
 		return err;
-	err = cuda_capture_excludes(op, device, "waits for the device");
+	err = cuda_wait_device(op, device);
 	if (!err && cuda_memory_of_capture(from))
 		err = tensor_fail(EBUSY,
 				  "%s: the memory belongs to a graph, whose replays use its "
@@ -327,11 +284,9 @@ static int make(const char *op, int device, const void *from, size_t n,
 				  op);
 	if (!err)
 		err = begin_sharing(&c);
-	if (!err)
-		err = cuda_check(op, cudaDeviceSynchronize());
 	if (err)
 		return cuda_end(&c, err);
-	b = calloc(1, sizeof(*b));
+	b = calloc(1, sizeof(struct shared));
 	if (!b)
 		return cuda_end(&c, no_description(op));
 	b->device = device;
@@ -342,10 +297,7 @@ static int make(const char *op, int device, const void *from, size_t n,
 		destroy(b);
 	else
 		*to = b;
-	cuda_end(&c, err);
-	if (!err)
-		cuda_reap();
-	return err;
+	return cuda_end(&c, err);
 }
 
 static int export(const char *op, const struct cuda_share_block *b)
@@ -358,10 +310,38 @@ static int export(const char *op, const struct cuda_share_block *b)
 	if (err)
 		return err;
 	mode = cuda_relax();
-	result = driver.export(&fd, b->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	result = cuda_driver.export(&fd, b->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	cuda_unrelax(mode);
 	if (result != CUDA_SUCCESS)
 		err = driver_error(op, "descriptor of memory", result);
+	return cuda_end(&c, err) ?: fd;
+}
+
+static int dmabuf(const char *op, const struct cuda_share_block *b)
+{
+	static const CUdevice_attribute needed = CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED;
+	enum cudaStreamCaptureMode mode;
+	struct cuda_call c;
+	CUresult result;
+	size_t lacks = 0;
+	int fd = -1, err = cuda_begin(&c, op, b->device);
+
+	if (err)
+		return err;
+	mode = cuda_relax();
+	result = cuda_driver_lacks(b->device, &needed, 1, &lacks);
+	if (result != CUDA_SUCCESS)
+		err = driver_error(op, "attributes of the device", result);
+	else if (!lacks || !cuda_driver.range_handle)
+		err = tensor_fail(EOPNOTSUPP, "%s: the driver makes no dma-bufs of cuda:%d", op,
+				  b->device);
+	if (!err) {
+		result = cuda_driver.range_handle(&fd, (CUdeviceptr)b->data, b->size,
+						  CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+		if (result != CUDA_SUCCESS)
+			err = driver_error(op, "dma-buf of memory", result);
+	}
+	cuda_unrelax(mode);
 	return cuda_end(&c, err) ?: fd;
 }
 
@@ -371,6 +351,19 @@ static int settle(const char *op, int device)
 	int err = cuda_begin(&c, op, device);
 
 	return err ? err : cuda_end(&c, cuda_wait(&c));
+}
+
+static int quiesce(const char *op, int device)
+{
+	struct cuda_call c;
+	int err = cuda_begin(&c, op, device);
+
+	if (err)
+		return err;
+	err = cuda_end(&c, cuda_wait_device(op, device));
+	if (!err)
+		cuda_reap();
+	return err;
 }
 
 /* ---- in ---- */
@@ -430,7 +423,7 @@ static int map_handle(const struct cuda_call *c, CUmemGenericAllocationHandle ha
 		      struct cuda_share_block *b)
 {
 	CUmemAllocationProp p;
-	CUresult result = driver.properties(&p, handle);
+	CUresult result = cuda_driver.properties(&p, handle);
 
 	if (result != CUDA_SUCCESS)
 		return driver_error(c->op, "properties of memory", result);
@@ -440,6 +433,12 @@ static int map_handle(const struct cuda_call *c, CUmemGenericAllocationHandle ha
 	if (result == CUDA_ERROR_INVALID_VALUE)
 		return refuse(c->op, "has fewer bytes than the message says");
 	return result == CUDA_SUCCESS ? 0 : driver_error(c->op, "mapping of memory", result);
+}
+
+static CUresult import_handle(CUmemGenericAllocationHandle *to, int fd)
+{
+	return cuda_driver.import(to, (void *)(intptr_t)fd,
+				  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
 static int import_block(const struct cuda_call *c, int fd, struct cuda_share_block *b)
@@ -455,14 +454,15 @@ static int import_block(const struct cuda_call *c, int fd, struct cuda_share_blo
 		return err;
 	if (!b->size || b->size > SIZE_LIMIT || b->size % unit)
 		return refuse(c->op, "has a size that no memory has");
-	result = driver.import(&handle, (void *)(intptr_t)fd,
-			       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	result = import_handle(&handle, fd);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_place(c))
+		result = import_handle(&handle, fd);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)
 		return driver_error(c->op, "memory of another process", result);
 	if (result != CUDA_SUCCESS)
 		return refuse(c->op, "is none that the driver knows");
 	err = map_handle(c, handle, b);
-	driver.release(handle); /* the mapping keeps the memory */
+	cuda_driver.release(handle); /* the mapping keeps the memory */
 	return err;
 }
 
@@ -476,7 +476,7 @@ static int import(const char *op, const uint8_t uuid[16], uint64_t size, int fd,
 
 	if (device < 0)
 		return device;
-	b = calloc(1, sizeof(*b));
+	b = calloc(1, sizeof(struct shared));
 	if (!b)
 		return no_description(op);
 	b->device = device;
@@ -493,15 +493,17 @@ static int import(const char *op, const uint8_t uuid[16], uint64_t size, int fd,
 	*to = b;
 	return 0;
 free_block:
-	free(b);
+	forget(b);
 	return err;
 }
 
 const struct cuda_share_calls cuda_shared_memory = {
 	.uuid = uuid_of,
+	.quiesce = quiesce,
 	.make = make,
 	.export = export,
 	.import = import,
+	.dmabuf = dmabuf,
 	.settle = settle,
 	.release = release,
 };

@@ -214,8 +214,7 @@ static int record_stream(tensor *t, void *stream)
 	if (err)
 		return err;
 	c.stream = stream;
-	cuda_use_slow(&c, t);
-	return cuda_end(&c, 0);
+	return cuda_end(&c, cuda_record_use(&c, t));
 }
 
 /* ---- memory of other libraries ---- */

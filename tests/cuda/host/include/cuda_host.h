@@ -9,6 +9,8 @@
  *   CUDA_HOST_SEED     of random; 1
  *   CUDA_HOST_DEVICES  number of devices; 2
  *   CUDA_HOST_MEMORY   bytes of each device; 1 GiB
+ *   CUDA_HOST_NO_VMM   not empty: no virtual memory management
+ *   CUDA_HOST_NO_DMABUF  not empty: no dma-bufs of device memory
  *   CUDA_HOST_NARROW   numbers above this one need indices of 64 bits; 2^31 - 1
  */
 #ifndef CUDA_HOST_H
