@@ -74,8 +74,18 @@ def others():
     yield 'cholesky 1024', lambda: m.linalg.cholesky(square @ square.t())
 
 
+def sparse():
+    """A matrix with 32 entries in each row, by 1 and by 64 columns."""
+    n, count = size(1 << 17, 40), size(32, 4)
+    columns = m.arange(0, count, device='cuda') * (n // count) + below(n // count, n, count)
+    a = m.sparse_csr_tensor(m.arange(0, n + 1, device='cuda') * count, columns.reshape(-1), numbers(n * count), (n, n))
+    for columns in 1, 64:
+        x = numbers(n, columns)
+        yield f'CSR 2^17 x 2^17, 32 in a row, by {columns} columns', lambda x=x: m.mm(a, x)
+
+
 def main():
-    for group in convolutions, attention, others:
+    for group in convolutions, attention, others, sparse:
         for name, call in group():
             print(f'{name}\t{measure(call):.4g}', flush=True)
 

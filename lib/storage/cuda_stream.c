@@ -31,7 +31,8 @@ TENSOR_EXPORT int tensor_cuda_current_device(void)
 	return CALL(current_device);
 }
 
-TENSOR_EXPORT int tensor_cuda_device_properties(int device, struct tensor_cuda_properties *properties)
+TENSOR_EXPORT int tensor_cuda_device_properties(int device,
+						struct tensor_cuda_properties *properties)
 {
 	return properties ? CALL(properties, device, properties) :
 			    is_null("cuda_properties", "properties");

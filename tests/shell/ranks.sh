@@ -35,10 +35,16 @@ for path in sys.argv[1:]:
     print(f'{path}: rank {sums[0]["args"]["rank"]}: in {early} of {len(spans)} steps')
 END
 
+# Which steps show it depends on the scheduler: on busy processors a rank may show it in none of 20, so there are some trials.
 gradients_travel_during_backward() {
-	TENSOR_TRACE="$tmp/trace.json" timeout 100 "$run" -n 2 "$build/examples/lenet" 20 >/dev/null || [ $? = 1 ]
-	[ "$(ls "$tmp"/trace*.json | wc -l)" = 2 ]
-	/usr/bin/python3 "$tmp/overlap.py" "$tmp"/trace*.json
+	local i
+	for i in $(seq 5); do
+		mkdir "$tmp/traces.$i"
+		TENSOR_TRACE="$tmp/traces.$i/trace.json" timeout 100 "$run" -n 2 "$build/examples/lenet" 20 >/dev/null || [ $? = 1 ]
+		[ "$(ls "$tmp/traces.$i" | wc -l)" = 2 ]
+		/usr/bin/python3 "$tmp/overlap.py" "$tmp/traces.$i"/* && return
+	done
+	return 1
 }
 
 # wait_for COMMAND...: until it succeeds.

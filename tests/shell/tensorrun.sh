@@ -63,6 +63,49 @@ ranks_that_are_left_start_again() {
 	[ "$(cut -d' ' -f1 "$tmp/sizes" | paste -sd,)" = 3,3,3,2,2 ]
 }
 
+# Rank 2 is killed and rank 0 fails for that reason while tensorrun does not run, or in the other order: one rank is lost.
+cat >"$tmp/late" <<'END'
+[ "$TENSOR_SIZE" = 3 ] || { echo "$TENSOR_SIZE" >>"$1.again"; exit 0; }
+echo $$ >"$1.$TENSOR_RANK"
+[ "$TENSOR_RANK" = 0 ] || exec sleep 20
+until [ -e "$1.go" ]; do sleep 0.02; done
+exit 1
+END
+
+is_zombie() { grep -q '^State:.Z' "/proc/$1/status"; }
+
+# Waits until the command succeeds.
+until_done() { for _ in $(seq 200); do "$@" 2>/dev/null && return; sleep 0.05; done; return 1; }
+
+begun() { [ -s "$1.0" ] && [ -s "$1.1" ] && [ -s "$1.2" ]; }
+
+survivors_that_end_first_are_not_lost() {
+	local order pid rc base
+	for order in together after; do
+		base=$tmp/late.$order
+		"$run" -n 3 -g 3 -r 1 sh "$tmp/late" "$base" 2>"$base.err" &
+		pid=$!
+		until_done begun "$base"
+		[ $order = after ] || kill -STOP $pid
+		touch "$base.go"
+		if [ $order = together ]; then
+			until_done is_zombie "$(cat "$base.0")"
+		else
+			until_done grep -q "rank 0: exit status 1" "$base.err"
+		fi
+		kill -KILL "$(cat "$base.2")"
+		[ $order = after ] || until_done is_zombie "$(cat "$base.2")"
+		kill -CONT $pid
+		rc=0
+		wait $pid || rc=$?
+		cat "$base.err"
+		[ "$rc" = 0 ]
+		grep -q "start again with 2 ranks" "$base.err"
+		[ "$(cat "$base.again" | paste -sd,)" = 2,2 ]
+	done
+	grep -q "rank 2: Killed" "$tmp/late.together.err"
+}
+
 restarts_have_limits() {
 	[ "$(status "$run" -n 3 -g 0 -r 5 -m 3 sh "$tmp/rank" 3 "$tmp/least")" = 137 ]
 	[ "$(wc -l <"$tmp/least")" = 3 ]
@@ -120,6 +163,6 @@ wrong_arguments_are_reported() {
 }
 
 check_all ranks_get_their_numbers threads_are_shared_unless_they_are_set status_is_that_of_the_first_failure \
-	other_ranks_end_after_a_failure signals_go_to_all_ranks ranks_that_are_left_start_again \
+	other_ranks_end_after_a_failure signals_go_to_all_ranks ranks_that_are_left_start_again survivors_that_end_first_are_not_lost \
 	restarts_have_limits a_signal_is_no_reason_to_start_again ignored_signals_remain_ignored \
 	ended_ranks_are_seen_without_sigchld no_rank_outlives_it wrong_arguments_are_reported

@@ -23,7 +23,7 @@ enum { USAGE = 2, NOT_FOUND = 127 };
 struct run {
 	int n, alive;
 	pid_t pids[RANKS_MAX]; /* 0: ended */
-	int lost;	       /* ranks that failed by themselves */
+	int killed;	       /* ranks, by a signal that tensorrun did not send */
 	bool is_stopped;       /* by a signal to tensorrun, or ranks could not start */
 	bool share_threads;
 	int grace_ms; /* for the others after one failed */
@@ -129,7 +129,6 @@ static void fail(struct run *r, int status)
 	r->next = now_ms() + r->grace_ms;
 }
 
-/* A rank that exits after another one has failed got its error from the group; one that is killed is lost, too. */
 static void ended(struct run *r, int rank, int status)
 {
 	bool killed = WIFSIGNALED(status);
@@ -140,23 +139,28 @@ static void ended(struct run *r, int rank, int status)
 		fprintf(stderr, "tensorrun: rank %d: %s\n", rank, strsignal(WTERMSIG(status)));
 	else if (!r->stage)
 		fprintf(stderr, "tensorrun: rank %d: exit status %d\n", rank, WEXITSTATUS(status));
-	r->lost += !r->stage || (killed && r->stage == 1);
+	r->killed += killed && r->stage <= 1;
 	fail(r, killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
+/* Those that a signal killed come first: the others got an error from the group and may have ended before. */
 static void reap(struct run *r)
 {
-	int status;
-	pid_t pid;
+	int status[RANKS_MAX];
+	bool has_ended[RANKS_MAX] = { false };
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		for (int i = 0; i < r->n; i++) {
-			if (r->pids[i] != pid)
-				continue;
-			r->pids[i] = 0;
-			r->alive--;
-			ended(r, i, status);
-		}
+	for (int i = 0; i < r->n; i++) {
+		has_ended[i] = r->pids[i] && waitpid(r->pids[i], &status[i], WNOHANG) > 0;
+		if (!has_ended[i])
+			continue;
+		r->pids[i] = 0;
+		r->alive--;
+		if (WIFSIGNALED(status[i]))
+			ended(r, i, status[i]);
+	}
+	for (int i = 0; i < r->n; i++)
+		if (has_ended[i] && !WIFSIGNALED(status[i]))
+			ended(r, i, status[i]);
 }
 
 /* The time of the present stage may be over. */
@@ -222,10 +226,19 @@ static int number(const char *text, int least, int most)
 	return *text && !*end && n >= least && n <= most ? (int)n : -1;
 }
 
+/*
+ * After a failure: the ranks that failed by themselves. Where some were killed, those that exited got their error from the
+ * group, even if they were the first to end.
+ */
+static int lost(const struct run *r)
+{
+	return r->killed ? r->killed : 1;
+}
+
 /* Starts the ranks and waits for them. */
 static void attempt(struct run *r, int fd, const sigset_t *signals, char **program)
 {
-	r->alive = r->lost = r->status = r->stage = 0;
+	r->alive = r->killed = r->status = r->stage = 0;
 	set_environment(r->n, r->share_threads);
 	if (!start(r, signals, program)) {
 		r->grace_ms = 0;
@@ -290,8 +303,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	attempt(&r, fd, &before, argv + optind);
-	while (r.status && !r.is_stopped && o.restarts-- > 0 && r.n - r.lost >= o.least) {
-		r.n -= r.lost;
+	while (r.status && !r.is_stopped && o.restarts-- > 0 && r.n - lost(&r) >= o.least) {
+		r.n -= lost(&r);
 		fprintf(stderr, "tensorrun: start again with %d ranks\n", r.n);
 		attempt(&r, fd, &before, argv + optind);
 	}

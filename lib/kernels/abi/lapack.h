@@ -57,9 +57,11 @@ typedef int (*householder_kernel)(tensor *a, tensor *tau);
 extern householder_kernel type_of_linalg_householder_product;
 /*
  * s [.., min(m, n)], real; u [.., m, m] and vh [.., n, n], or both reduced to min(m, n), or both
- * NULL. a [.., m, n] is overwritten.
+ * NULL. a [.., m, n] is overwritten. The driver is chosen on devices alone; gesvda has no full u and vh of m != n.
  */
-typedef int (*svd_kernel)(tensor *u, tensor *s, tensor *vh, tensor *a, tensor *info);
+enum svd_driver { SVD_GESVD, SVD_GESVDJ, SVD_GESVDA };
+typedef int (*svd_kernel)(tensor *u, tensor *s, tensor *vh, tensor *a, tensor *info,
+			  enum svd_driver driver);
 extern svd_kernel type_of__linalg_svd;
 
 #endif

@@ -39,10 +39,11 @@ struct requantize {
 
 /*
  * out[i, j] = requantized sum over k of (x[i, k] - x_zero) (w[j, k] - w_zero[j]); x u8 [m, k], w i8
- * [n, k], both with contiguous rows of k bytes; out u8 or i8 with strides by row and by column.
+ * [n, k], both with contiguous rows of k bytes; out u8 or i8 with strides by row and by column. Product p of `count` has x from
+ * row p * m, w and the arrays of `requantize` from row p % groups * n, and out from p * out_step.
  */
 struct gemm_s8 {
-	int64_t m, n, k;
+	int64_t m, n, k, count, groups, out_step;
 	const uint8_t *x;
 	const int8_t *w;
 	uint8_t *out;
@@ -54,9 +55,9 @@ struct gemm_s8 {
 typedef int (*gemm_s8_kernel)(const struct gemm_s8 *p);
 extern gemm_s8_kernel type_of_gemm_s8;
 
-/* im2col of bytes: out [oh * ow, channels * kh * kw], padded with `fill`. */
+/* im2col of bytes, padded with `fill`: of each image [channels, height, width] out [oh * ow, channels * kh * kw]. */
 struct patches {
-	int64_t channels, height, width, kh, kw, oh, ow;
+	int64_t images, channels, height, width, kh, kw, oh, ow;
 	int64_t stride[2], padding[2], dilation[2];
 	uint8_t fill;
 	const tensor *tensors[2]; /* out and image belong to them */

@@ -37,4 +37,11 @@ typedef int (*unique_elements_kernel)(const tensor *self, void *scratch, int64_t
 				      struct unique_runs *result);
 extern unique_elements_kernel type_of_unique_elements;
 
+/*
+ * order [n], i64: the places of the rows of [n, k], contiguous and not complex, in lexicographic order. Equal rows keep their
+ * order. Elements are ordered as by sort: NaN is the greatest, zeros are equal.
+ */
+typedef int (*sort_rows_kernel)(tensor *order, const tensor *rows);
+extern sort_rows_kernel type_of_sort_rows;
+
 #endif

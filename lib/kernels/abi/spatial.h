@@ -24,12 +24,13 @@ typedef int (*convolution_kernel)(tensor *result, const tensor *a, const tensor 
 extern convolution_kernel type_of_convolution, type_of_convolution_input,
 	type_of_convolution_weight;
 /*
- * Whether the backend's three kernels take a and b of bf16 as they are, contiguous, for this result of f32; otherwise
- * they are widened.
+ * For a and b of bf16 or f16, contiguous: the dtype of the result, and of a bias, with which the backend's three kernels take
+ * them as they are, which is f32 or theirs; TENSOR_DTYPE_NONE if they must be widened. sizes: of the result.
  */
-typedef bool (*takes_bf16_kernel)(const tensor *result, const tensor *a, const tensor *b,
-				  const struct conv_params *params);
-extern takes_bf16_kernel type_of_convolution_takes_bf16;
+typedef enum tensor_dtype (*convolution_reduced_kernel)(const tensor *a, const tensor *b,
+							const int64_t *sizes,
+							const struct conv_params *params);
+extern convolution_reduced_kernel type_of_convolution_reduced;
 
 /*
  * Pooling over the last `spatial` (2 or 3) dimensions of contiguous tensors, separately for each

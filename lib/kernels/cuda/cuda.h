@@ -120,6 +120,11 @@ int cuda_refuse(const struct cuda_call *c, const char *why) __attribute__((cold)
 /* For calls that concern all of a device or need the host, which fail during a capture on it; `why`: "waits for the
  * device". */
 int cuda_capture_excludes(const char *op, int device, const char *why);
+/*
+ * Waits for all work of the current device, which is `device`. CUDA refuses that during a capture on the device, and ends the
+ * capture: the result is that of cuda_capture_excludes() then, and captures of other threads begin after the wait.
+ */
+int cuda_wait_device(const char *op, int device);
 /* The owner of the capture's memory, and its number. */
 uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id);
 /* Keeps the storage while the graph exists. */
@@ -204,10 +209,12 @@ struct cuda_check {
 	unsigned long long *flag; /* on the device: UINT64_MAX before */
 	unsigned long long *seen, own;
 	int word;
-	bool sent, captured;
+	bool sent, captured, direct; /* direct: flag is the pinned word that `seen` points to */
 	cudaEvent_t done;
 };
 int cuda_check_open(const struct cuda_call *c, struct cuda_check *k);
+/* For a flag that kernels only write, and only when they refuse a value. */
+int cuda_check_open_unread(const struct cuda_call *c, struct cuda_check *k);
 int cuda_check_send(const struct cuda_call *c, struct cuda_check *k);
 /* Sets *bad to the flag at the time of cuda_check_send(). In a capture to UINT64_MAX: replays check, see
  * tensor_cuda_graph_wait(). */

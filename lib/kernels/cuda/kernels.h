@@ -20,7 +20,7 @@
 #include "kernels/cuda/cuda.h"
 
 __typeof__(*type_of_convolution) cuda_convolution, cuda_convolution_input, cuda_convolution_weight;
-__typeof__(*type_of_convolution_takes_bf16) cuda_convolution_takes_bf16;
+__typeof__(*type_of_convolution_reduced) cuda_convolution_reduced;
 __typeof__(*type_of_fft_c2c) cuda_fft_c2c;
 __typeof__(*type_of_fft_r2c) cuda_fft_r2c;
 __typeof__(*type_of_fft_c2r) cuda_fft_c2r;
@@ -41,6 +41,7 @@ __typeof__(*type_of_arange) cuda_arange, cuda_linspace;
 __typeof__(*type_of_cumsum) cuda_cumsum, cuda_cumprod, cuda_logcumsumexp;
 __typeof__(*type_of_cummax) cuda_cummax, cuda_cummin;
 __typeof__(*type_of_sort) cuda_sort;
+__typeof__(*type_of_sort_rows) cuda_sort_rows;
 __typeof__(*type_of_topk) cuda_topk;
 __typeof__(*type_of_kthvalue) cuda_kthvalue;
 __typeof__(*type_of_nonzero) cuda_nonzero;

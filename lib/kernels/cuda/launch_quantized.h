@@ -26,7 +26,7 @@ int cuda_launch_dequantize(const struct cuda_quant *q, int dtype, cudaStream_t s
 
 /* As struct gemm_s8 and struct requantize; w_zero, scale and bias are on the device. */
 struct cuda_gemm_s8 {
-	int64_t m, n, k;
+	int64_t m, n, k, count, groups, out_step;
 	const uint8_t *x;
 	const int8_t *w;
 	uint8_t *out;
@@ -42,7 +42,7 @@ int cuda_launch_gemm_s8(const struct cuda_gemm_s8 *p, cudaStream_t stream);
 
 /* As struct patches. */
 struct cuda_patches {
-	int64_t channels, height, width, kh, kw, oh, ow;
+	int64_t images, channels, height, width, kh, kw, oh, ow;
 	int64_t stride[2], padding[2], dilation[2];
 	uint8_t fill;
 };

@@ -55,6 +55,17 @@ int cuda_launch_topk(const struct cuda_sort *s, cudaStream_t stream);
 enum { CUDA_RANK_MEDIAN = -1, CUDA_RANK_NANMEDIAN = -2 };
 int cuda_launch_kth(const struct cuda_sort *s, int64_t rank, cudaStream_t stream);
 
+/* Rows of k adjacent elements; order becomes their places in lexicographic order. If temporary is NULL, only sets nbytes. */
+struct cuda_sort_rows {
+	struct cuda_keys keys;
+	int64_t n, k;
+	const void *rows;
+	int64_t *order;
+	void *temporary;
+	size_t nbytes;
+};
+int cuda_launch_sort_rows(struct cuda_sort_rows *s, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

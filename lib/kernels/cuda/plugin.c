@@ -22,11 +22,9 @@ static int synchronize(int device)
 
 	if (err)
 		return err;
-	err = cuda_capture_excludes(c.op, device, "waits for the device");
-	if (err)
-		return cuda_end(&c, err);
-	err = cuda_end(&c, cuda_check(c.op, cudaDeviceSynchronize()));
-	cuda_reap();
+	err = cuda_end(&c, cuda_wait_device(c.op, device));
+	if (!err)
+		cuda_reap();
 	return err;
 }
 

@@ -48,7 +48,8 @@ static int64_t reals_of(const struct job *j)
 	return a > b ? a : b;
 }
 
-static int cpu__linalg_svd(tensor *u, tensor *s, tensor *vh, tensor *a, tensor *info)
+static int cpu__linalg_svd(tensor *u, tensor *s, tensor *vh, tensor *a, tensor *info,
+			   enum svd_driver driver)
 {
 	_Alignas(64) char answer[3 * LAPACK_ANSWER] = { 0 };
 	struct job j = { .a = a,

@@ -42,14 +42,23 @@ static tensor *by_columns(const tensor *a)
 	return t;
 }
 
-/* EDOM for NaN and infinities in the triangle that is read. LAPACK does not converge for them; the library of a device need
- * not notice. */
+/*
+ * EDOM for NaN and infinities in the triangle that is read. LAPACK and the libraries of devices need not notice: they give NaN,
+ * or numbers that have nothing to do with the matrix. The other triangle is looked at with it first, because that is cheaper.
+ */
 static int check_triangle(const struct tensor_op *op, tensor *a, const char *uplo)
 {
-	struct tensor_scope_guard guard = tensor_scope_enter();
-	tensor *t = strchr("Uu", uplo[0]) ? tensor_triu(a, 0) : tensor_tril(a, 0);
-	int err = t ? linalg_check_finite(op->schema.name, t) : error_code();
+	struct tensor_scope_guard guard;
+	int err = linalg_check_finite(op->schema.name, a);
+	tensor *t;
 
+	if (err != -EDOM)
+		return err;
+	guard = tensor_scope_enter();
+	t = strchr("Uu", uplo[0]) ? tensor_triu(a, 0) : tensor_tril(a, 0);
+	err = t ? linalg_check_finite(op->schema.name, t) : error_code();
+	if (!err)
+		tensor_clear_error();
 	scope_leave(&guard);
 	return err;
 }
@@ -87,7 +96,7 @@ int op_eigh(const struct tensor_op *op, tensor **values, tensor **vectors, tenso
 	a = by_columns(A);
 	w = a ? tensor_new(A->device, dtype_real(A->dtype), A->sizes, A->ndim - 1) : NULL;
 	err = w ? 0 : error_code();
-	if (!err && a->device.type != TENSOR_CPU)
+	if (!err)
 		err = check_triangle(op, a, UPLO);
 	if (!err)
 		err = fn(w, a, UPLO[0] == 'U' || UPLO[0] == 'u', compute_v);

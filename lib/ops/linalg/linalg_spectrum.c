@@ -41,7 +41,7 @@ static int unit_vectors(struct singular *f)
 }
 
 static int decompose(const struct tensor_op *op, tensor *a, bool full, bool vectors,
-		     struct singular *f)
+		     enum svd_driver driver, struct singular *f)
 {
 	svd_kernel fn = (svd_kernel)op_kernel(op, op->kernels, a);
 	int64_t m = a->sizes[a->ndim - 2], n = a->sizes[a->ndim - 1], k = m < n ? m : n;
@@ -61,8 +61,34 @@ static int decompose(const struct tensor_op *op, tensor *a, bool full, bool vect
 		return vectors ? unit_vectors(f) : 0;
 	err = linalg_check_finite("linalg_svd", work);
 	if (!err)
-		err = fn(vectors ? f->u : NULL, f->s, vectors ? f->vh : NULL, work, info);
+		err = fn(vectors ? f->u : NULL, f->s, vectors ? f->vh : NULL, work, info, driver);
 	return err ? err : linalg_check_info("linalg_svd", info, "did not converge");
+}
+
+/* By PyTorch's names. NULL: the driver that needs no check of its accuracy. */
+static int find_driver(const char *op, const tensor *A, bool full, const char *name,
+		       enum svd_driver *driver)
+{
+	static const char *const names[] = { "gesvd", "gesvdj", "gesvda" };
+	const int64_t *sizes = A->sizes + A->ndim - 2;
+
+	*driver = SVD_GESVD;
+	if (!name)
+		return 0;
+	if (A->device.type == TENSOR_CPU)
+		return tensor_fail(EINVAL, "%s: a driver can be chosen on CUDA only", op);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(name, names[i]))
+			continue;
+		*driver = (enum svd_driver)i;
+		if (*driver == SVD_GESVDA && full && sizes[0] != sizes[1])
+			return tensor_fail(EINVAL,
+					   "%s: driver gesvda gives no full matrices for shape %s",
+					   op, SHAPE_STR(A));
+		return 0;
+	}
+	return tensor_fail(EINVAL, "%s: the driver must be gesvd, gesvdj or gesvda, got %s", op,
+			   QUOTED(name));
 }
 
 int op_svd(const struct tensor_op *op, tensor **u, tensor **s, tensor **vh, tensor *A,
@@ -70,16 +96,13 @@ int op_svd(const struct tensor_op *op, tensor **u, tensor **s, tensor **vh, tens
 {
 	struct tensor_scope_guard guard = tensor_scope_enter();
 	struct singular f = { NULL };
+	enum svd_driver with;
 	int err = linalg_check_matrix(op->schema.name, A);
 
-	if (!err && driver && A->device.type == TENSOR_CPU)
-		err = tensor_fail(EINVAL, "%s: a driver can be chosen on CUDA only",
-				  op->schema.name);
-	if (!err && driver && strcmp(driver, "gesvd"))
-		err = tensor_fail(EINVAL, "%s: the only driver is gesvd, got %s", op->schema.name,
-				  QUOTED(driver));
 	if (!err)
-		err = decompose(op, A, full_matrices, compute_uv, &f);
+		err = find_driver(op->schema.name, A, full_matrices && compute_uv, driver, &with);
+	if (!err)
+		err = decompose(op, A, full_matrices, compute_uv, with, &f);
 	return linalg_leave(op, &guard,
 			    (struct op_result[]){ { u, f.u }, { s, f.s }, { vh, f.vh } }, 3, err);
 }

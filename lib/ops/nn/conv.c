@@ -158,33 +158,55 @@ int conv_infer(const struct tensor_op *op, const tensor *input, const tensor *we
 	return infer(op, input, weight, p, transposed, extra, sizes);
 }
 
-/* Whether the backend computes an f32 result from bf16 as it is. */
-static bool takes_bf16(const tensor *result, const tensor *a, const tensor *b,
-		       const struct conv_params *p)
-{
-	takes_bf16_kernel fn =
-		(takes_bf16_kernel)kernels_convolution_takes_bf16.fn[backend_key(result)];
+struct convolution {
+	const struct tensor_op *op;
+	const struct tensor_kernel_table *kernels;
+	tensor *a, *b, *bias; /* of any strides, borrowed; bias may be NULL */
+	struct conv_params p;
+	/* Of the kernel's result: the backend takes a and b of a reduced float as they are; or NONE: widened. */
+	enum tensor_dtype reduced;
+};
 
-	return a->dtype == TENSOR_BF16 && fn && fn(result, a, b, p);
+static enum tensor_dtype reduced_result(const struct convolution *c, const int64_t *sizes)
+{
+	convolution_reduced_kernel fn =
+		(convolution_reduced_kernel)kernels_convolution_reduced.fn[backend_key(c->a)];
+
+	return dtype_wide(c->a->dtype) == c->a->dtype || !fn ? TENSOR_DTYPE_NONE :
+							       fn(c->a, c->b, sizes, &c->p);
 }
 
-/* Run a kernel on tensors of any strides. result is dense; a, b and bias are borrowed. */
-static int run_kernel(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
-		      tensor *result, tensor *a, tensor *b, tensor *bias,
-		      const struct conv_params *p)
+/* As output_begin_dense(), with the result of a dtype that the backend takes. */
+static int begin_result(struct convolution *c, struct op_output *o, tensor *given,
+			const int64_t *sizes, const tensor *const *inputs, int ninputs)
 {
-	convolution_kernel fn = (convolution_kernel)op_kernel(op, kernels, result);
-	tensor *(*operand)(tensor *) = takes_bf16(result, a, b, p) ? operand_contiguous :
-								     operand_dense;
-	tensor *da = fn ? operand(a) : NULL, *db = da ? operand(b) : NULL;
-	tensor *dbias = db && bias ? operand_dense(bias) : NULL;
+	const int n = c->a->ndim;
+
+	c->reduced = reduced_result(c, sizes);
+	if (c->reduced != c->a->dtype)
+		return output_begin_dense(c->op, o, given, c->a->dtype, sizes, n, inputs, ninputs);
+	if (output_begin_apart(c->op, o, given, c->reduced, sizes, n, inputs, ninputs) < 0)
+		return error_code();
+	if (!o->t->contiguous)
+		o->t = tensor_new(given->device, c->reduced, sizes, n);
+	return o->t ? 0 : error_code();
+}
+
+static int run_kernel(const struct convolution *c, tensor *result)
+{
+	convolution_kernel fn = (convolution_kernel)op_kernel(c->op, c->kernels, result);
+	tensor *(*operand)(tensor *) = c->reduced ? operand_contiguous : operand_dense;
+	tensor *a = fn ? operand(c->a) : NULL, *b = a ? operand(c->b) : NULL;
+	tensor *bias = b && c->bias ? (c->reduced == c->a->dtype ? operand_contiguous :
+								   operand_dense)(c->bias) :
+				      NULL;
 	int err = error_code();
 
-	if (db && (dbias || !bias))
-		err = fn(result, da, db, dbias, p);
-	tensor_put(da);
-	tensor_put(db);
-	tensor_put(dbias);
+	if (b && (bias || !c->bias))
+		err = fn(result, a, b, bias, &c->p);
+	tensor_put(a);
+	tensor_put(b);
+	tensor_put(bias);
 	return err;
 }
 
@@ -193,20 +215,20 @@ int op_convolution(const struct tensor_op *op, tensor **out, tensor *input, tens
 		   bool transposed, tensor_ints output_padding, int64_t groups)
 {
 	const tensor *inputs[] = { input, weight, bias };
+	struct convolution c = { .op = op,
+				 .kernels = transposed ? &kernels_convolution_input : op->kernels,
+				 .a = input,
+				 .b = weight,
+				 .bias = bias };
 	int64_t sizes[TENSOR_MAX_DIMS];
-	struct conv_params p;
 	struct op_output o;
 
 	if (conv_infer(op, input, weight, bias, stride, padding, dilation, transposed,
-		       output_padding, groups, &p, sizes) < 0)
-		return error_code();
-	if (output_begin_dense(op, &o, *out, input->dtype, sizes, input->ndim, inputs,
-			       bias ? 3 : 2) < 0)
+		       output_padding, groups, &c.p, sizes) < 0 ||
+	    begin_result(&c, &o, *out, sizes, inputs, bias ? 3 : 2) < 0)
 		return error_code();
 	output_keep_format(&o, memory_channels_last(input) ? input : weight);
-	return output_end(op, &o, out,
-			  run_kernel(op, transposed ? &kernels_convolution_input : op->kernels, o.t,
-				     input, weight, bias, &p));
+	return output_end(op, &o, out, run_kernel(&c, o.t));
 }
 
 /* ---- gradients ---- */
@@ -235,14 +257,15 @@ static int gradient(const struct tensor_op *op, const struct tensor_kernel_table
 		    const struct conv_params *p)
 {
 	const tensor *inputs[] = { like, a, b };
+	struct convolution c = { .op = op, .kernels = kernels, .a = a, .b = b, .p = *p };
 	struct op_output o;
 
 	if (!wanted)
 		return 0;
-	if (output_begin_dense(op, &o, NULL, like->dtype, like->sizes, like->ndim, inputs, 3) < 0)
+	if (begin_result(&c, &o, NULL, like->sizes, inputs, 3) < 0)
 		return error_code();
 	output_keep_format(&o, like);
-	return output_end(op, &o, out, run_kernel(op, kernels, o.t, a, b, NULL, p));
+	return output_end(op, &o, out, run_kernel(&c, o.t));
 }
 
 /* Sum of grad over all dimensions but the channels. */

@@ -123,6 +123,8 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 		const struct gemm_s8 g = { .m = n ? out->numel / n : 0,
 					   .n = n,
 					   .k = k,
+					   .count = 1,
+					   .groups = 1,
 					   .x = x->data,
 					   .w = w.w->data,
 					   .out = out->data,
@@ -182,7 +184,21 @@ static int patch_sizes(const char *op, const tensor *self, const tensor *weight,
 	return 0;
 }
 
-/* For each image and group: im2col, then a product whose columns are output channels. */
+/* Bytes of columns on a device, whose launches have many images; on the CPU those of one stay in a cache. */
+#define COLUMNS_BYTES (256ll << 20)
+
+/* Images of groups whose columns are made together: one, or a multiple of the groups. */
+static int64_t images_together(const tensor *x, int64_t groups, int64_t bytes)
+{
+	int64_t all = x->sizes[0] * groups, most = COLUMNS_BYTES / (bytes ? bytes : 1);
+
+	if (x->device.type == TENSOR_CPU)
+		return 1;
+	most = most < groups ? groups : most / groups * groups;
+	return most < all ? most : all;
+}
+
+/* im2col, then products whose columns are output channels. */
 static int convolve(tensor *out, const tensor *x, const struct weights *w, int64_t groups,
 		    const struct patches *p, const struct requantize *all)
 {
@@ -190,7 +206,8 @@ static int convolve(tensor *out, const tensor *x, const struct weights *w, int64
 	patches_kernel patches = (patches_kernel)kernels_patches_u8.fn[backend_key(x)];
 	int64_t pixels = p->oh * p->ow, k = p->channels * p->kh * p->kw;
 	int64_t n = out->sizes[1] / groups, image = p->channels * p->height * p->width;
-	tensor *columns = tensor_new(x->device, TENSOR_U8, (int64_t[]){ pixels, k }, 2);
+	int64_t images = x->sizes[0] * groups, most = images_together(x, groups, pixels * k);
+	tensor *columns = tensor_new(x->device, TENSOR_U8, (int64_t[]){ most, pixels, k }, 3);
 	struct patches from = *p;
 	int err = 0;
 
@@ -198,26 +215,30 @@ static int convolve(tensor *out, const tensor *x, const struct weights *w, int64
 		return error_code();
 	from.tensors[0] = columns;
 	from.tensors[1] = x;
-	for (int64_t i = 0; i < out->sizes[0] * groups && !err; i++) {
+	for (int64_t i = 0; i < images && !err; i += most) {
 		int64_t g = i % groups;
 		struct requantize q = *all;
+		struct gemm_s8 m = { .m = pixels,
+				     .n = n,
+				     .k = k,
+				     .count = images - i < most ? images - i : most,
+				     .groups = groups,
+				     .x = columns->data,
+				     .w = (const int8_t *)w->w->data + g * n * k,
+				     .out = (uint8_t *)out->data + i * n * pixels,
+				     .out_row = 1,
+				     .out_column = pixels,
+				     .out_step = n * pixels,
+				     .requantize = &q,
+				     .tensors = { out, columns, w->w, w->bias } };
 
 		q.w_zero += g * n;
 		q.scale += g * n;
 		q.bias = q.bias ? q.bias + g * n : NULL;
+		from.images = m.count;
 		err = patches(columns->data, (const uint8_t *)x->data + i * image, &from);
 		if (!err)
-			err = product(
-				&(struct gemm_s8){ .m = pixels,
-						   .n = n,
-						   .k = k,
-						   .x = columns->data,
-						   .w = (const int8_t *)w->w->data + g * n * k,
-						   .out = (uint8_t *)out->data + i * n * pixels,
-						   .out_row = 1,
-						   .out_column = pixels,
-						   .requantize = &q,
-						   .tensors = { out, columns, w->w, w->bias } });
+			err = product(&m);
 	}
 	tensor_put(columns);
 	return err;

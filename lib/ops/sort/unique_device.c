@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * unique on a device, by operators that run there: stable sorts, comparisons of neighbours, the positions of those that
- * differ, for whose number the host waits, and selections at these positions. Slices, and complex numbers, are rows of numbers,
- * which are sorted by each column, beginning with the last.
+ * unique on a device, by operators that run there: a stable sort, comparisons of neighbours, the positions of those that
+ * differ, for whose number the host waits, and selections at these positions. Slices, and complex numbers, are rows of numbers.
  */
 #include "ops/sort/unique.h"
 
 #include "core/scope.h"
+#include "family/search.h"
+#include "kernels/abi/search.h"
 
 #include <tensor/ops.h>
 
@@ -73,32 +74,18 @@ static tensor *comparable(tensor *self, int d)
 	return tensor_reshape(x, TENSOR_INTS(n, x->numel / n));
 }
 
-/* The order of rows after a stable sort by column c of the rows in `order`. Owned. */
-static tensor *sorted_by(tensor *rows, int64_t c, tensor *order)
-{
-	struct tensor_scope_guard guard = tensor_scope_enter();
-	tensor *column = tensor_index_select(tensor_select(rows, 1, c), 0, order);
-	tensor *values, *at, *next = NULL;
-
-	if (column && tensor_sort_stable_opt(column, true, 0, false, &values, &at) == 0)
-		next = tensor_index_select(order, 0, at);
-	return scope_leave_with(&guard, next);
-}
-
-/* The order of rows [n, k]. Only one order is kept, because k may be large. */
+/* The order of rows [n, k]; NULL as operators return it. */
 static tensor *order_of(tensor *rows)
 {
-	tensor *order = tensor_arange(TENSOR_SCALAR(rows->sizes[0]),
-				      TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = rows->device));
+	sort_rows_kernel fn =
+		(sort_rows_kernel)op_kernel(&entry_unique_dim, &kernels_sort_rows, rows);
+	tensor *full = fn ? tensor_contiguous(rows) : NULL;
+	tensor *order =
+		full ? tensor_empty(TENSOR_INTS(rows->sizes[0]),
+				    TENSOR_OPTIONS(.dtype = TENSOR_I64, .device = rows->device)) :
+		       NULL;
 
-	order = order ? tensor_get(order) : NULL;
-	for (int64_t c = rows->sizes[1] - 1; order && rows->sizes[0] > 1 && c >= 0; c--) {
-		tensor *next = sorted_by(rows, c, order);
-
-		tensor_put(order);
-		order = next;
-	}
-	return scope_own(thread(), order);
+	return order && fn(order, full) == 0 ? order : NULL;
 }
 
 /* Whether each of the values but the first differs from the one before; NaN differs from all. */

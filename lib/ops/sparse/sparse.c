@@ -169,8 +169,15 @@ tensor *sparse_new_indices(int d, int64_t nnz)
 tensor *sparse_new_keys(const tensor *self)
 {
 	const struct sparse *s = sparse_of(self);
-	tensor *keys = sparse_new_i64(s->nnz);
+	tensor *keys, *coo;
 
+	if (is_on_device(self)) {
+		coo = is_coo(self) ? tensor_get((tensor *)self) : sparse_csr_to_coo_on_device(self);
+		keys = coo ? sparse_keys_on_device(sparse_of(coo)->indices, self->sizes) : NULL;
+		tensor_put(coo);
+		return keys;
+	}
+	keys = sparse_new_i64(s->nnz);
 	if (!keys)
 		return NULL;
 	if (is_coo(self)) {
@@ -250,39 +257,62 @@ static int check_coo(const tensor *indices, const tensor *values, tensor_ints si
 	return sizes_numel(op, size.data, (int)size.len) < 0 ? error_code() : 0;
 }
 
+/* A copy beside the values, before the check, so that neither the caller nor another process can change the indices after it. */
+static tensor *own_indices(tensor *indices, const tensor *values)
+{
+	return operand_contiguous_copy(indices, TENSOR_OPTIONS(.dtype = TENSOR_I64,
+							       .device = values->device));
+}
+
 tensor *kernel_sparse_coo_tensor(tensor *indices, tensor *values, tensor_ints size,
 				 bool is_coalesced)
 {
+	const char *op = "sparse_coo_tensor";
 	tensor *own, *t = NULL;
 
 	if (check_coo(indices, values, size) < 0)
 		return NULL;
-	/* Copy before the check, so that neither the caller nor another process can change the
-	 * indices after it. */
-	own = operand_contiguous_copy(indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
-	if (own && sparse_check_indices("sparse_coo_tensor", i64_data(own), (int)own->sizes[0],
-					own->sizes[1], size.data) == 0)
+	own = own_indices(indices, values);
+	if (own && (is_on_device(own) ? sparse_check_indices_on_device(op, own, size.data) :
+					sparse_check_indices(op, i64_data(own), (int)own->sizes[0],
+							     own->sizes[1], size.data)) == 0)
 		t = sparse_new_coo(size, own, values, is_coalesced);
 	tensor_put(own);
 	return t;
 }
 
-/* Largest index of each row plus one. 0, or -errno with the error set. Waits for a device. */
-static int infer_sizes(tensor *indices, int64_t *sizes)
+/* The largest index of each row, -1 without any. 0, or -errno with the error set. */
+static int largest_indices(tensor *indices, int64_t *largest)
 {
-	tensor *wide = operand_cast(indices, TENSOR_I64),
-	       *full = wide ? operand_on_host(wide) : NULL;
-	int64_t nnz = indices->sizes[1];
+	const int64_t d = indices->sizes[0], nnz = indices->sizes[1];
+	tensor *full;
 
-	for (int64_t k = 0; full && k < indices->sizes[0]; k++) {
-		sizes[k] = 0;
+	for (int64_t k = 0; k < d; k++)
+		largest[k] = -1;
+	if (!d || !nnz)
+		return 0;
+	if (is_on_device(indices))
+		return sparse_largest_indices_on_device(indices, largest);
+	full = operand_contiguous(indices);
+	for (int64_t k = 0; full && k < d; k++)
 		for (int64_t i = 0; i < nnz; i++)
-			if (i64_data(full)[k * nnz + i] >= sizes[k])
-				sizes[k] = i64_data(full)[k * nnz + i] + 1;
-	}
-	tensor_put(wide);
+			if (i64_data(full)[k * nnz + i] > largest[k])
+				largest[k] = i64_data(full)[k * nnz + i];
 	tensor_put(full);
 	return full ? 0 : error_code();
+}
+
+/* The largest index of each row plus one, at least 0. Waits for a device. The check of INT64_MAX refuses that index. */
+static int infer_sizes(tensor *indices, int64_t *sizes)
+{
+	tensor *wide = operand_cast(indices, TENSOR_I64);
+	int err = wide ? largest_indices(wide, sizes) : error_code();
+
+	for (int64_t k = 0; !err && k < indices->sizes[0]; k++)
+		if (sizes[k] < INT64_MAX)
+			sizes[k] = sizes[k] < 0 ? 0 : sizes[k] + 1;
+	tensor_put(wide);
+	return err;
 }
 
 tensor *composite_sparse_coo_infer(tensor *indices, tensor *values, bool is_coalesced)
@@ -328,15 +358,18 @@ static int check_csr(const tensor *crow, const tensor *col, const tensor *values
 tensor *kernel_sparse_csr_tensor(tensor *crow_indices, tensor *col_indices, tensor *values,
 				 tensor_ints size)
 {
+	const char *op = "sparse_csr_tensor";
 	tensor *crow, *col, *t = NULL;
 
 	if (check_csr(crow_indices, col_indices, values, size) < 0)
 		return NULL;
-	crow = operand_contiguous_copy(crow_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
-	col = operand_contiguous_copy(col_indices, TENSOR_OPTIONS(.dtype = TENSOR_I64));
+	crow = own_indices(crow_indices, values);
+	col = own_indices(col_indices, values);
 	if (crow && col &&
-	    sparse_check_rows("sparse_csr_tensor", i64_data(crow), i64_data(col), size.data[0],
-			      size.data[1], values->sizes[0]) == 0)
+	    (is_on_device(crow) ?
+		     sparse_check_rows_on_device(op, crow, col, size.data[0], size.data[1]) :
+		     sparse_check_rows(op, i64_data(crow), i64_data(col), size.data[0],
+				       size.data[1], values->sizes[0])) == 0)
 		t = sparse_new_csr(size, crow, col, values);
 	tensor_put(crow);
 	tensor_put(col);

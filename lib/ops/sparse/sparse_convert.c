@@ -63,7 +63,7 @@ static tensor *csr_to_coo(const tensor *self)
 	const struct sparse *s = sparse_of(self);
 	tensor *indices, *t;
 
-	if (self->device.type != TENSOR_CPU)
+	if (is_on_device(self))
 		return sparse_csr_to_coo_on_device(self);
 	indices = sparse_new_indices(2, s->nnz);
 	if (!indices)
@@ -84,7 +84,7 @@ tensor *sparse_coalesced(tensor *self)
 		return csr_to_coo(self);
 	if (s->coalesced)
 		return tensor_get(self);
-	if (self->device.type != TENSOR_CPU)
+	if (is_on_device(self))
 		return sparse_coalesced_on_device(self);
 	keys = sparse_new_keys(self);
 	if (!keys)
@@ -123,7 +123,7 @@ tensor *sparse_to_csr(tensor *self)
 	coo = sparse_coalesced(self);
 	if (!coo)
 		return NULL;
-	if (self->device.type != TENSOR_CPU) {
+	if (is_on_device(self)) {
 		t = sparse_to_csr_on_device(coo);
 		tensor_put(coo);
 		return t;
@@ -175,10 +175,12 @@ tensor *kernel_sparse_to_sparse(tensor *self, enum tensor_layout layout)
 
 static tensor *from_dense(tensor *self, int sparse_dim)
 {
-	tensor *full = operand_contiguous(self), *keys = NULL, *indices = NULL, *values = NULL;
-	tensor *t = NULL;
+	tensor *full, *keys = NULL, *indices = NULL, *values = NULL, *t = NULL;
 	int64_t blocks = 1, block = 1, n;
 
+	if (is_on_device(self))
+		return sparse_from_dense_on_device(self, sparse_dim);
+	full = operand_contiguous(self);
 	for (int i = 0; i < self->ndim; i++)
 		*(i < sparse_dim ? &blocks : &block) *= self->sizes[i];
 	if (full)
@@ -249,6 +251,11 @@ tensor *kernel_sparse_to_dense(tensor *self, enum tensor_dtype dtype)
 
 	if (!coo)
 		return NULL;
+	if (is_on_device(self)) {
+		t = sparse_to_dense_on_device(coo);
+		tensor_put(coo);
+		return cast_result(t, dtype);
+	}
 	s = sparse_of(coo);
 	keys = sparse_new_keys(coo);
 	if (keys)
@@ -271,13 +278,14 @@ tensor *kernel_dense_to_dense(tensor *self, enum tensor_dtype dtype)
 /* ---- elements at given indices ---- */
 
 /* self's elements at the keys of its first sparse_dim dimensions, zero where it has none. */
-static tensor *pick(tensor *self, int sparse_dim, const tensor *keys)
+static tensor *pick(tensor *self, int sparse_dim, tensor *keys)
 {
-	tensor *full = NULL, *own = NULL, *at = NULL,
-	       *values = new_values(self, sparse_dim, keys->numel);
-	tensor *result = NULL;
+	tensor *full = NULL, *own = NULL, *at = NULL, *values, *result = NULL;
 	const int64_t *where = i64_data(keys);
 
+	if (is_on_device(self))
+		return sparse_pick_on_device(self, sparse_dim, keys);
+	values = new_values(self, sparse_dim, keys->numel);
 	full = !values ? NULL : is_sparse(self) ? sparse_coalesced(self) : operand_contiguous(self);
 	if (!full)
 		goto out;
@@ -314,6 +322,8 @@ tensor *kernel_sparse_mask(tensor *self, tensor *mask)
 		return tensor_fail_null(EINVAL,
 					"sparse_mask: self has %d sparse dimensions, mask %d",
 					sparse_of(self)->sparse_dim, sparse_dim);
+	if (operand_check_device("sparse_mask", self, mask) < 0)
+		return NULL;
 	keys = sparse_new_keys(mask);
 	values = keys ? pick(self, sparse_dim, keys) : NULL;
 	t = values ? sparse_with_values(mask, values) : NULL;
@@ -324,6 +334,7 @@ tensor *kernel_sparse_mask(tensor *self, tensor *mask)
 
 tensor *kernel_sparse_pick(tensor *self, tensor *indices)
 {
+	const char *op = "_sparse_pick";
 	int d = indices->ndim == 2 ? (int)indices->sizes[0] : -1;
 	tensor *full, *keys = NULL, *t = NULL;
 
@@ -331,14 +342,19 @@ tensor *kernel_sparse_pick(tensor *self, tensor *indices)
 	    (is_sparse(self) && sparse_of(self)->sparse_dim != d))
 		return tensor_fail_null(EINVAL, "_sparse_pick: indices %s do not fit %s",
 					SHAPE_STR(indices), SHAPE_STR(self));
+	if (operand_check_device(op, self, indices) < 0)
+		return NULL;
 	full = operand_contiguous(indices);
-	if (full && sparse_check_indices("_sparse_pick", i64_data(full), d, full->sizes[1],
-					 self->sizes) == 0)
+	if (full && is_on_device(full)) {
+		if (sparse_check_indices_on_device(op, full, self->sizes) == 0)
+			keys = sparse_keys_on_device(full, self->sizes);
+	} else if (full &&
+		   sparse_check_indices(op, i64_data(full), d, full->sizes[1], self->sizes) == 0) {
 		keys = sparse_new_i64(full->sizes[1]);
-	if (keys) {
-		sparse_keys(i64_data(keys), i64_data(full), d, keys->numel, self->sizes);
-		t = pick(self, d, keys);
+		if (keys)
+			sparse_keys(i64_data(keys), i64_data(full), d, keys->numel, self->sizes);
 	}
+	t = keys ? pick(self, d, keys) : NULL;
 	tensor_put(full);
 	tensor_put(keys);
 	return t;

@@ -12,18 +12,22 @@
 
 #include <stdio.h>
 
-/* True if both have the same indices in the same order. */
+/* Of one shape. Those of a device are compared by address alone, because the host would wait for more. */
+static bool same_indices(const tensor *a, const tensor *b)
+{
+	return a->data == b->data ||
+	       (!is_on_device(a) && !memcmp(a->data, b->data, a->numel * sizeof(int64_t)));
+}
+
+/* True if both have the same indices in the same order; false if that is not known. */
 static bool same_pattern(const tensor *a, const tensor *b)
 {
 	const struct sparse *s = sparse_of(a), *t = sparse_of(b);
-	size_t bytes = s->nnz * sizeof(int64_t);
 
 	if (a->layout != b->layout || s->nnz != t->nnz || s->sparse_dim != t->sparse_dim)
 		return false;
-	if (is_csr(a))
-		return !memcmp(s->crow->data, t->crow->data, (a->sizes[0] + 1) * sizeof(int64_t)) &&
-		       !memcmp(s->col->data, t->col->data, bytes);
-	return !memcmp(s->indices->data, t->indices->data, bytes * s->sparse_dim);
+	return is_csr(a) ? same_indices(s->crow, t->crow) && same_indices(s->col, t->col) :
+			   same_indices(s->indices, t->indices);
 }
 
 /* Return a new result, or make self the result in place. Consumes t. */
@@ -81,7 +85,7 @@ static tensor *apply(const struct tensor_op *op, const tensor *self, tensor *val
 		return tensor_fail_null(EOPNOTSUPP,
 					"%s: this form is not supported for sparse tensors",
 					op->schema.name);
-	result = ((unary)f->call[TENSOR_KEY_CPU])(values);
+	result = ((unary)f->call[backend_key(values)])(values);
 	t = result ? sparse_with_values(self, result) : NULL;
 	tensor_put(result);
 	return t;
@@ -107,7 +111,8 @@ int op_sparse_scalar(const struct tensor_op *op, tensor **out, tensor *self, ten
 {
 	typedef tensor *(*binary)(tensor * self, tensor_scalar other);
 	const struct tensor_op *f = op->name[0] == 'm' ? &entry_mul_Scalar : &entry_div_Scalar;
-	tensor *values = ((binary)f->call[TENSOR_KEY_CPU])(sparse_of(self)->values, other), *t;
+	const unsigned key = backend_key(sparse_of(self)->values);
+	tensor *values = ((binary)f->call[key])(sparse_of(self)->values, other), *t;
 
 	t = values ? sparse_with_values(self, values) : NULL;
 	tensor_put(values);
@@ -211,6 +216,8 @@ static int add_to_dense(const struct tensor_op *op, tensor **out, tensor *dense,
 int op_sparse_add(const struct tensor_op *op, tensor **out, tensor *self, tensor *other,
 		  tensor_scalar alpha)
 {
+	if (operand_check_device(op->schema.name, self, other) < 0)
+		return error_code();
 	if (!is_sparse(self))
 		return add_to_dense(op, out, self, other, tensor_scalar_int(1), alpha);
 	if (!is_sparse(other))
@@ -261,10 +268,16 @@ static tensor *scale_by(const struct tensor_op *op, tensor *self, tensor *number
 static tensor *intersect(tensor *a, tensor *b)
 {
 	tensor *x = sparse_coalesced(a), *y = sparse_coalesced(b), *vb = NULL, *at = NULL;
-	tensor *kx = x ? sparse_new_keys(x) : NULL, *ky = y ? sparse_new_keys(y) : NULL;
-	tensor *ix = NULL, *va = NULL, *v = NULL, *result = NULL, *keep = NULL, *where = NULL;
+	tensor *kx = NULL, *ky = NULL, *ix = NULL, *va = NULL, *v = NULL, *result = NULL,
+	       *keep = NULL, *where = NULL;
 	int64_t n = 0;
 
+	if (x && y && is_on_device(a)) {
+		result = sparse_intersect_on_device(x, y);
+		goto out;
+	}
+	kx = x ? sparse_new_keys(x) : NULL;
+	ky = y ? sparse_new_keys(y) : NULL;
 	if (!kx || !ky || !(at = sparse_new_i64(kx->numel)) || !(keep = sparse_new_i64(kx->numel)))
 		goto out;
 	sparse_find(i64_data(at), i64_data(kx), kx->numel, i64_data(ky), ky->numel);
@@ -340,6 +353,8 @@ int op_sparse_mul(const struct tensor_op *op, tensor **out, tensor *self, tensor
 		return return_result(op, out, scale_by(op, self, other));
 	if (is_scalar(self))
 		return return_result(op, out, scale_by(op, other, self));
+	if (operand_check_device(op->schema.name, self, other) < 0)
+		return error_code();
 	return return_result(op, out, multiply(self, other));
 }
 
@@ -366,7 +381,7 @@ static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim,
 {
 	const struct sparse *s = sparse_of(self);
 	int64_t sizes[TENSOR_MAX_DIMS], dense[TENSOR_MAX_DIMS];
-	int n = 0, ndense = 0, nsparse = 0;
+	int n = 0, ndense = 0, nsparse = 0, from[TENSOR_MAX_DIMS];
 	tensor *indices, *values, *t = NULL;
 
 	for (int d = 0; d < self->ndim; d++) {
@@ -376,27 +391,14 @@ static tensor *without_dims(const tensor *self, uint32_t dims, bool keepdim,
 			dense[ndense++] = d - s->sparse_dim + 1;
 		if (!sum || keepdim)
 			sizes[n++] = sum ? 1 : self->sizes[d];
-		nsparse += d < s->sparse_dim && (!sum || keepdim);
+		if (d < s->sparse_dim && (!sum || keepdim))
+			from[nsparse++] = sum ? -1 : d;
 	}
 	values = ndense ? call_sum_dim_IntList(s->values, (tensor_ints){ dense, ndense }, keepdim,
 					       dtype) :
 			  operand_cast(s->values, dtype);
-	indices = sparse_new_indices(nsparse, s->nnz);
-	if (values && indices) {
-		int64_t *to = i64_data(indices);
-
-		for (int d = 0; d < s->sparse_dim; d++) {
-			bool sum = dims >> d & 1;
-
-			if (!sum)
-				memcpy(to, i64_data(s->indices) + d * s->nnz, s->nnz * sizeof(*to));
-			else if (keepdim)
-				memset(to, 0, s->nnz * sizeof(*to));
-			if (!sum || keepdim)
-				to += s->nnz;
-		}
-		t = sparse_new_coo((tensor_ints){ sizes, n }, indices, values, false);
-	}
+	indices = sparse_rows_of_indices(s->indices, from, nsparse);
+	t = sparse_new_coo((tensor_ints){ sizes, n }, indices, values, false);
 	tensor_put(values);
 	tensor_put(indices);
 	return t;

@@ -21,11 +21,8 @@ static tensor *permuted(tensor *self, const int *from)
 		if (d >= s->sparse_dim)
 			dense[d - s->sparse_dim + 1] = from[d] - s->sparse_dim + 1;
 	}
-	indices = sparse_new_indices(s->sparse_dim, s->nnz);
+	indices = sparse_rows_of_indices(s->indices, from, s->sparse_dim);
 	values = call_permute(s->values, (tensor_ints){ dense, s->values->ndim });
-	for (int d = 0; indices && d < s->sparse_dim; d++)
-		memcpy(i64_data(indices) + d * s->nnz, i64_data(s->indices) + from[d] * s->nnz,
-		       s->nnz * sizeof(int64_t));
 	t = sparse_new_coo((tensor_ints){ sizes, self->ndim }, indices, values, false);
 	tensor_put(indices);
 	tensor_put(values);

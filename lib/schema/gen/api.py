@@ -83,7 +83,7 @@ def fail(op):
 
 def kernel_names(ops):
     names = {op.kernel for op in ops if op.kind == 'op'}
-    return sorted(names | {n for op in ops for n in op.entry.get('also', [])})
+    return sorted(names | {n for op in ops for field in ('also', 'devices') for n in op.entry.get(field, [])})
 
 
 def symbols(op):

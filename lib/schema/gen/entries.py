@@ -152,6 +152,7 @@ OPERATOR = {
     'reads': Field(check_map, (WORD, 'twice')),
     'kernel': FUNCTION,
     'also': Field(check_list, WORD),
+    'devices': Field(check_list, WORD),
     'dtype': Field(check_choice, tuple(reference.RULES)),
     'tags': Field(check_list, ('pointwise', 'reduction', 'autocast_lower', 'autocast_f32', 'autocast_promote')),
     **{field: Field(check_prose) for field in reference.FIELDS},

@@ -39,6 +39,7 @@ lib/schema/derivatives/GROUP/. The module entries has the table of the fields an
             memory, the functions get a private copy (lib/ops/snapshot.h)
   kernel    name of the kernel table that backends fill. Default: the base name.
   also      names of further kernel tables that the operator's function uses
+  devices   the same, of tables that the CPU does not fill
   dtype     the result's dtype: same, promote, float, bool, sum, index (see enum dtype_rule)
   tags      pointwise, reduction; autocast_lower, autocast_f32, autocast_promote: what the functional form does in
             tensor_autocast (lib/train/autocast.c); variants and views get their tags automatically

@@ -172,6 +172,31 @@ static void convolutions_of_any_strides(void **state)
 	}
 }
 
+/* 0 * NaN: the gradient of a tap is NaN where the tap read the padding, too. Few channels of a group are loops, without cuDNN. */
+static void nan_gradients_reach_taps_in_the_padding(void **state)
+{
+	static const struct shape loops = { 2,	      2,	2,	  3,	    2,	  { 5, 6 },
+					    { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, false };
+
+	NEED_DEVICE();
+	for (int i = 0; i < 6; i++)
+		tensor_scope {
+			const struct shape *s = i & 1 ? &loops : &shapes[2];
+			const enum tensor_dtype d = i < 2 ? TENSOR_F32 :
+						    i < 4 ? TENSOR_F64 :
+							    TENSOR_BF16;
+			tensor *x = input_of(s, d), *w = weight_of(s, d), *g[3], *v[3];
+			tensor *grad = ok(tensor_zeros_like(convolve(s, x, w, tensor_none),
+							    (tensor_options){ 0 }));
+
+			ok(tensor_fill_(tensor_narrow(tensor_flatten(grad, 0, -1), 0, 0, 1),
+					TENSOR_SCALAR(i % 4 < 2 ? NAN : INFINITY)));
+			differentiate(s, grad, x, w, g);
+			differentiate(s, on_cuda(grad), on_cuda(x), on_cuda(w), v);
+			assert_near(v[1], g[1], 0);
+		}
+}
+
 static void convolutions_without_elements(void **state)
 {
 	NEED_DEVICE();
@@ -263,6 +288,7 @@ int main(void)
 		cmocka_unit_test(convolutions_of_integers),
 		cmocka_unit_test(complex_convolutions),
 		cmocka_unit_test(convolutions_of_any_strides),
+		cmocka_unit_test(nan_gradients_reach_taps_in_the_padding),
 		cmocka_unit_test(convolutions_without_elements),
 		cmocka_unit_test(depthwise_gradients_of_many_positions),
 		cmocka_unit_test(columns_equal_the_cpu),

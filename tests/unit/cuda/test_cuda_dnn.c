@@ -82,7 +82,7 @@ static int backward(const struct operands *o, tensor *grad, tensor **g)
 
 static double tolerance_of(enum tensor_dtype d)
 {
-	return d == TENSOR_F64 ? 1e-11 : d == TENSOR_BF16 ? 1e-1 : 2e-4;
+	return d == TENSOR_F64 ? 1e-11 : d == TENSOR_BF16 ? 1e-1 : d == TENSOR_F16 ? 2e-2 : 2e-4;
 }
 
 static void count_calls(const char *function)
@@ -123,14 +123,32 @@ static void cudnn_computes_floats(void **state)
 			assert_all_equal(dtypes[i], 7);
 }
 
+/* f16 and bf16 are read and written by cuDNN: no kernel converts them. */
+static void reduced_floats_are_not_converted(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F16, TENSOR_BF16 };
+
+	NEED_EMULATION();
+	for (int d = 0; d < 2; d++)
+		tensor_scope {
+			struct operands o = operands_of(dtypes[d], 7), g = on_device(&o);
+			tensor *y = ok(forward(&g)), *v[3];
+
+			count_calls("cudaLaunchKernel");
+			ok(forward(&g));
+			assert_done(backward(&g, y, v));
+			assert_int_equal(counted(), 0);
+		}
+}
+
 /* f64 with a bias has no engine: the bias is added after the convolution. */
 static void a_bias_is_fused_or_added(void **state)
 {
 	NEED_EMULATION();
-	for (int d = 0; d < 3; d++)
+	for (int d = 0; d < 4; d++)
 		tensor_scope {
 			static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64,
-								    TENSOR_BF16 };
+								    TENSOR_BF16, TENSOR_F16 };
 			struct operands o = operands_of(dtypes[d], 6), g = on_device(&o);
 
 			assert_near(forward(&g), forward(&o), tolerance_of(dtypes[d]));
@@ -332,6 +350,7 @@ int main(void)
 		/* Before this process opens CUDA, which a child could not use then. */
 		cmocka_unit_test(convolutions_have_kernels_without_cudnn),
 		cmocka_unit_test(cudnn_computes_floats),
+		cmocka_unit_test(reduced_floats_are_not_converted),
 		cmocka_unit_test(a_bias_is_fused_or_added),
 		cmocka_unit_test(plans_are_kept),
 		cmocka_unit_test(refusals_are_kept),

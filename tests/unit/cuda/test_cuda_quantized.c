@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* CUDA: quantized tensors, whose integers are exactly those of the CPU. */
 #include "cuda_results.h"
+#include "tests/cuda/host/include/cuda_host.h"
+
+#include <dlfcn.h>
 
 static const enum tensor_dtype quantized[] = { TENSOR_U8, TENSOR_I8, TENSOR_I32 };
 
@@ -121,6 +124,43 @@ static void convolutions_are_exactly_those_of_the_cpu(void **state)
 		}
 }
 
+/* Launches of the emulation so far; without it the test is skipped. */
+static unsigned long launches_so_far(void)
+{
+	void *library = dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
+	void (*counts)(struct cuda_host_counts *) = library ? dlsym(library, "cuda_host_counts") :
+							      NULL;
+	struct cuda_host_counts now;
+
+	if (!counts) {
+		print_message("# skipped: no emulation\n");
+		skip();
+	}
+	counts(&now);
+	return now.launches;
+}
+
+/* A launch for the patches and one for the products, whatever the number of images and groups. */
+static void a_convolution_has_one_launch_for_all_images(void **state)
+{
+	unsigned long launches[2];
+
+	NEED_DEVICE();
+	for (int i = 0; i < 2; i++)
+		tensor_scope {
+			const int64_t groups = i ? 3 : 1;
+			tensor *x = on_cuda(activations(TENSOR_SHAPE(i ? 7 : 1, 6, 5, 4), 117));
+			tensor *w = on_cuda(weights(TENSOR_SHAPE(6, 6 / groups, 3, 2), false, 1));
+
+			launches[i] = launches_so_far();
+			ok(tensor_quantized_conv2d(x, w, tensor_none, TENSOR_INTS(1),
+						   TENSOR_INTS(0), TENSOR_INTS(1), groups, 0.3,
+						   90));
+			launches[i] = launches_so_far() - launches[i];
+		}
+	assert_int_equal(launches[0], launches[1]);
+}
+
 static void other_operators_equal_the_cpu(void **state)
 {
 	NEED_DEVICE();
@@ -160,6 +200,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(conversions_equal_the_cpu),
 		cmocka_unit_test(products_are_exactly_those_of_the_cpu),
+		cmocka_unit_test(a_convolution_has_one_launch_for_all_images),
 		cmocka_unit_test(convolutions_are_exactly_those_of_the_cpu),
 		cmocka_unit_test(other_operators_equal_the_cpu),
 		cmocka_unit_test(operands_on_two_devices_are_refused),

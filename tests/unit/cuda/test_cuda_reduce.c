@@ -122,6 +122,51 @@ static void long_rows_are_reduced_in_pieces(void **state)
 		}
 }
 
+/* Rows that are loaded by 16 bytes give the bits of those that are not. */
+static void alignment_does_not_change_results(void **state)
+{
+	static const int64_t lengths[] = { 3, 64, 300 };
+
+	NEED_DEVICE();
+	for (size_t i = 0; i < ARRAY_SIZE(reductions) * ARRAY_SIZE(dtypes) * 3; i++)
+		tensor_scope {
+			const struct reduction *r = &reductions[i / 3 / ARRAY_SIZE(dtypes)];
+			const enum tensor_dtype d = dtypes[i / 3 % ARRAY_SIZE(dtypes)];
+			const int64_t n = lengths[i % 3];
+			tensor *all, *odd, *even;
+
+			if (r->floats && d < TENSOR_F16)
+				continue;
+			all = on_cuda(pseudo_random(TENSOR_SHAPE(2 * n + 1), d));
+			odd = ok(tensor_view(tensor_narrow(all, 0, 1, 2 * n), TENSOR_SHAPE(2, n)));
+			even = ok(tensor_clone(odd));
+			assert_near(r->call(odd, TENSOR_INTS(1)),
+				    tensor_to(r->call(even, TENSOR_INTS(1)), CPU), 0);
+		}
+}
+
+/* The first element, from which the sums of a variance begin, is far from the others, or all are equal. */
+static void variances_of_rows_far_from_zero(void **state)
+{
+	NEED_DEVICE();
+	for (int64_t n = 5; n < 50000; n = n * 9 + 4)
+		tensor_scope {
+			tensor *a = pseudo_random(TENSOR_SHAPE(5, n), TENSOR_F32), *wide;
+			float *p = tensor_mutable_data(a);
+
+			p[0] = 1e6f;
+			for (int64_t i = n; i < 2 * n; i++)
+				p[i] = 123456.7f;
+			for (int64_t i = 2 * n; i < 3 * n; i++)
+				p[i] = 1e6f + p[i] / 4;
+			p[3 * n] = NAN;
+			p[4 * n + 1] = INFINITY;
+			wide = ok(tensor_to(a, F64));
+			wide = ok(var(wide, TENSOR_INTS(1)));
+			assert_near(var(on_cuda(a), TENSOR_INTS(1)), tensor_to(wide, F32), 1e-6);
+		}
+}
+
 static void extremes_are_the_first_and_nan_wins(void **state)
 {
 	NEED_DEVICE();
@@ -204,6 +249,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reductions_equal_the_cpu),
 		cmocka_unit_test(long_rows_are_reduced_in_pieces),
+		cmocka_unit_test(alignment_does_not_change_results),
+		cmocka_unit_test(variances_of_rows_far_from_zero),
 		cmocka_unit_test(extremes_are_the_first_and_nan_wins),
 		cmocka_unit_test(logsumexp_of_rows_that_are_not_finite),
 		cmocka_unit_test(results_of_other_dtypes_are_correct_or_refused),

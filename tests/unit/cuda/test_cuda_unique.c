@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* CUDA: unique elements and slices against the CPU's results. */
 #include "cuda_results.h"
+#include "tests/cuda/host/include/cuda_host.h"
+
+#include <dlfcn.h>
 
 static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,   TENSOR_I16, TENSOR_I64,
 					    TENSOR_F16,	 TENSOR_BF16, TENSOR_F32, TENSOR_F64 };
@@ -153,6 +156,34 @@ static void unique_floats_of_8_bits_equal_the_cpu(void **state)
 	}
 }
 
+static unsigned long launches_for(void (*counts)(struct cuda_host_counts *), int64_t columns)
+{
+	tensor *a = on_cuda(repeated(TENSOR_SHAPE(20, columns), TENSOR_F32)), *x[3];
+	struct cuda_host_counts before, after;
+
+	counts(&before);
+	assert_done(tensor_unique_dim(a, 0, true, true, true, &x[0], &x[1], &x[2]));
+	counts(&after);
+	return after.launches - before.launches;
+}
+
+/* Not one for each column. */
+static void slices_are_sorted_once(void **state)
+{
+	void (*counts)(struct cuda_host_counts *);
+	void *library;
+
+	NEED_DEVICE();
+	library = dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
+	counts = library ? dlsym(library, "cuda_host_counts") : NULL;
+	if (!counts) {
+		print_message("# skipped: no emulation\n");
+		skip();
+	}
+	tensor_scope
+		assert_true(launches_for(counts, 50) < launches_for(counts, 3) + 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -160,6 +191,7 @@ int main(void)
 		cmocka_unit_test(unique_slices_equal_the_cpu),
 		cmocka_unit_test(unique_complex_numbers_equal_the_cpu),
 		cmocka_unit_test(unique_floats_of_8_bits_equal_the_cpu),
+		cmocka_unit_test(slices_are_sorted_once),
 	};
 
 	return cmocka_run_group_tests_name("cuda_unique", tests, NULL, NULL);

@@ -131,12 +131,35 @@ static void gradient_is_symmetric(void **state)
 	}
 }
 
+/* An error on every device, whatever LAPACK makes of them. The other triangle is not read. */
+static void matrices_that_are_not_finite_are_refused(void **state)
+{
+	static const double values[] = { NAN, INFINITY, -INFINITY };
+	tensor *w, *v;
+
+	for (int i = 0; i < 18; i++)
+		tensor_scope {
+			const int64_t n = i < 9 ? 2 : 40, row = i % 3 > 0, column = i % 3 > 1;
+			const tensor_scalar value = TENSOR_SCALAR(values[i / 3 % 3]);
+			tensor *a = ok(tensor_eye(n, F64));
+
+			ok(tensor_fill_(tensor_select(tensor_select(a, 0, row), 0, column), value));
+			assert_fails(tensor_linalg_eigh(a, "L", &w, &v), EDOM, "NaN");
+			assert_fails(tensor_linalg_eigvalsh(tensor_mT(a), "U"), EDOM, "NaN");
+			a = ok(tensor_eye(n, F64));
+			ok(tensor_fill_(tensor_select(tensor_select(a, 0, 0), 0, 1), value));
+			assert_done(tensor_linalg_eigh(a, "L", &w, &v));
+			assert_int_equal(tensor_last_error()->code, 0);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(product_of_vectors_and_values_is_the_matrix),
 		cmocka_unit_test(only_one_triangle_is_read),
 		cmocka_unit_test(gradient_is_symmetric),
+		cmocka_unit_test(matrices_that_are_not_finite_are_refused),
 		FORMULA_TEST_LIST,
 	};
 

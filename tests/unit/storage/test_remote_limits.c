@@ -250,7 +250,7 @@ static void tensors_are_released_without_locks(void **state)
 	void *sent;
 
 	alarm(10);
-	begin(&h, TENSOR_REMOTE_OPTIONS(.timeout_ns = 300 * MS));
+	begin(&h, TENSOR_REMOTE_OPTIONS(.timeout_ns = 1000 * MS));
 	assert_int_equal(pthread_create(&t, NULL, send_blob, &h), 0);
 	assert_non_null(await(&h, FRAME_MESSAGE));
 	send_frame(&h, frame(FRAME_GRANT, 1, 0, 0, 0), NULL, 0);
@@ -259,7 +259,7 @@ static void tensors_are_released_without_locks(void **state)
 	send_frame(&h, frame(FRAME_DONE, 1, 0, 0, 0), NULL, 0);
 	pthread_join(t, &sent);
 	assert_ptr_equal(sent, &h);
-	assert_fails(tensor_recv_timeout(h.victim, LONG_NS), ECONNRESET, "300 ms");
+	assert_fails(tensor_recv_timeout(h.victim, LONG_NS), ECONNRESET, "1000 ms");
 	usleep(50000);
 	end(&h);
 	alarm(0);

@@ -211,7 +211,7 @@ static void compute_tasks(int64_t begin, int64_t end, void *ctx)
 	block_work_close(&b);
 }
 
-static int cpu_gemm_s8(const struct gemm_s8 *p)
+static void multiply(const struct gemm_s8 *p)
 {
 	int64_t blocks = (p->m + ROWS - 1) / ROWS, panels = (p->n + PANEL - 1) / PANEL;
 	int64_t work = (p->m < ROWS ? p->m : ROWS) * PANEL * (p->k / 16 + 1);
@@ -219,6 +219,24 @@ static int cpu_gemm_s8(const struct gemm_s8 *p)
 	if (p->m && p->n)
 		parallel_for(0, blocks * panels, work < 4 * ITER_GRAIN ? 4 * ITER_GRAIN / work : 1,
 			     compute_tasks, (void *)p);
+}
+
+static int cpu_gemm_s8(const struct gemm_s8 *p)
+{
+	for (int64_t i = 0; i < p->count; i++) {
+		const int64_t first = i % p->groups * p->n;
+		struct requantize q = *p->requantize;
+		struct gemm_s8 one = *p;
+
+		q.w_zero += first;
+		q.scale += first;
+		q.bias = q.bias ? q.bias + first : NULL;
+		one.requantize = &q;
+		one.x += i * p->m * p->k;
+		one.w += first * p->k;
+		one.out += i * p->out_step;
+		multiply(&one);
+	}
 	return 0;
 }
 
@@ -241,16 +259,17 @@ static void patches_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct patch_job *job = ctx;
 	const struct patches *p = job->p;
-	int64_t size = p->channels * p->kh * p->kw;
+	int64_t size = p->channels * p->kh * p->kw, places = p->oh * p->ow;
 
 	for (int64_t i = begin; i < end; i++) {
-		int64_t y0 = i / p->ow * p->stride[0] - p->padding[0];
+		int64_t y0 = i % places / p->ow * p->stride[0] - p->padding[0];
 		int64_t x0 = i % p->ow * p->stride[1] - p->padding[1];
+		const uint8_t *plane = job->image + i / places * p->channels * p->height * p->width;
 		bool inside = p->dilation[1] == 1 && x0 >= 0 && x0 + p->kw <= p->width;
 		uint8_t *out = job->out + i * size;
 
 		for (int64_t c = 0; c < p->channels; c++) {
-			const uint8_t *image = job->image + c * p->height * p->width;
+			const uint8_t *image = plane + c * p->height * p->width;
 
 			for (int64_t k = 0; k < p->kh; k++, out += p->kw) {
 				int64_t y = y0 + k * p->dilation[0];
@@ -273,8 +292,8 @@ static int cpu_patches_u8(uint8_t *out, const uint8_t *image, const struct patch
 	struct patch_job job = { out, image, p };
 	int64_t size = p->channels * p->kh * p->kw;
 
-	parallel_for(0, size ? p->oh * p->ow : 0, size < ITER_GRAIN ? ITER_GRAIN / size : 1,
-		     patches_chunk, &job);
+	parallel_for(0, size ? p->images * p->oh * p->ow : 0,
+		     size < ITER_GRAIN ? ITER_GRAIN / size : 1, patches_chunk, &job);
 	return 0;
 }
 

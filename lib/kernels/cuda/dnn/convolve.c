@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Convolutions by cuDNN. Plans are kept; a convolution that cuDNN refuses is kept too, so that it is not asked again. cuDNN
- * writes a result of bf16 to scratch memory, because it has no engine that reads bf16 and writes f32.
+ * Convolutions by cuDNN. Plans are kept; a convolution that cuDNN refuses is kept too, so that it is not asked again.
  */
 #include "kernels/cuda/dnn/convolve.h"
 
@@ -153,6 +152,8 @@ static int type_of(enum tensor_dtype dtype)
 	switch (dtype) {
 	case TENSOR_F64:
 		return CUDNN_DATA_DOUBLE;
+	case TENSOR_F16:
+		return CUDNN_DATA_HALF;
 	case TENSOR_BF16:
 		return CUDNN_DATA_BFLOAT16;
 	default:
@@ -204,7 +205,7 @@ static int64_t count_of(const struct dnn_conv *v, const int64_t *sizes)
 static int add_bias(const struct cuda_call *c, const struct dnn_conv *v, const int64_t *sizes,
 		    const struct dnn_operands *o, void *result)
 {
-	const int64_t size = (int64_t)tensor_itemsize(o->to), channels = sizes[1],
+	const int64_t size = (int64_t)tensor_itemsize(o->dtype), channels = sizes[1],
 		      plane = count_of(v, sizes) / (sizes[0] * channels);
 	struct cuda_pointwise p = { .data = { result, result, o->bias },
 				    .itemsize = { size, size, size } };
@@ -215,43 +216,8 @@ static int add_bias(const struct cuda_call *c, const struct dnn_conv *v, const i
 	cuda_dims_add(&p.dims, 3, channels, (const int64_t[]){ all[0], all[0], size });
 	cuda_dims_add(&p.dims, 3, sizes[0], (const int64_t[]){ all[1], all[1], 0 });
 	cuda_dims_done(&p.dims, 3);
-	return cuda_launched(c, cuda_launch_parts(cuda_launch_add, &p, 3, (int)o->to, c->stream),
-			     o->to);
-}
-
-/* n elements of the scratch memory to the result. */
-static int convert(const struct cuda_call *c, const struct dnn_operands *o, void *result,
-		   void *scratch, int64_t n)
-{
-	struct cuda_pointwise p = { .data = { result, scratch } };
-
-	cuda_dims_init(&p.dims);
-	cuda_dims_add(&p.dims, 2, n,
-		      (const int64_t[]){ (int64_t)tensor_itemsize(o->to),
-					 (int64_t)tensor_itemsize(o->from) });
-	return cuda_copy_within(c, &p, o->to, o->from);
-}
-
-/* tensors: x, w, y, bias. */
-static int convolve_apart(const struct cuda_call *c, const struct cudnn *dnn,
-			  const struct dnn_conv *v, const int64_t *sizes,
-			  const struct dnn_operands *o, void **tensors, void **result)
-{
-	const int64_t n = count_of(v, sizes);
-	void *final = *result, *scratch = NULL;
-	int err = cuda_scratch(c, (size_t)n * tensor_itemsize(o->from), &scratch), done;
-
-	if (err)
-		return err;
-	*result = scratch;
-	done = execute_plan(c, dnn, v, tensors);
-	*result = final;
-	if (done == 1) {
-		err = convert(c, o, final, scratch, n);
-		done = err ? err : 1;
-	}
-	cuda_scratch_free(c, scratch);
-	return done;
+	return cuda_launched(c, cuda_launch_parts(cuda_launch_add, &p, 3, (int)o->dtype, c->stream),
+			     o->dtype);
 }
 
 int dnn_convolve(const struct cuda_call *c, enum dnn_kind kind, const struct cuda_conv *conv,
@@ -259,7 +225,7 @@ int dnn_convolve(const struct cuda_call *c, enum dnn_kind kind, const struct cud
 {
 	const struct cudnn *dnn = cudnn();
 	void *tensors[] = { o->x, o->w, o->y, o->bias };
-	void **result = kind == DNN_FORWARD ? &tensors[2] : &tensors[kind == DNN_WEIGHT];
+	void *result = kind == DNN_FORWARD ? o->y : kind == DNN_INPUT ? o->x : o->w;
 	struct dnn_conv v;
 	const int64_t *sizes;
 	int done, err;
@@ -269,25 +235,18 @@ int dnn_convolve(const struct cuda_call *c, enum dnn_kind kind, const struct cud
 	memset(&v, 0, sizeof(v));
 	v.device = c->device;
 	v.kind = kind;
-	v.type = type_of(o->from);
+	v.type = type_of(o->dtype);
 	describe(&v, conv);
-	/* An input without elements may have outputs, which are sums of padding. */
-	if (!count_of(&v, v.x) || !count_of(&v, v.w))
-		return 0;
 	sizes = kind == DNN_FORWARD ? v.y : kind == DNN_INPUT ? v.x : v.w;
 	v.alignment = alignment_of(tensors, 4);
-	if (o->from != o->to) {
-		done = convolve_apart(c, dnn, &v, sizes, o, tensors, result);
-	} else {
-		v.biased = kind == DNN_FORWARD && o->bias;
+	v.biased = kind == DNN_FORWARD && o->bias;
+	done = execute_plan(c, dnn, &v, tensors);
+	if (!done && v.biased) {
+		v.biased = false;
 		done = execute_plan(c, dnn, &v, tensors);
-		if (!done && v.biased) {
-			v.biased = false;
-			done = execute_plan(c, dnn, &v, tensors);
-		}
 	}
 	if (done < 1 || !o->bias || v.biased)
 		return done;
-	err = add_bias(c, &v, sizes, o, *result);
+	err = add_bias(c, &v, sizes, o, result);
 	return err ? err : 1;
 }

@@ -6,10 +6,10 @@
 #include "kernels/cuda/dnn/plan.h"
 #include "kernels/cuda/launch_spatial.h"
 
-/* Contiguous memory of the tensors. The result has the dtype `to`, the others `from`, the bias `to`. */
+/* Contiguous memory of the tensors. */
 struct dnn_operands {
 	void *x, *w, *y, *bias; /* bias: of the channels of the result, or NULL */
-	enum tensor_dtype from, to;
+	enum tensor_dtype dtype;
 };
 
 /*

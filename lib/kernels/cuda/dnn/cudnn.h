@@ -18,7 +18,12 @@ enum {
 };
 
 /* cudnnDataType_t */
-enum { CUDNN_DATA_FLOAT = 0, CUDNN_DATA_DOUBLE = 1, CUDNN_DATA_BFLOAT16 = 9 };
+enum {
+	CUDNN_DATA_FLOAT = 0,
+	CUDNN_DATA_DOUBLE = 1,
+	CUDNN_DATA_HALF = 2,
+	CUDNN_DATA_BFLOAT16 = 9,
+};
 
 /* cudnnBackendAttributeType_t */
 enum {

@@ -57,7 +57,7 @@ static int take(const struct cuda_call *c, struct cuda_take *t, const tensor *ou
 	t->data[1] = self->data;
 	t->data[2] = index->data;
 	index_dims(&check.dims, index, first);
-	err = cuda_check_open(c, &k);
+	err = cuda_check_open_unread(c, &k);
 	if (err)
 		return err;
 	err = queue(c, &k, t, &check, self->dtype, separate);

@@ -23,6 +23,8 @@ static const struct library_function shared[] = {
 	FUNCTION(set_stream, "cusolverDnSetStream"),
 	FUNCTION(blas_create, "cublasCreate_v2"),
 	FUNCTION(blas_set_stream, "cublasSetStream_v2"),
+	FUNCTION(create_gesvdj, "cusolverDnCreateGesvdjInfo"),
+	FUNCTION(destroy_gesvdj, "cusolverDnDestroyGesvdjInfo"),
 };
 
 /* The names for real and for complex numbers; ? is the letter of the dtype. */
@@ -50,6 +52,10 @@ static const struct {
 	{ AT(syevd), { "cusolverDn?syevd", "cusolverDn?heevd" } },
 	{ AT(gesvd_size), SAME("cusolverDn?gesvd_bufferSize") },
 	{ AT(gesvd), SAME("cusolverDn?gesvd") },
+	{ AT(gesvdj_size), SAME("cusolverDn?gesvdj_bufferSize") },
+	{ AT(gesvdj), SAME("cusolverDn?gesvdj") },
+	{ AT(gesvda_size), SAME("cusolverDn?gesvdaStridedBatched_bufferSize") },
+	{ AT(gesvda), SAME("cusolverDn?gesvdaStridedBatched") },
 	{ AT(getrf_batched), SAME("cublas?getrfBatched") },
 	{ AT(getrs_batched), SAME("cublas?getrsBatched") },
 	{ AT(trsm), SAME("cublas?trsm_v2") },
@@ -156,7 +162,7 @@ int cuda_solver_begin(struct solver *s, const char *op, const tensor *const *t, 
 	pthread_once(&once, load);
 	if (!is_loaded)
 		return tensor_kernel_missing(op, why_not);
-	*s = (struct solver){ .of = &functions.of[place_of(t[0]->dtype)] };
+	*s = (struct solver){ .library = &functions, .of = &functions.of[place_of(t[0]->dtype)] };
 	err = cuda_begin_all(&s->c, op, t[0]->device.index, t, n);
 	if (err)
 		return err;

@@ -44,6 +44,21 @@ struct cusolver_of {
 	int (*gesvd)(void *handle, signed char jobu, signed char jobvt, int m, int n, void *a,
 		     int lda, void *s, void *u, int ldu, void *vt, int ldvt, void *work, int lwork,
 		     void *rwork, int *info);
+	/* econ: 1 for the first min(m, n) columns of u and v alone. v is not its adjoint. */
+	int (*gesvdj_size)(void *handle, int jobz, int econ, int m, int n, const void *a, int lda,
+			   const void *s, const void *u, int ldu, const void *v, int ldv,
+			   int *lwork, void *params);
+	int (*gesvdj)(void *handle, int jobz, int econ, int m, int n, void *a, int lda, void *s,
+		      void *u, int ldu, void *v, int ldv, void *work, int lwork, int *info,
+		      void *params);
+	int (*gesvda_size)(void *handle, int jobz, int rank, int m, int n, const void *a, int lda,
+			   long long a_step, const void *s, long long s_step, const void *u,
+			   int ldu, long long u_step, const void *v, int ldv, long long v_step,
+			   int *lwork, int count);
+	int (*gesvda)(void *handle, int jobz, int rank, int m, int n, const void *a, int lda,
+		      long long a_step, void *s, long long s_step, void *u, int ldu,
+		      long long u_step, void *v, int ldv, long long v_step, void *work, int lwork,
+		      int *info, double *residuals, int count);
 	/* Of cuBLAS. info of getrs_batched is on the host. */
 	int (*getrf_batched)(void *handle, int n, void *const *a, int lda, int *pivots, int *info,
 			     int count);
@@ -62,6 +77,8 @@ struct cusolver {
 	int (*set_stream)(void *handle, cudaStream_t stream);
 	int (*blas_create)(void **handle);
 	int (*blas_set_stream)(void *handle, cudaStream_t stream);
+	int (*create_gesvdj)(void **params);
+	int (*destroy_gesvdj)(void *params);
 	struct cusolver_of of[4]; /* f32, f64, c64, c128 */
 };
 
@@ -70,6 +87,7 @@ struct cusolver {
 /* A call of a kernel with the functions of its dtype, the handles of its device and a workspace. */
 struct solver {
 	struct cuda_call c;
+	const struct cusolver *library;
 	const struct cusolver_of *of;
 	void *dense, *blas; /* handles of cuSOLVER and cuBLAS */
 	void *work;

@@ -25,15 +25,22 @@ struct conv {
 	int64_t chunk;		    /* images whose columns are made together */
 };
 
-static bool has_few_channels(const tensor *a, int64_t groups)
+static bool is_reduced(enum tensor_dtype d)
 {
-	return groups > 1 && a->sizes[1] / groups <= LOOP_CHANNELS;
+	return d == TENSOR_BF16 || d == TENSOR_F16;
 }
 
-bool cuda_convolution_takes_bf16(const tensor *result, const tensor *a, const tensor *b,
-				 const struct conv_params *p)
+/* Few channels of a group in both are summed by loops, in f32. sizes: of the result; the weight has the channels of one group. */
+enum tensor_dtype cuda_convolution_reduced(const tensor *a, const tensor *b, const int64_t *sizes,
+					   const struct conv_params *p)
 {
-	return a->numel && b->numel && !has_few_channels(a, p->groups);
+	const int64_t few = LOOP_CHANNELS * p->groups;
+
+	if (!is_reduced(a->dtype) || !a->numel || !b->numel ||
+	    (p->groups > 1 && a->sizes[1] <= few && sizes[1] <= few))
+		return TENSOR_DTYPE_NONE;
+	/* Without cuDNN most results are sums of columns, or of several products. */
+	return cudnn() ? a->dtype : TENSOR_F32;
 }
 
 /* y: the output or its gradient, x: the input or its gradient, w: the weight or its gradient. */
@@ -67,15 +74,12 @@ static int begin(struct conv *c, const char *op, const tensor *result, const ten
 	return cuda_begin_with(&c->call, op, result->device.index, y, x, w);
 }
 
-static bool is_real(enum tensor_dtype d)
-{
-	return d == TENSOR_F32 || d == TENSOR_F64 || d == TENSOR_BF16;
-}
-
 static bool by_loops(const struct conv *c)
 {
-	return !is_real(c->from) || (c->from != TENSOR_BF16 && c->c.groups > 1 &&
-				     c->c.in <= LOOP_CHANNELS && c->c.out <= LOOP_CHANNELS);
+	if (is_reduced(c->from))
+		return false;
+	return (c->from != TENSOR_F32 && c->from != TENSOR_F64) ||
+	       (c->c.groups > 1 && c->c.in <= LOOP_CHANNELS && c->c.out <= LOOP_CHANNELS);
 }
 
 static int launched(const struct conv *c, int err)
@@ -213,26 +217,12 @@ static int forward_of(const struct conv *c, const tensor *out, const void *colum
 	return multiply(c, &p, n, add);
 }
 
-/* By cuDNN: 1, or 0 if it does not compute this convolution, or -errno. */
-static int by_library(const struct conv *c, enum dnn_kind kind, const tensor *y, const tensor *x,
-		      const tensor *w, const tensor *bias)
-{
-	const struct dnn_operands o = { x->data, w->data, y->data, cuda_data(bias), c->from, c->to };
-
-	if (bias)
-		cuda_use(&c->call, bias);
-	return dnn_convolve(&c->call, kind, &c->c, &o);
-}
-
-static int forward(struct conv *c, const tensor *out, const tensor *x, const tensor *weight,
-		   const tensor *bias)
+static int forward_by_products(struct conv *c, const tensor *out, const tensor *x,
+			       const tensor *weight, const tensor *bias)
 {
 	void *columns = NULL;
-	int err = c->rows && !c->pointwise ? by_library(c, DNN_FORWARD, out, x, weight, bias) : 0;
+	int err = bias || !c->rows ? fill(c, out, bias) : 0;
 
-	if (err)
-		return err < 0 ? err : 0;
-	err = bias || !c->rows ? fill(c, out, bias) : 0;
 	if (err || !c->rows)
 		return err;
 	if (c->pointwise)
@@ -247,6 +237,83 @@ static int forward(struct conv *c, const tensor *out, const tensor *x, const ten
 	}
 	cuda_scratch_free(&c->call, columns);
 	return err;
+}
+
+/* ---- cuDNN, or products ---- */
+
+/* By cuDNN: 1, or 0 if it does not compute this convolution, or -errno. */
+static int by_library(const struct conv *c, enum dnn_kind kind, const tensor *out, const tensor *a,
+		      const tensor *b, const tensor *bias)
+{
+	const tensor *x = kind == DNN_FORWARD ? a : kind == DNN_INPUT ? out : b;
+	const tensor *w = kind == DNN_WEIGHT ? out : b, *y = kind == DNN_FORWARD ? out : a;
+	const struct dnn_operands o = { x->data, w->data, y->data, cuda_data(bias), c->to };
+
+	/* cuDNN has no engine that reads a reduced float and writes f32. */
+	if (c->from != c->to || !x->numel || !w->numel || !y->numel ||
+	    (c->pointwise && kind != DNN_WEIGHT))
+		return 0;
+	if (bias)
+		cuda_use(&c->call, bias);
+	return dnn_convolve(&c->call, kind, &c->c, &o);
+}
+
+typedef int (*products_fn)(struct conv *c, const tensor *out, const tensor *a, const tensor *b,
+			   const tensor *bias);
+
+/* n adjacent elements. */
+static int convert(const struct conv *c, void *to, enum tensor_dtype d, const void *from,
+		   enum tensor_dtype s, int64_t n)
+{
+	struct cuda_pointwise p = { .data = { to, (void *)from } };
+
+	cuda_dims_init(&p.dims);
+	cuda_dims_add(&p.dims, 2, n,
+		      (const int64_t[]){ (int64_t)tensor_itemsize(d),
+					 (int64_t)tensor_itemsize(s) });
+	return cuda_copy_within(&c->call, &p, d, s);
+}
+
+/* A result that is a sum of several products is computed in f32 and rounded once. */
+static int products_in_f32(struct conv *c, products_fn products, const tensor *out, const tensor *a,
+			   const tensor *b, const tensor *bias)
+{
+	const enum tensor_dtype to = c->to;
+	const int64_t more = bias ? bias->numel : 0;
+	tensor wide = *out, wide_bias;
+	void *scratch = NULL;
+	int err = cuda_scratch(&c->call, (size_t)(out->numel + more) * sizeof(float), &scratch);
+
+	if (err)
+		return err;
+	c->to = wide.dtype = TENSOR_F32;
+	wide.data = scratch;
+	if (bias) {
+		cuda_use(&c->call, bias);
+		wide_bias = *bias;
+		wide_bias.dtype = TENSOR_F32;
+		wide_bias.data = (float *)scratch + out->numel;
+		err = convert(c, wide_bias.data, TENSOR_F32, bias->data, to, more);
+	}
+	if (!err)
+		err = products(c, &wide, a, b, bias ? &wide_bias : NULL);
+	c->to = to;
+	if (!err)
+		err = convert(c, out->data, to, scratch, TENSOR_F32, out->numel);
+	cuda_scratch_free(&c->call, scratch);
+	return err;
+}
+
+static int convolve(struct conv *c, enum dnn_kind kind, products_fn products, const tensor *out,
+		    const tensor *a, const tensor *b, const tensor *bias)
+{
+	const int done = by_library(c, kind, out, a, b, bias);
+
+	if (done)
+		return done < 0 ? done : 0;
+	return is_reduced(c->to) && (!c->pointwise || kind == DNN_WEIGHT) ?
+		       products_in_f32(c, products, out, a, b, bias) :
+		       products(c, out, a, b, bias);
 }
 
 static int loops(const struct conv *c, const tensor *result, const tensor *a, const tensor *weight,
@@ -270,8 +337,9 @@ int cuda_convolution(tensor *out, const tensor *input, const tensor *weight, con
 	err = begin(&c, "convolution", out, input, out, input, weight, p);
 	if (err)
 		return err;
-	err = by_loops(&c) ? loops(&c, out, input, weight, bias, false) :
-			     forward(&c, out, input, weight, bias);
+	err = by_loops(&c) ?
+		      loops(&c, out, input, weight, bias, false) :
+		      convolve(&c, DNN_FORWARD, forward_by_products, out, input, weight, bias);
 	return cuda_end(&c.call, err);
 }
 
@@ -294,16 +362,13 @@ static int gradient_of(const struct conv *c, const void *columns, const tensor *
 	return multiply(c, &p, n, add);
 }
 
-static int input_gradient(struct conv *c, const tensor *out, const tensor *grad,
-			  const tensor *weight, const tensor *bias)
+static int input_by_products(struct conv *c, const tensor *out, const tensor *grad,
+			     const tensor *weight, const tensor *bias)
 {
 	const bool empty = !grad->numel || !weight->numel;
 	void *columns = NULL;
-	int err = empty || c->pointwise ? 0 : by_library(c, DNN_INPUT, grad, out, weight, bias);
+	int err = empty || (c->pointwise && bias) ? fill(c, out, bias) : 0;
 
-	if (err)
-		return err < 0 ? err : 0;
-	err = empty || (c->pointwise && bias) ? fill(c, out, bias) : 0;
 	if (err || empty)
 		return err;
 	if (c->pointwise)
@@ -338,7 +403,7 @@ int cuda_convolution_input(tensor *out, const tensor *grad, const tensor *weight
 	if (err)
 		return err;
 	err = by_loops(&c) ? loops(&c, out, grad, weight, bias, true) :
-			     input_gradient(&c, out, grad, weight, bias);
+			     convolve(&c, DNN_INPUT, input_by_products, out, grad, weight, bias);
 	return cuda_end(&c.call, err);
 }
 
@@ -373,15 +438,13 @@ static int weight_of(const struct conv *c, const tensor *out, const void *column
 	return multiply(c, &p, 1, add);
 }
 
-static int weight_gradient(struct conv *c, const tensor *out, const tensor *grad, const tensor *x)
+static int weight_by_products(struct conv *c, const tensor *out, const tensor *grad,
+			      const tensor *x, const tensor *none)
 {
 	const int64_t image = c->c.groups * c->c.out * c->c.w.out_plane;
 	void *columns = NULL, *turned_grad = NULL;
-	int err = by_library(c, DNN_WEIGHT, grad, x, out, NULL);
+	int err = make_columns(c, c->from, &columns);
 
-	if (err)
-		return err < 0 ? err : 0;
-	err = make_columns(c, c->from, &columns);
 	if (!err && c->chunk > 1)
 		err = cuda_scratch(&c->call, (size_t)(c->chunk * image) * tensor_itemsize(c->from),
 				   &turned_grad);
@@ -432,7 +495,8 @@ int cuda_convolution_weight(tensor *out, const tensor *grad, const tensor *input
 	if (!grad->numel || !input->numel)
 		err = fill(&c, out, NULL);
 	else
-		err = by_loops(&c) ? weight_by_loops(&c, out, grad, input) :
-				     weight_gradient(&c, out, grad, input);
+		err = by_loops(&c) ?
+			      weight_by_loops(&c, out, grad, input) :
+			      convolve(&c, DNN_WEIGHT, weight_by_products, out, grad, input, NULL);
 	return cuda_end(&c.call, err);
 }

@@ -159,11 +159,12 @@ __global__ void __launch_bounds__(BLOCK)
 			const uint32_t z = (uint32_t)(o[0] + shift.z[t]),
 				       y = (uint32_t)(o[1] + shift.y[t]);
 			const uint32_t x = (uint32_t)(o[2] + shift.x[t]);
+			T v = T(0); /* in the padding, where an infinite gradient gives NaN */
 
 			if (z < (uint32_t)c.w.in[0] && y < (uint32_t)c.w.in[1] &&
 			    x < (uint32_t)c.w.in[2])
-				sum[t] = sum[t] +
-					 g * in[((int64_t)z * c.w.in[1] + y) * c.w.in[2] + x];
+				v = in[((int64_t)z * c.w.in[1] + y) * c.w.in[2] + x];
+			sum[t] = sum[t] + g * v;
 		}
 	}
 #pragma unroll

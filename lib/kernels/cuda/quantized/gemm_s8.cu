@@ -86,13 +86,30 @@ static __device__ inline void store_tile(const cuda_gemm_s8 &p, const tile_sums 
 	}
 }
 
-__global__ void __launch_bounds__(BLOCK) gemm_s8_kernel(cuda_gemm_s8 p, int64_t tiles)
+/* The operands of one of the products. */
+static __device__ inline cuda_gemm_s8 product_of(cuda_gemm_s8 p, int64_t i)
+{
+	const int64_t first = i % p.groups * p.n;
+
+	p.x += i * p.m * p.k;
+	p.w += first * p.k;
+	p.out += i * p.out_step;
+	p.w_zero += first;
+	p.scale += first;
+	if (p.bias)
+		p.bias += first;
+	return p;
+}
+
+/* tiles: of one product. */
+__global__ void __launch_bounds__(BLOCK) gemm_s8_kernel(cuda_gemm_s8 all, int64_t tiles)
 {
 	__shared__ uint32_t x[TILE][WORDS + 1], w[TILE][WORDS + 1];
-	const int64_t across = (p.n + TILE - 1) / TILE;
+	const int64_t across = (all.n + TILE - 1) / TILE;
 
-	for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-		const int64_t i0 = t / across * TILE, j0 = t % across * TILE;
+	for (int64_t t = blockIdx.x; t < tiles * all.count; t += gridDim.x) {
+		const cuda_gemm_s8 p = product_of(all, t / tiles);
+		const int64_t i0 = t % tiles / across * TILE, j0 = t % across * TILE;
 		tile_sums sums = {};
 
 		for (int64_t at = 0; at < p.k; at += 4 * WORDS) {
@@ -127,19 +144,21 @@ int cuda_launch_gemm_s8(const cuda_gemm_s8 *p, cudaStream_t stream)
 {
 	const int64_t tiles = (p->m + TILE - 1) / TILE * ((p->n + TILE - 1) / TILE);
 
-	return launch(gemm_s8_kernel, (unsigned)(tiles < INT32_MAX ? tiles : INT32_MAX), BLOCK,
-		      stream, *p, tiles);
+	const int64_t most = tiles > INT32_MAX / p->count ? INT32_MAX : tiles * p->count;
+
+	return launch(gemm_s8_kernel, (unsigned)most, BLOCK, stream, *p, tiles);
 }
 
 /* ---- patches ---- */
 
 __global__ void patches_kernel(uint8_t *out, const uint8_t *image, cuda_patches p)
 {
-	const int64_t taps = p.kh * p.kw, size = p.channels * taps;
+	const int64_t taps = p.kh * p.kw, size = p.channels * taps, places = p.oh * p.ow;
 
-	for (int64_t i = first_element<int64_t>(); i < p.oh * p.ow * size;
+	for (int64_t i = first_element<int64_t>(); i < p.images * places * size;
 	     i += element_step<int64_t>()) {
-		const int64_t place = i / size, c = i % size / taps, tap = i % taps;
+		const int64_t row = i / size, of = row / places, place = row - of * places;
+		const int64_t c = of * p.channels + i % size / taps, tap = i % taps;
 		const int64_t y =
 			place / p.ow * p.stride[0] - p.padding[0] + tap / p.kw * p.dilation[0];
 		const int64_t x =
@@ -153,7 +172,7 @@ __global__ void patches_kernel(uint8_t *out, const uint8_t *image, cuda_patches 
 int cuda_launch_patches(uint8_t *out, const uint8_t *image, const cuda_patches *p,
 			cudaStream_t stream)
 {
-	const int64_t n = p->oh * p->ow * p->channels * p->kh * p->kw;
+	const int64_t n = p->images * p->oh * p->ow * p->channels * p->kh * p->kw;
 
 	return launch(patches_kernel, grid_for(n, BLOCK), BLOCK, stream, out, image, *p);
 }

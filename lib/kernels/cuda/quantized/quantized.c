@@ -98,6 +98,9 @@ int cuda_gemm_s8(const struct gemm_s8 *p)
 	struct cuda_gemm_s8 k = { .m = p->m,
 				  .n = p->n,
 				  .k = p->k,
+				  .count = p->count,
+				  .groups = p->groups,
+				  .out_step = p->out_step,
 				  .x = p->x,
 				  .w = p->w,
 				  .out = p->out,
@@ -110,7 +113,7 @@ int cuda_gemm_s8(const struct gemm_s8 *p)
 				  .out_zero = q->out_zero,
 				  .low = q->low,
 				  .high = q->high };
-	const size_t n = (size_t)p->n;
+	const size_t n = (size_t)(p->n * (p->count < p->groups ? p->count : p->groups));
 	const struct part parts[] = {
 		{ q->w_zero, n * sizeof(*q->w_zero), (const void **)&k.w_zero },
 		{ q->scale, n * sizeof(*q->scale), (const void **)&k.scale },
@@ -119,7 +122,7 @@ int cuda_gemm_s8(const struct gemm_s8 *p)
 	struct cuda_call c;
 	int err;
 
-	if (!p->m || !p->n)
+	if (!p->m || !p->n || !p->count)
 		return 0;
 	err = cuda_begin_all(&c, "gemm_s8", p->tensors[0]->device.index, p->tensors, 4);
 	if (err)
@@ -133,7 +136,8 @@ int cuda_gemm_s8(const struct gemm_s8 *p)
 
 int cuda_patches_u8(uint8_t *out, const uint8_t *image, const struct patches *p)
 {
-	const struct cuda_patches k = { .channels = p->channels,
+	const struct cuda_patches k = { .images = p->images,
+					.channels = p->channels,
 					.height = p->height,
 					.width = p->width,
 					.kh = p->kh,
@@ -147,7 +151,7 @@ int cuda_patches_u8(uint8_t *out, const uint8_t *image, const struct patches *p)
 	struct cuda_call c;
 	int err;
 
-	if (p->channels * p->kh * p->kw * p->oh * p->ow == 0)
+	if (p->images * p->channels * p->kh * p->kw * p->oh * p->ow == 0)
 		return 0;
 	err = cuda_begin_all(&c, "patches_u8", p->tensors[0]->device.index, p->tensors, 2);
 	return err ? err :

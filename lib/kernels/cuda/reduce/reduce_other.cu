@@ -7,6 +7,28 @@
 #include "kernels/cuda/pointwise/complex.cuh"
 #include "kernels/cuda/reduce/reducers.cuh"
 
+template <class T> struct complex_product_of : reduction<T> {
+	typedef T A;
+	typedef T R;
+
+	__device__ static A start()
+	{
+		return 1;
+	}
+	__device__ void add(A &a, T x, int64_t) const
+	{
+		a = a * x;
+	}
+	__device__ A join(A a, A b) const
+	{
+		return a * b;
+	}
+	__device__ R finish(A a, int64_t) const
+	{
+		return a;
+	}
+};
+
 template <class T> struct complex_mean_of : reduction<T> {
 	typedef complex_of<double> A;
 	typedef T R;
@@ -30,6 +52,65 @@ template <class T> struct complex_mean_of : reduction<T> {
 };
 
 /* ---- kernels ---- */
+
+/* Adjacent elements of 16 bytes. A piece of a row begins at a multiple of GROUP_MAX. */
+template <class T> struct group {
+	enum { N = 16 / sizeof(T) };
+};
+enum { GROUP_MAX = 16 };
+
+template <class T, bool ALIGNED> static __device__ inline void load_group(T *to, const T *from)
+{
+	enum { N = group<T>::N };
+
+	if (ALIGNED) {
+		const pack<T, N> p = *(const pack<T, N> *)from;
+
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			to[k] = p.v[k];
+	} else {
+#pragma unroll
+		for (int k = 0; k < N; k++)
+			to[k] = from[k];
+	}
+}
+
+/*
+ * Adds this thread's groups of a contiguous row from `from` to `to`, two of which are loaded before the first is added. The
+ * order does not depend on the alignment.
+ */
+template <class Op, bool ALIGNED>
+static __device__ inline void add_groups(const Op &op, typename Op::A &acc,
+					 const typename Op::In *in, int64_t from, int64_t to)
+{
+	typedef typename Op::In T;
+	enum { N = group<T>::N };
+	const int64_t step = (int64_t)blockDim.x * N;
+	int64_t i = from + (int64_t)threadIdx.x * N;
+
+	for (; i + step + N <= to; i += 2 * step) {
+		T x[2 * N];
+		typename Op::C v[2 * N];
+
+		load_group<T, ALIGNED>(x, in + i);
+		load_group<T, ALIGNED>(x + N, in + i + step);
+#pragma unroll
+		for (int k = 0; k < 2 * N; k++)
+			v[k] = number<T>::load(x[k]);
+		if constexpr (Op::FOUR)
+#pragma unroll
+			for (int k = 0; k < 2 * N; k += 4)
+				op.add_four(acc, v + k);
+		else
+#pragma unroll
+			for (int k = 0; k < 2 * N; k++)
+				op.add(acc, v[k], i + (k < N ? k : step + k - N));
+	}
+	for (; i < to; i += step)
+		for (int k = 0; k < N && i + k < to; k++)
+			op.add(acc, number<T>::load(in[i + k]), i + k);
+}
 
 /* Adds elements i, i + step, ... of a row; four loads come before the first use if they are evenly
  * spaced. */
@@ -66,12 +147,25 @@ static __device__ inline void add_elements(const Op &op, typename Op::A &acc,
 	}
 }
 
+template <class Op>
+static __device__ inline void add_row(const Op &op, typename Op::A &acc, const seeker<3> &reduced,
+				      const typename Op::In *in, int64_t from, int64_t to)
+{
+	if (reduced.ndim > 1 || reduced.stride[1][0] != 1)
+		add_elements(op, acc, reduced, in, from + threadIdx.x, to, blockDim.x);
+	else if ((uintptr_t)in % 16 == 0)
+		add_groups<Op, true>(op, acc, in, from, to);
+	else
+		add_groups<Op, false>(op, acc, in, from, to);
+}
+
 /* Piece blockIdx.y of each row, to partial[row * pieces + piece] unless that is NULL. */
 template <class Op>
 __global__ void reduce_kernel(seeker<3> kept, seeker<3> reduced, Op op, typename Op::R *out,
 			      const typename Op::In *in, typename Op::A *partial, int64_t *index)
 {
-	const int64_t all = (int64_t)reduced.numel, chunk = (all + gridDim.y - 1) / gridDim.y;
+	const int64_t all = (int64_t)reduced.numel, even = (all + gridDim.y - 1) / gridDim.y;
+	const int64_t chunk = (even + GROUP_MAX - 1) / GROUP_MAX * GROUP_MAX;
 	const int64_t from = blockIdx.y * chunk, to = from + chunk < all ? from + chunk : all;
 
 	for (uint64_t base = (uint64_t)blockIdx.x * blockDim.y; base < kept.numel;
@@ -82,8 +176,10 @@ __global__ void reduce_kernel(seeker<3> kept, seeker<3> reduced, Op op, typename
 
 		if (row < kept.numel) {
 			kept.seek(row, at);
-			add_elements(op, acc, reduced, in + at[1], from + threadIdx.x, to,
-				     blockDim.x);
+			if constexpr (Op::SHIFTED)
+				if (all)
+					op.shift(acc, number<typename Op::In>::load(in[at[1]]));
+			add_row(op, acc, reduced, in + at[1], from, to);
 		}
 		acc = join_lanes(op, acc);
 		if (row >= kept.numel || threadIdx.x)
@@ -177,9 +273,9 @@ template <class T> static int of_floats(enum cuda_reduction which, const reduce_
 	case CUDA_REDUCE_PROD:
 		return one<product_of<T, C, T>>(c);
 	case CUDA_REDUCE_VAR:
-		return one<variance_of<T, false>>(c);
+		return one<typename variance<T, false>::type>(c);
 	case CUDA_REDUCE_STD:
-		return one<variance_of<T, true>>(c);
+		return one<typename variance<T, true>::type>(c);
 	case CUDA_REDUCE_NORM:
 		return norm<T>(c);
 	case CUDA_REDUCE_LOGSUMEXP:
@@ -222,7 +318,9 @@ template <class T> static int of_integers(enum cuda_reduction which, const reduc
 
 template <class T> static int of_complex(enum cuda_reduction which, const reduce_call &c)
 {
-	return which == CUDA_REDUCE_MEAN ? one<complex_mean_of<T>>(c) : CUDA_NO_DTYPE;
+	return which == CUDA_REDUCE_MEAN ? one<complex_mean_of<T>>(c) :
+	       which == CUDA_REDUCE_PROD ? one<complex_product_of<T>>(c) :
+					   CUDA_NO_DTYPE;
 }
 
 template <class T> static int of_any_float(enum cuda_reduction which, const reduce_call &c)

@@ -15,6 +15,9 @@ template <class T> struct reduction {
 	typedef T In;
 	typedef typename number<T>::compute C;
 	enum { FOUR = false }; /* whether there is an add_four() */
+	enum {
+		SHIFTED = false
+	}; /* whether there is a shift(), called with the first element of the row */
 	double p;
 };
 
@@ -189,7 +192,7 @@ template <class T, bool ROOT> struct variance_of : reduction<T> {
 		a.m2 += d * ((double)x - a.mean);
 	}
 	/* One division for four elements. */
-	__device__ void add_four(A &a, const C (&x)[4]) const
+	__device__ void add_four(A &a, const C *x) const
 	{
 		const double mean = (0.25 * x[0] + 0.25 * x[1]) + (0.25 * x[2] + 0.25 * x[3]);
 		double m2 = 0;
@@ -216,6 +219,58 @@ template <class T, bool ROOT> struct variance_of : reduction<T> {
 
 		return number<T>::store((C)(ROOT ? sqrt(v) : v));
 	}
+};
+
+/*
+ * Sums in f64 of what reduced floats and f32 have more than the first element of the row, and of its square: no division for an
+ * element. With n elements, of which the first is one, the squares are at most n + 1 times as large as their differences from the
+ * mean, so that a result loses that many of the 2^53 units of f64, at most.
+ */
+struct shifted_sums {
+	double shift, sum, squares;
+};
+
+template <class T, bool ROOT> struct shifted_variance_of : reduction<T> {
+	typedef typename reduction<T>::C C;
+	typedef shifted_sums A;
+	typedef T R;
+	enum { SHIFTED = true };
+
+	__device__ static A start()
+	{
+		return { 0, 0, 0 };
+	}
+	__device__ static void shift(A &a, C first)
+	{
+		a.shift = first;
+	}
+	__device__ void add(A &a, C x, int64_t) const
+	{
+		const double d = (double)x - a.shift;
+
+		a.sum += d;
+		a.squares += d * d;
+	}
+	__device__ A join(A a, A b) const
+	{
+		return { a.shift, a.sum + b.sum, a.squares + b.squares };
+	}
+	__device__ R finish(A a, int64_t n) const
+	{
+		const double rest = (double)n - this->p > 0 ? (double)n - this->p : 0;
+		const double m2 = a.squares - a.sum * (a.sum / (double)n);
+		const double v = (m2 < 0 ? 0 : m2) / rest;
+
+		return number<T>::store((C)(ROOT ? sqrt(v) : v));
+	}
+};
+
+/* f64 has no wider type for sums. */
+template <class T, bool ROOT> struct variance {
+	typedef shifted_variance_of<T, ROOT> type;
+};
+template <bool ROOT> struct variance<double, ROOT> {
+	typedef variance_of<double, ROOT> type;
 };
 
 template <class T> struct norm_of : reduction<T> {

@@ -84,6 +84,24 @@ int cuda_capture_excludes(const char *op, int device, const char *why)
 		   0;
 }
 
+/*
+ * Shared by waits for a device, exclusive for the begin of a capture: one that began between the look for it and the wait would be
+ * ended by the wait. The begin has priority over later waits.
+ */
+static pthread_rwlock_t waits = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+int cuda_wait_device(const char *op, int device)
+{
+	int err;
+
+	pthread_rwlock_rdlock(&waits);
+	err = cuda_capture_excludes(op, device, "waits for the device");
+	if (!err)
+		err = cuda_check(op, cudaDeviceSynchronize());
+	pthread_rwlock_unlock(&waits);
+	return err;
+}
+
 uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id)
 {
 	*id = g->id;
@@ -92,20 +110,11 @@ uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id)
 
 /* ---- begin and end ---- */
 
-int capture_open(struct tensor_cuda_graph *g)
+static int open_locked(struct tensor_cuda_graph *g)
 {
 	static atomic_ullong ids;
-	cudaError_t err;
-	bool own;
+	cudaError_t err = cudaStreamBeginCapture(g->pool->stream, cudaStreamCaptureModeThreadLocal);
 
-	if (find(g->device, &own) && own)
-		return tensor_fail(EBUSY,
-				   "cuda_graph_capture_begin: this thread captures another "
-				   "graph on cuda:%d",
-				   g->device);
-	if (pthread_setspecific(at_exit, g))
-		return tensor_fail(ENOMEM, "cuda_graph_capture_begin: no memory");
-	err = cudaStreamBeginCapture(g->pool->stream, cudaStreamCaptureModeThreadLocal);
 	if (err != cudaSuccess)
 		return cuda_error("cuda_graph_capture_begin", err);
 	g->id = atomic_fetch_add(&ids, 1) + 1;
@@ -119,6 +128,24 @@ int capture_open(struct tensor_cuda_graph *g)
 	unlock_captures();
 	atomic_fetch_add(&cuda_captures, 1);
 	return 0;
+}
+
+int capture_open(struct tensor_cuda_graph *g)
+{
+	bool own;
+	int err;
+
+	if (find(g->device, &own) && own)
+		return tensor_fail(EBUSY,
+				   "cuda_graph_capture_begin: this thread captures another "
+				   "graph on cuda:%d",
+				   g->device);
+	if (pthread_setspecific(at_exit, g))
+		return tensor_fail(ENOMEM, "cuda_graph_capture_begin: no memory");
+	pthread_rwlock_wrlock(&waits);
+	err = open_locked(g);
+	pthread_rwlock_unlock(&waits);
+	return err;
 }
 
 cudaError_t capture_close(struct tensor_cuda_graph *g, cudaGraph_t *graph)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* sort, topk and kthvalue with the medians: which of the kernels, and scratch memory. */
+/* sort, topk, kthvalue with the medians, and the order of rows: which of the kernels, and scratch memory. */
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_sort.h"
 
@@ -120,4 +120,28 @@ int cuda_kthvalue(tensor *values, tensor *indices, const tensor *self, int dim, 
 	if (err)
 		return err;
 	return cuda_end(&c, cuda_check(c.op, cuda_launch_kth(&s, k, c.stream)));
+}
+
+int cuda_sort_rows(tensor *order, const tensor *rows)
+{
+	struct cuda_sort_rows s = { .keys = keys_of((enum tensor_dtype)rows->dtype, false),
+				    .n = rows->sizes[0],
+				    .k = rows->sizes[1],
+				    .rows = rows->data,
+				    .order = order->data };
+	struct cuda_call c;
+	int err;
+
+	if (!s.n)
+		return 0;
+	err = cuda_begin_with(&c, "unique_dim", order->device.index, order, rows);
+	if (err)
+		return err;
+	err = cuda_check(c.op, cuda_launch_sort_rows(&s, c.stream));
+	if (!err)
+		err = cuda_scratch(&c, s.nbytes, &s.temporary);
+	if (!err)
+		err = cuda_check(c.op, cuda_launch_sort_rows(&s, c.stream));
+	cuda_scratch_free(&c, s.temporary);
+	return cuda_end(&c, err);
 }

@@ -10,6 +10,7 @@ int cuda_spmm(tensor *out, const tensor *crow, const tensor *col, const tensor *
 				     .n = out->sizes[1],
 				     .lda = dense->strides[0],
 				     .ldo = out->strides[0],
+				     .entries = values->sizes[0],
 				     .crow = crow->data,
 				     .col = col->data,
 				     .values = values->data,

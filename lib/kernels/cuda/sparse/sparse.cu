@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Kernels of sparse tensors: a thread computes an element of the result, and adds in the order of the CPU. */
+/*
+ * Kernels of sparse tensors. A thread computes an element of the result, and adds in the order of the CPU; but a product with a few
+ * columns, whose threads would read far from each other, has several threads for each element.
+ */
 #include "kernels/cuda/launch_sparse.h"
 #include "kernels/cuda/pointwise/complex.cuh"
 
 #include "kernels/formula/dtypes.h"
 
-enum { PARTS = 16 }; /* partial sums of sampled_mm */
+enum {
+	PARTS = 16,	 /* partial sums of sampled_mm */
+	FEW_COLUMNS = 4, /* of a product with several threads for each element */
+	LANES_MAX = 32
+};
 
 /* The type to add in. Integers wrap. */
 template <class T> struct sum_of {
@@ -53,20 +60,61 @@ static __device__ inline typename sum_of<T>::type row_sum(const cuda_spmm &s, in
 	return a + b + (c + d);
 }
 
+/* Writes element (i, j) from the sum of its products. */
+template <class T, class S>
+static __device__ inline void write_product(const cuda_spmm &s, int64_t i, int64_t j, S sum,
+					    S alpha, S beta)
+{
+	T *out = (T *)s.out + i * s.ldo + j;
+
+	sum = sum * alpha;
+	if (s.beta != 0)
+		sum = sum + beta * (S)*out;
+	*out = (T)sum;
+}
+
 template <class T>
 __global__ void spmm_kernel(cuda_spmm s, typename sum_of<T>::type alpha,
 			    typename sum_of<T>::type beta)
 {
-	typedef typename sum_of<T>::type S;
-
 	for (int64_t e = first_element<int64_t>(); e < s.m * s.n; e += element_step<int64_t>()) {
 		const int64_t i = e / s.n, j = e % s.n;
-		T *out = (T *)s.out + i * s.ldo + j;
-		S sum = row_sum<T>(s, i, j) * alpha;
 
-		if (s.beta != 0)
-			sum = sum + beta * (S)*out;
-		*out = (T)sum;
+		write_product<T>(s, i, j, row_sum<T>(s, i, j), alpha, beta);
+	}
+}
+
+template <class S> static __device__ inline S of_lane(S value, unsigned mask)
+{
+	return __shfl_xor_sync(0xffffffff, value, mask);
+}
+template <class R>
+static __device__ inline complex_of<R> of_lane(complex_of<R> value, unsigned mask)
+{
+	return complex_of<R>(of_lane(value.re, mask), of_lane(value.im, mask));
+}
+
+/* `lanes` threads, a power of two, for each element: neighbours read neighbouring entries of the row. */
+template <class T>
+__global__ void spmm_lanes_kernel(cuda_spmm s, unsigned lanes, typename sum_of<T>::type alpha,
+				  typename sum_of<T>::type beta)
+{
+	typedef typename sum_of<T>::type S;
+	const int64_t together = blockDim.x / lanes, count = s.m * s.n;
+	const unsigned lane = threadIdx.x % lanes;
+
+	for (int64_t at = blockIdx.x * together; at < count; at += gridDim.x * together) {
+		const int64_t e = at + threadIdx.x / lanes, i = e / s.n, j = e % s.n;
+		const int64_t end = e < count ? s.crow[i + 1] : 0;
+		S sum = S(0);
+
+		for (int64_t p = e < count ? s.crow[i] + lane : 0; p < end; p += lanes)
+			sum = sum + (S)((const T *)s.values)[p] *
+					    (S)((const T *)s.dense)[s.col[p] * s.lda + j];
+		for (unsigned half = lanes / 2; half; half /= 2)
+			sum = sum + of_lane(sum, half);
+		if (e < count && !lane)
+			write_product<T>(s, i, j, sum, alpha, beta);
 	}
 }
 
@@ -128,13 +176,26 @@ template <class T, class OP> __global__ void sum_runs_kernel(cuda_sum_runs s)
 
 /* ---- launches ---- */
 
+/* As many as a row has entries in the mean. */
+static unsigned lanes_of(const cuda_spmm *s)
+{
+	unsigned lanes = 1;
+
+	while (s->n <= FEW_COLUMNS && lanes < LANES_MAX && s->entries / s->m >= 2 * lanes)
+		lanes *= 2;
+	return lanes;
+}
+
 template <class T> static int spmm(const cuda_spmm *s, cudaStream_t stream)
 {
-	typedef typename sum_of<T>::type S;
-
 	/* As on the CPU: a factor has the dtype of the elements. */
-	return launch(spmm_kernel<T>, grid_for(s->m * s->n, BLOCK), BLOCK, stream, *s,
-		      S((T)s->alpha), S((T)s->beta));
+	const typename sum_of<T>::type alpha((T)s->alpha), beta((T)s->beta);
+	const unsigned lanes = lanes_of(s);
+
+	if (lanes > 1)
+		return launch(spmm_lanes_kernel<T>, grid_for(s->m * s->n, BLOCK / lanes), BLOCK,
+			      stream, *s, lanes, alpha, beta);
+	return launch(spmm_kernel<T>, grid_for(s->m * s->n, BLOCK), BLOCK, stream, *s, alpha, beta);
 }
 
 int cuda_launch_spmm(const cuda_spmm *s, int dtype, cudaStream_t stream)

@@ -275,6 +275,8 @@ struct operand {
 
 		if (type == CUDNN_DATA_BFLOAT16)
 			return bf16_to_f32(*(const uint16_t *)p);
+		if (type == CUDNN_DATA_HALF)
+			return f16_to_f32(*(const uint16_t *)p);
 		return type == CUDNN_DATA_DOUBLE ? *(const double *)p : *(const float *)p;
 	}
 	void store(int64_t i, double v) const
@@ -283,6 +285,8 @@ struct operand {
 
 		if (type == CUDNN_DATA_BFLOAT16)
 			*(uint16_t *)p = f32_to_bf16((float)v);
+		else if (type == CUDNN_DATA_HALF)
+			*(uint16_t *)p = f32_to_f16((float)v);
 		else if (type == CUDNN_DATA_DOUBLE)
 			*(double *)p = v;
 		else
@@ -336,9 +340,12 @@ static void add_terms(const work &k, std::vector<double> &sums)
 				inside &= at[d] >= 0 && at[d] < k.x.sizes[2 + d];
 				x = x * k.x.sizes[2 + d] + at[d];
 			}
+			const int64_t w = (channel * in + t / taps) * taps + tap;
+			/* What is read in the padding is 0: an infinite gradient makes it NaN. */
+			if (!inside && k.kind == CUDNN_OPERATION_CONVOLUTION_BACKWARD_FILTER)
+				sums[(size_t)w] += k.y.load(o) * 0;
 			if (!inside)
 				continue;
-			const int64_t w = (channel * in + t / taps) * taps + tap;
 			if (k.kind == CUDNN_OPERATION_CONVOLUTION_FORWARD)
 				sums[(size_t)o] += k.x.load(x) * k.w.load(w);
 			else if (k.kind == CUDNN_OPERATION_CONVOLUTION_BACKWARD_DATA)

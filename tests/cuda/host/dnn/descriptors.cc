@@ -144,7 +144,8 @@ static int check_tensor(const dnn_descriptor &d)
 	const int type = d.at(CUDNN_TENSOR_DATA_TYPE).number();
 	const int64_t alignment = d.at(CUDNN_TENSOR_BYTE_ALIGNMENT).ints()[0];
 
-	if (type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_DOUBLE && type != CUDNN_DATA_BFLOAT16)
+	if (type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_DOUBLE && type != CUDNN_DATA_HALF &&
+	    type != CUDNN_DATA_BFLOAT16)
 		return CUDNN_NOT_SUPPORTED;
 	if (sizes.count != strides.count || alignment < 1 || (size_t)alignment % bytes_of(type))
 		return DNN_BAD_PARAM;

@@ -151,6 +151,7 @@ cudaError_t cudaFree(void *data);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaHostRegister(void *data, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *data);
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *data);
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind);

@@ -462,6 +462,123 @@ static int gesvd(int kind, void *handle, signed char jobu, signed char jobvt, in
 	});
 }
 
+/* ---- singular values by other drivers, which give v ---- */
+
+/* LAPACK's V^H, from which V is made. */
+static int gesvd_with_v(int kind, char job, int m, int n, void *a, void *s, void *u, void *v)
+{
+	const size_t item = item_of(kind);
+	std::vector<char> vt((size_t)n * (size_t)n * item);
+	const int info = lapack_gesvd(kind, job, m, n, a, m, s, u, m, vt.data(), n);
+
+	for (int i = 0; job != 'N' && i < n; i++)
+		for (int k = 0; k < n; k++) {
+			char *to = (char *)v + ((size_t)i + (size_t)k * (size_t)n) * item;
+
+			memcpy(to, vt.data() + ((size_t)k + (size_t)i * (size_t)n) * item, item);
+			if (kind == 2)
+				((float *)to)[1] *= -1;
+			else if (kind == 3)
+				((double *)to)[1] *= -1;
+		}
+	return info;
+}
+
+static std::set<const void *> &jacobi = *new std::set<const void *>();
+
+extern "C" int cusolverDnCreateGesvdjInfo(void **params)
+{
+	SOLVER();
+	*params = new int;
+	jacobi.insert(*params);
+	return SUCCESS;
+}
+
+extern "C" int cusolverDnDestroyGesvdjInfo(void *params)
+{
+	SOLVER();
+	jacobi.erase(params);
+	delete (int *)params;
+	return SUCCESS;
+}
+
+static int gesvdj_size(int, void *handle, int m, int n, int lda, int ldu, int ldv, int *lwork,
+		       void *params)
+{
+	return !handle_of(handle, false)			      ? NOT_INITIALIZED :
+	       !jacobi.count(params) || lda < m || ldu < m || ldv < n ? INVALID_VALUE :
+									answer(lwork, m);
+}
+
+/* Matrices with fewer rows than columns are permitted, and not computed here. */
+static int gesvdj(int kind, void *handle, int jobz, int econ, int m, int n, void *a, int lda,
+		  void *s, void *u, int ldu, void *v, int ldv, void *work, int lwork, int *info,
+		  void *params)
+{
+	solver_handle *h = handle_of(handle, false);
+
+	if (!h || !jacobi.count(params) || m < n || lda != m || ldu != m || ldv != n ||
+	    lwork < m + 32)
+		return h ? INVALID_VALUE : NOT_INITIALIZED;
+	return submit(h, "gesvdj",
+		      { matrix(kind, a, m, n, lda), vector(real_of(kind), s, n),
+			matrix(kind, u, m, jobz && !econ ? m : n, ldu), matrix(kind, v, n, n, ldv),
+			vector(item_of(kind), work, lwork), vector(4, info, 1) },
+		      [=] {
+			      scribble(work, (size_t)lwork * item_of(kind));
+			      *info = gesvd_with_v(kind,
+						   !jobz ? 'N' :
+						   econ	 ? 'S' :
+							   'A',
+						   m, n, a, s, u, v);
+			      scribble(a, (size_t)m * item_of(kind));
+		      });
+}
+
+static int gesvda_size(int, void *handle, int rank, int m, int n, int lda, int ldu, int ldv,
+		       int *lwork, int count)
+{
+	return !handle_of(handle, false) ? NOT_INITIALIZED :
+	       m < n || rank < 1 || rank > n || lda < m || ldu < m || ldv < n || count < 1 ?
+					   INVALID_VALUE :
+					   answer(lwork, (long long)m * count);
+}
+
+static int gesvda(int kind, void *handle, int jobz, int rank, int m, int n, const void *a, int lda,
+		  long long a_step, void *s, long long s_step, void *u, int ldu, long long u_step,
+		  void *v, int ldv, long long v_step, void *work, int lwork, int *info,
+		  double *residuals, int count)
+{
+	solver_handle *h = handle_of(handle, false);
+	const size_t item = item_of(kind);
+	std::vector<access> all = { vector(item, work, lwork), vector(4, info, count) };
+
+	if (!h || residuals || m < n || rank != n || lda != m || ldu != m || ldv != n ||
+	    lwork < m * count + 32 || a_step < (long long)m * n || s_step < n ||
+	    u_step < (long long)m * n || v_step < (long long)n * n)
+		return h ? INVALID_VALUE : NOT_INITIALIZED;
+	for (int i = 0; i < count; i++) {
+		all.push_back(matrix(kind, (const char *)a + (size_t)(i * a_step) * item, m, n, lda,
+				     false));
+		all.push_back(
+			vector(real_of(kind), (char *)s + (size_t)(i * s_step) * real_of(kind), n));
+		all.push_back(matrix(kind, (char *)u + (size_t)(i * u_step) * item, m, n, ldu));
+		all.push_back(matrix(kind, (char *)v + (size_t)(i * v_step) * item, n, n, ldv));
+	}
+	return submit(h, "gesvda", all, [=] {
+		scribble(work, (size_t)lwork * item);
+		for (int i = 0; i < count; i++) {
+			const char *from = (const char *)a + (size_t)(i * a_step) * item;
+			std::vector<char> own(from, from + (size_t)m * (size_t)n * item);
+
+			info[i] = gesvd_with_v(kind, jobz ? 'S' : 'N', m, n, own.data(),
+					       (char *)s + (size_t)(i * s_step) * real_of(kind),
+					       (char *)u + (size_t)(i * u_step) * item,
+					       (char *)v + (size_t)(i * v_step) * item);
+		}
+	});
+}
+
 /* ---- names ---- */
 
 /* The functions for the four dtypes are FN with a kind in front of its arguments. */
@@ -544,6 +661,29 @@ FUNCTIONS(cusolverDnSgesvd, cusolverDnDgesvd, cusolverDnCgesvd, cusolverDnZgesvd
 	   void *s, void *u, int ldu, void *vt, int ldvt, void *work, int lwork, void *rwork,
 	   int *info),
 	  handle, jobu, jobvt, m, n, a, lda, s, u, ldu, vt, ldvt, work, lwork, rwork, info)
+FUNCTIONS(cusolverDnSgesvdj_bufferSize, cusolverDnDgesvdj_bufferSize, cusolverDnCgesvdj_bufferSize,
+	  cusolverDnZgesvdj_bufferSize, gesvdj_size,
+	  (void *handle, int jobz, int econ, int m, int n, const void *a, int lda, const void *s,
+	   const void *u, int ldu, const void *v, int ldv, int *lwork, void *params),
+	  handle, m, n, lda, ldu, ldv, lwork, params)
+FUNCTIONS(cusolverDnSgesvdj, cusolverDnDgesvdj, cusolverDnCgesvdj, cusolverDnZgesvdj, gesvdj,
+	  (void *handle, int jobz, int econ, int m, int n, void *a, int lda, void *s, void *u,
+	   int ldu, void *v, int ldv, void *work, int lwork, int *info, void *params),
+	  handle, jobz, econ, m, n, a, lda, s, u, ldu, v, ldv, work, lwork, info, params)
+FUNCTIONS(cusolverDnSgesvdaStridedBatched_bufferSize, cusolverDnDgesvdaStridedBatched_bufferSize,
+	  cusolverDnCgesvdaStridedBatched_bufferSize, cusolverDnZgesvdaStridedBatched_bufferSize,
+	  gesvda_size,
+	  (void *handle, int jobz, int rank, int m, int n, const void *a, int lda, long long a_step,
+	   const void *s, long long s_step, const void *u, int ldu, long long u_step, const void *v,
+	   int ldv, long long v_step, int *lwork, int count),
+	  handle, rank, m, n, lda, ldu, ldv, lwork, count)
+FUNCTIONS(cusolverDnSgesvdaStridedBatched, cusolverDnDgesvdaStridedBatched,
+	  cusolverDnCgesvdaStridedBatched, cusolverDnZgesvdaStridedBatched, gesvda,
+	  (void *handle, int jobz, int rank, int m, int n, const void *a, int lda, long long a_step,
+	   void *s, long long s_step, void *u, int ldu, long long u_step, void *v, int ldv,
+	   long long v_step, void *work, int lwork, int *info, double *residuals, int count),
+	  handle, jobz, rank, m, n, a, lda, a_step, s, s_step, u, ldu, u_step, v, ldv, v_step, work,
+	  lwork, info, residuals, count)
 FUNCTIONS(cublasSgetrfBatched, cublasDgetrfBatched, cublasCgetrfBatched, cublasZgetrfBatched,
 	  getrf_batched,
 	  (void *handle, int n, void *const *a, int lda, int *pivots, int *info, int count), handle,

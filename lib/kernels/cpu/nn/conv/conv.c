@@ -476,24 +476,28 @@ static int cpu_convolution_input(tensor *out, const tensor *grad, const tensor *
  * For n * s positions, c and o channels and t taps the sizes are n * s * c, n * s * o and c * o * t, and the root of
  * their product is the number of multiplications divided by sqrt(t), whichever of them is the result.
  */
-static bool is_small(const tensor *result, const tensor *a, const tensor *b)
+static bool is_small(const tensor *a, const tensor *b, const int64_t *sizes)
 {
+	int64_t numel = sizes_numel("convolution", sizes, a->ndim);
 	int64_t most = a->numel > b->numel ? a->numel : b->numel;
-	double sizes = (double)result->numel * (double)a->numel * (double)b->numel;
+	double product = (double)numel * (double)a->numel * (double)b->numel;
 
-	return sqrt(sizes) < SMALL_WORK * (double)(most > result->numel ? most : result->numel);
+	return sqrt(product) < SMALL_WORK * (double)(most > numel ? most : numel);
 }
 
 /* One channel, or few channels in each of several groups, are summed by other kernels in f32. */
-static bool cpu_convolution_takes_bf16(const tensor *result, const tensor *a, const tensor *b,
-				       const struct conv_params *p)
+static enum tensor_dtype cpu_convolution_reduced(const tensor *a, const tensor *b,
+						 const int64_t *sizes, const struct conv_params *p)
 {
 	int64_t channels = a->sizes[1] / p->groups; /* of the gradient, for that of the weight */
 	enum cpu_pairs pairs = cpu_pairs();
+	bool taken = a->dtype == TENSOR_BF16 &&
+		     (pairs == PAIRS_ALL || (pairs == PAIRS_SMALL && is_small(a, b, sizes))) &&
+		     a->numel && b->numel && channels > 1 &&
+		     (p->groups == 1 || channels >= GROUP_LEAST);
 
-	return (pairs == PAIRS_ALL || (pairs == PAIRS_SMALL && is_small(result, a, b))) &&
-	       a->numel && b->numel && channels > 1 && (p->groups == 1 || channels >= GROUP_LEAST);
+	return taken ? TENSOR_F32 : TENSOR_DTYPE_NONE;
 }
 
 CPU_KERNELS(KERNEL(convolution), KERNEL(convolution_input), KERNEL(convolution_weight),
-	    KERNEL(convolution_takes_bf16))
+	    KERNEL(convolution_reduced))
