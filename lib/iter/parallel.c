@@ -26,12 +26,25 @@
 #define SPIN_WORKER 10000
 #define SPIN_CALLER 50000
 
+#define SHARES_MAX 16
+
+/* Adjacent chunks, on a cache line of their own. */
+struct share {
+	_Alignas(64) _Atomic int64_t next; /* next chunk to run */
+	int64_t end;
+};
+
+/*
+ * Each thread begins with a share of its own, the same one in every job of equal size, and goes on with those of others:
+ * what a thread has read and written in one job is in its cache in the next.
+ */
 struct job {
 	parallel_fn fn;
 	void *ctx;
 	int64_t begin, end, grain;
-	_Atomic int64_t next; /* next chunk to run */
 	int64_t chunks;
+	int shares;
+	struct share share[SHARES_MAX];
 };
 
 static struct {
@@ -53,17 +66,24 @@ static struct {
 
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
-static void run_chunks(struct job *j)
+static void run_share(struct job *j, struct share *s)
 {
 	int64_t i;
 
-	inside = true;
-	while ((i = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed)) < j->chunks) {
+	while ((i = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->end) {
 		int64_t from = j->begin + i * j->grain;
 		int64_t to = from + j->grain;
 
 		j->fn(from, to < j->end ? to : j->end, j->ctx);
 	}
+}
+
+/* Runs chunks until none is left. `thread` is 0 for the caller, from 1 on for workers. */
+static void run_chunks(struct job *j, int thread)
+{
+	inside = true;
+	for (int i = 0; i < j->shares; i++)
+		run_share(j, &j->share[(thread + i) % j->shares]);
 	inside = false;
 }
 
@@ -92,6 +112,7 @@ static void leave_caller(void)
 
 static void *worker(void *arg)
 {
+	int number = (int)(intptr_t)arg;
 	uint64_t seen = 0;
 
 	for (;;) {
@@ -110,7 +131,7 @@ static void *worker(void *arg)
 		pthread_mutex_unlock(&pool.lock);
 		if (!j)
 			continue;
-		run_chunks(j);
+		run_chunks(j, number);
 		pthread_mutex_lock(&pool.lock);
 		if (!--pool.running)
 			pthread_cond_signal(&pool.done);
@@ -151,24 +172,39 @@ static void start_workers(void)
 	while (pool.workers < pool.threads - 1) {
 		pthread_t t;
 
-		if (pthread_create(&t, NULL, worker, NULL))
+		if (pthread_create(&t, NULL, worker, (void *)(intptr_t)(pool.workers + 1)))
 			return;
 		pthread_detach(t);
 		pool.workers++;
 	}
 }
 
-static void run_job(struct job *j)
+static void divide(struct job *j)
 {
+	j->chunks = (j->end - j->begin + j->grain - 1) / j->grain;
+	j->shares = pool.threads < SHARES_MAX ? pool.threads : SHARES_MAX;
+	for (int i = 0; i < j->shares; i++) {
+		j->share[i].next = j->chunks * i / j->shares;
+		j->share[i].end = j->chunks * (i + 1) / j->shares;
+	}
+}
+
+/* Not inlined: most calls of parallel_for() have a single chunk and need no shares on the stack. */
+static __attribute__((noinline)) void run_job(int64_t begin, int64_t end, int64_t grain,
+					      parallel_fn fn, void *ctx)
+{
+	struct job j = { .fn = fn, .ctx = ctx, .begin = begin, .end = end, .grain = grain };
+
+	divide(&j);
 	start_workers();
 	atomic_store(&pool.cpu, sched_getcpu());
 	pthread_mutex_lock(&pool.lock);
-	pool.job = j;
+	pool.job = &j;
 	atomic_fetch_add(&pool.serial, 1);
 	pthread_cond_broadcast(&pool.work);
 	pthread_mutex_unlock(&pool.lock);
 
-	run_chunks(j);
+	run_chunks(&j, 0);
 
 	pthread_mutex_lock(&pool.lock);
 	pool.job = NULL;
@@ -185,15 +221,12 @@ static void run_job(struct job *j)
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain, parallel_fn fn, void *ctx)
 {
-	struct job j = { .fn = fn, .ctx = ctx, .begin = begin, .end = end, .grain = grain };
-
 	if (begin >= end)
 		return;
-	j.chunks = (end - begin + grain - 1) / grain;
-	if (j.chunks > 1 && !inside) {
+	if (end - begin > grain && !inside) {
 		pthread_once(&setup_once, setup);
 		if (pool.threads > 1 && !atomic_flag_test_and_set(&pool.taken)) {
-			run_job(&j);
+			run_job(begin, end, grain, fn, ctx);
 			atomic_flag_clear(&pool.taken);
 			return;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * erf, erfc, erfinv, lgamma, digamma, polygamma. Functions that SLEEF does not have are computed
- * element by element, in double.
+ * erf, erfc, erfinv, lgamma, digamma, polygamma. The last two and erfinv are computed in double, one by one unless the
+ * includer has loops of its own, SPECIAL_FLOATS.
  */
 VEC_UNARY_INLINE(erf)
 VEC_UNARY(erfc, erfc)
@@ -106,7 +106,7 @@ FORMULA double zeta_near(double s, double x)
 		sum += pow(x++, -s);
 	}
 	power = pow(x, -s);
-	sum += power * x / (s - 1) + power / 2;
+	sum += pow(x, 1 - s) / (s - 1) + power / 2;
 	term = power * s / x / 2;
 	for (int k = 0; k < 8; k++) {
 		sum += bernoulli(k) * term;
@@ -139,12 +139,15 @@ FORMULA double polygamma(double n, double x)
 	return x != x ? x : sign * round(tgamma(n + 1)) * zeta(n + 1, x);
 }
 
+#ifndef SPECIAL_FLOATS
 /* a: n */
 #define ORDER(T) double order = (double)PARAM_I(int64_t, params, a)
-UNARY_FLOAT_WITH(polygamma, ORDER, polygamma(order, x))
+#define SPECIAL_FLOATS                                          \
+	UNARY_FLOAT_WITH(polygamma, ORDER, polygamma(order, x)) \
+	UNARY_FLOAT(erfinv, erf_inverse(x))                     \
+	UNARY_FLOAT(digamma, digamma(x))
+#endif
+SPECIAL_FLOATS
 POINTWISE(polygamma, AT_FLOAT(polygamma))
-
-UNARY_FLOAT(erfinv, erf_inverse(x))
-UNARY_FLOAT(digamma, digamma(x))
 POINTWISE(erfinv, AT_FLOAT(erfinv))
 POINTWISE(digamma, AT_FLOAT(digamma))

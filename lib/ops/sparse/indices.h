@@ -47,4 +47,16 @@ void sparse_gather(void *to, const void *from, const int64_t *at, int64_t n, siz
  * [found]. */
 tensor *sparse_nonzero(const void *data, int64_t blocks, int64_t block, enum tensor_dtype dtype);
 
+/* ---- tensors of a device (indices_device.c); results are owned ---- */
+
+/* Keys of indices; indices [2, nnz] of compressed rows. */
+tensor *sparse_keys_on_device(tensor *indices, const int64_t *sizes);
+tensor *sparse_expand_on_device(tensor *crow, tensor *col);
+/* As sparse_check_indices() and sparse_check_rows(). These wait, as does the one with the largest index of each row. */
+int sparse_check_indices_on_device(const char *op, tensor *indices, const int64_t *sizes);
+int sparse_check_rows_on_device(const char *op, tensor *crow, tensor *col, int64_t m, int64_t n);
+int sparse_largest_indices_on_device(tensor *indices, int64_t *largest);
+/* Rows from[0] to from[n - 1] of indices, zeros for -1; also of the host. */
+tensor *sparse_rows_of_indices(tensor *indices, const int *from, int n);
+
 #endif

@@ -169,12 +169,13 @@ tensor *sparse_new_indices(int d, int64_t nnz)
 tensor *sparse_new_keys(const tensor *self)
 {
 	const struct sparse *s = sparse_of(self);
-	tensor *keys, *coo;
+	tensor *keys, *indices;
 
 	if (is_on_device(self)) {
-		coo = is_coo(self) ? tensor_get((tensor *)self) : sparse_csr_to_coo_on_device(self);
-		keys = coo ? sparse_keys_on_device(sparse_of(coo)->indices, self->sizes) : NULL;
-		tensor_put(coo);
+		indices = is_coo(self) ? tensor_get(s->indices) :
+					 sparse_expand_on_device(s->crow, s->col);
+		keys = indices ? sparse_keys_on_device(indices, self->sizes) : NULL;
+		tensor_put(indices);
 		return keys;
 	}
 	keys = sparse_new_i64(s->nnz);

@@ -73,16 +73,9 @@ tensor *sparse_to_csr_on_device(const tensor *self);
 /* Coalesced COO; strided. */
 tensor *sparse_to_dense_on_device(const tensor *coo);
 tensor *sparse_from_dense_on_device(tensor *self, int sparse_dim);
-/* The elements, of self's first sparse_dim dimensions, that the keys name; the product of two coalesced COO tensors. */
+/* The elements, of self's first sparse_dim dimensions, that the keys name: of coalesced COO or strided; the product of two coalesced COO tensors. */
 tensor *sparse_pick_on_device(tensor *self, int sparse_dim, tensor *keys);
 tensor *sparse_intersect_on_device(const tensor *a, const tensor *b);
-tensor *sparse_keys_on_device(tensor *indices, const int64_t *sizes);
-/* As sparse_check_indices() and sparse_check_rows(). These wait, as does the one with the largest index of each row. */
-int sparse_check_indices_on_device(const char *op, tensor *indices, const int64_t *sizes);
-int sparse_check_rows_on_device(const char *op, tensor *crow, tensor *col, int64_t m, int64_t n);
-int sparse_largest_indices_on_device(tensor *indices, int64_t *largest);
-/* Rows from[0] to from[n - 1] of indices, zeros for -1, anywhere. */
-tensor *sparse_rows_of_indices(tensor *indices, const int *from, int n);
 
 static inline int64_t *i64_data(const tensor *t)
 {

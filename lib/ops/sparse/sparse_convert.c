@@ -283,8 +283,12 @@ static tensor *pick(tensor *self, int sparse_dim, tensor *keys)
 	tensor *full = NULL, *own = NULL, *at = NULL, *values, *result = NULL;
 	const int64_t *where = i64_data(keys);
 
-	if (is_on_device(self))
-		return sparse_pick_on_device(self, sparse_dim, keys);
+	if (is_on_device(self)) {
+		full = is_sparse(self) ? sparse_coalesced(self) : tensor_get(self);
+		result = full ? sparse_pick_on_device(full, sparse_dim, keys) : NULL;
+		tensor_put(full);
+		return result;
+	}
 	values = new_values(self, sparse_dim, keys->numel);
 	full = !values ? NULL : is_sparse(self) ? sparse_coalesced(self) : operand_contiguous(self);
 	if (!full)

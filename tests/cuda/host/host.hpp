@@ -116,6 +116,8 @@ size_t host_memory_allocated(void);
 cudaError_t host_pin(void *data, size_t size, unsigned flags);
 cudaError_t host_unpin(void *data);
 bool host_pinned(const void *data, size_t size);
+/* Whether kernels may access that host memory. */
+bool host_mapped(const void *data, size_t size);
 
 /* ---- streams and queued work (queue.cc) ---- */
 

@@ -287,6 +287,8 @@ void host_check(const void *data, size_t size, bool write, const char *what)
 			bad = m->base + end;
 		}
 		describe(bad, text, sizeof(text));
+	} else if (host_mapped(data, size)) {
+		return;
 	} else {
 		snprintf(text, sizeof(text), "host memory");
 	}
@@ -528,6 +530,12 @@ cudaError_t host_pin(void *data, size_t size, unsigned flags)
 cudaError_t host_unpin(void *data)
 {
 	return pinned.erase((uintptr_t)data) ? cudaSuccess : cudaErrorHostMemoryNotRegistered;
+}
+
+bool host_mapped(const void *data, size_t size)
+{
+	return host_pinned(data, size) &&
+	       overlapping(data, size)->second.flags & cudaHostRegisterMapped;
 }
 
 bool host_pinned(const void *data, size_t size)

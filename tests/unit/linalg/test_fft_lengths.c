@@ -137,10 +137,28 @@ static void random_lengths_equal_their_definition(void **state)
 	check_length(1, 2 * 2503, 1, false);
 }
 
+/*
+ * Primes whose predecessors have small factors, also twice them, for which real lines are half as long; and lines that are
+ * matrices because many of them are a multiple of a page apart.
+ */
+static void primes_and_long_lines_of_batches_equal_their_definition(void **state)
+{
+	static const int64_t lengths[] = { 157,	 163,  251, 257,  2 * 337, 509,
+					   1009, 1153, 512, 1024, 1536 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
+		for (int f64 = 0; f64 < 2; f64++) {
+			check_length(1, lengths[i], 1, f64);
+			check_length(18, lengths[i], 1, f64);
+			check_length(9, lengths[i], 2, f64);
+		}
+}
+
 /* The transform of an impulse at j is the roots exp(-2 pi i j k / n), which are known exactly. */
 static void long_lines_have_exact_roots(void **state)
 {
-	static const int64_t lengths[] = { 1 << 17, 1 << 20, 3 * 5 * 7 * 11 * 13, 360360, 100003 };
+	static const int64_t lengths[] = { 1 << 17, 1 << 20, 3 * 5 * 7 * 11 * 13,
+					   360360,  100003,  65537 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
 		tensor_scope {
@@ -243,7 +261,8 @@ static void lengths_and_norms_that_are_given(void **state)
 static void threads_do_not_change_bits(void **state)
 {
 	static const int64_t shapes[][2] = { { 1, 1 << 16 }, { 1, 10007 }, { 3, 30030 },
-					     { 64, 1000 },   { 257, 96 },  { 40, 211 } };
+					     { 64, 1000 },   { 257, 96 },  { 40, 211 },
+					     { 20, 1009 },   { 3, 2017 },  { 36, 1024 } };
 	int threads = tensor_get_num_threads();
 
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
@@ -331,6 +350,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_short_length_equals_its_definition),
 		cmocka_unit_test(random_lengths_equal_their_definition),
+		cmocka_unit_test(primes_and_long_lines_of_batches_equal_their_definition),
 		cmocka_unit_test(long_lines_have_exact_roots),
 		cmocka_unit_test(views_are_transformed_like_their_copies),
 		cmocka_unit_test(results_may_be_given_and_may_be_the_input),

@@ -73,11 +73,16 @@ static void few_large_products_have_the_same_bits_for_any_number_of_threads(void
 	tensor_set_num_threads(before);
 }
 
-/* Panels are tasks if each thread has some of them, else b is read in place. */
+/*
+ * Panels are tasks if each thread has some of them, else b is read in place; threads share rows or columns of c; one row of a
+ * times a large b.
+ */
 static void some_rows_have_the_same_bits_for_any_number_of_threads(void **state)
 {
 	static const int threads[] = { 1, 2, 3, 16 };
-	static const int64_t shapes[][3] = { { 40, 420, 2050 }, { 20, 700, 3100 } };
+	static const int64_t shapes[][3] = { { 40, 420, 2050 }, { 20, 700, 3100 },
+					     { 300, 420, 770 }, { 520, 200, 530 },
+					     { 1, 1500, 1001 }, { 1, 1500, 530 } };
 	int before = tensor_get_num_threads();
 
 	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
@@ -124,10 +129,10 @@ static void check_exact(const int64_t *n)
  */
 static void some_rows_times_many_columns_are_exact(void **state)
 {
-	static const int64_t shapes[][3] = { { 65, 150, 907 },	{ 200, 193, 700 },
-					     { 256, 600, 310 }, { 10, 150, 907 },
-					     { 40, 420, 2050 }, { 20, 700, 3100 },
-					     { 20, 1400, 3000 } };
+	static const int64_t shapes[][3] = { { 65, 150, 907 },	 { 200, 193, 700 },
+					     { 256, 600, 310 },	 { 10, 150, 907 },
+					     { 40, 420, 2050 },	 { 20, 700, 3100 },
+					     { 20, 1400, 3000 }, { 300, 210, 770 } };
 
 	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
 		check_exact(shapes[s]);
@@ -136,7 +141,9 @@ static void some_rows_times_many_columns_are_exact(void **state)
 /* A second factor of more than 8 MiB; parts of chunks, of vectors and of the rows that are read together. */
 static void few_rows_times_a_large_matrix_are_exact(void **state)
 {
-	static const int64_t shapes[][3] = { { 2, 2051, 1027 }, { 9, 1031, 2049 } };
+	static const int64_t shapes[][3] = { { 2, 2051, 1027 },
+					     { 9, 1031, 2049 },
+					     { 1, 2051, 531 } };
 
 	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
 		check_exact(shapes[s]);
@@ -154,7 +161,9 @@ static void many_rows_times_few_columns_are_exact(void **state)
 /* All terms are equal, so that roundings of one long sum would add up: to 600 and more of its last places, not 64. */
 static void sums_of_many_terms_have_small_errors(void **state)
 {
-	static const int64_t shapes[][3] = { { 2, 30000, 1024 }, { 32, 100000, 6 } };
+	static const int64_t shapes[][3] = { { 2, 30000, 1024 },
+					     { 1, 30000, 1024 },
+					     { 32, 100000, 6 } };
 
 	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
 		tensor_scope {

@@ -33,6 +33,15 @@ static const struct shape shapes[] = {
 	{ 1, 1, 9, 1, { 1, 260 }, { 1, 10 }, { 1, 5 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },
 	{ 2, 1, 20, 1, { 7, 150 }, { 2, 6 }, { 1, 3 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 17, 1, 1, { 1, 63 }, { 1, 4 }, { 1, 4 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, true },
+	/* Each element is read by one tap: rows of one product are interleaved, with 2 taps and with others. */
+	{ 1, 70, 9, 1, { 6, 17 }, { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, true },
+	{ 3, 64, 5, 1, { 4, 7 }, { 3, 4 }, { 3, 4 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, true },
+	{ 2, 3, 66, 1, { 12, 20 }, { 4, 2 }, { 4, 2 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, false },
+	/* Nearly so: an element remains, taps are apart, elements between them are not read. */
+	{ 1, 70, 9, 1, { 6, 7 }, { 2, 2 }, { 2, 2 }, { 0, 0 }, { 1, 1 }, { 1, 0 }, true },
+	{ 1, 70, 9, 1, { 6, 7 }, { 2, 2 }, { 2, 2 }, { 0, 0 }, { 2, 1 }, { 0, 0 }, true },
+	{ 1, 70, 9, 1, { 6, 7 }, { 2, 2 }, { 2, 3 }, { 0, 0 }, { 1, 1 }, { 0, 0 }, true },
+	{ 1, 70, 9, 1, { 6, 7 }, { 3, 3 }, { 3, 3 }, { 1, 0 }, { 1, 1 }, { 2, 0 }, true },
 	/* Shapes that are computed in tiles of positions, with partial tiles at the edges. */
 	{ 2, 20, 24, 1, { 13, 12 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, false },
 	{ 1, 150, 16, 1, { 13, 17 }, { 3, 3 }, { 1, 1 }, { 2, 0 }, { 1, 1 }, { 0, 0 }, false },

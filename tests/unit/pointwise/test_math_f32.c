@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * exp, expm1, log, log2, log10, tanh, sqrt, sin, cos and atan of f32 at points of all exponents, against the C library's double
- * function, and at the ends of their pieces.
+ * exp, expm1, log, log2, log10, tanh, sqrt, sin, cos, tan, asin, acos, atan and erfc of f32 at points of all exponents, against the
+ * C library's double function, and at the ends of their pieces.
  */
 #include "check.h"
 
@@ -18,7 +18,9 @@ static const struct function {
 		  { "log", tensor_log, log, 0.85 },	 { "log2", tensor_log2, log2, 1 },
 		  { "log10", tensor_log10, log10, 1 },	 { "tanh", tensor_tanh, tanh, 1.4 },
 		  { "sqrt", tensor_sqrt, sqrt, 0.5001 }, { "sin", tensor_sin, sin, 0.9 },
-		  { "cos", tensor_cos, cos, 0.9 },	 { "atan", tensor_atan, atan, 1 } };
+		  { "cos", tensor_cos, cos, 0.9 },	 { "atan", tensor_atan, atan, 1 },
+		  { "tan", tensor_tan, tan, 1 },	 { "asin", tensor_asin, asin, 0.95 },
+		  { "acos", tensor_acos, acos, 0.9 },	 { "erfc", tensor_erfc, erfc, 1.6 } };
 
 /* |have - want| in units of the last place of want as an f32. */
 static double ulps(float have, double want)
@@ -88,7 +90,8 @@ static void special_values_are_exact(void **state)
 		0,	INFINITY, NAN,	  FLT_MIN, FLT_MAX,	0x1p-149f,     0.256f,
 		0.506f, 0.756f,	  1.006f, 2.006f,  3.006f,	5.006f,	       7.006f,
 		9.006f, 9.02f,	  9.1f,	  0.625f,  (float)M_PI, (float)M_PI_2, (float)(M_PI / 32),
-		8192,	355
+		8192,	355,	  0.5f,	  1,	   10.05f,	10.1f,	       0.3125f,
+		9.375f
 	};
 	float x[ARRAY_SIZE(special) * 6];
 	int n = 0;

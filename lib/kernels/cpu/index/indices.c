@@ -2,32 +2,79 @@
 /* The check of all indices of a call, and its error message. See indices.h. */
 #include "kernels/cpu/index/indices.h"
 
+#include "iter/parallel.h"
+
+/* Whether n indices of tensor k are in range. They are read again when they are used, and checked again. */
+static bool row_in_range(const struct indices *x, int k, const char *p, int64_t stride, int64_t n)
+{
+	int64_t wrap = x->wrap ? x->limit[k] : 0, last = x->limit[k] - 1, outside = last;
+
+	if (x->narrow) {
+		for (int64_t i = 0; i < n; i++) {
+			int64_t v = *(const int32_t *)(p + i * stride);
+
+			v += v >> 63 & wrap;
+			outside |= v | (last - v); /* negative if v < 0 or v > last */
+		}
+	} else if (stride == sizeof(int64_t)) {
+		for (int64_t i = 0; i < n; i++) {
+			int64_t v = ((const int64_t *)p)[i];
+
+			v += v >> 63 & wrap;
+			outside |= v | (last - v);
+		}
+	} else {
+		for (int64_t i = 0; i < n; i++) {
+			int64_t v = *(const int64_t *)(p + i * stride);
+
+			v += v >> 63 & wrap;
+			outside |= v | (last - v);
+		}
+	}
+	return outside >= 0;
+}
+
+/* A row of `stride` bytes between indices, divided among threads. */
+struct check {
+	struct indices *x;
+	const char *p;
+	int64_t stride;
+};
+
+static void check_part(int64_t begin, int64_t end, void *ctx)
+{
+	const struct check *c = ctx;
+
+	for (int k = 0; k < c->x->n; k++)
+		if (!row_in_range(c->x, k, c->p + k * c->x->slab + begin * c->stride, c->stride,
+				  end - begin))
+			c->x->bad = true;
+}
+
 bool indices_in_range(struct indices *x, const tensor *index)
 {
-	int64_t pos[TENSOR_MAX_DIMS] = { 0 }, at[INDEX_BLOCK];
+	int64_t pos[TENSOR_MAX_DIMS] = { 0 };
 	int last = index->ndim - 1;
 	int64_t size = (int64_t)itemsize(index);
-	int64_t stride = last < 0 ? 0 : index->strides[last] * size;
+	struct check c = { .x = x, .stride = last < 0 ? 0 : index->strides[last] * size };
 	int64_t row = last < 0 ? 1 : index->sizes[last];
 
 	if (!index->numel)
 		return true;
 	if (index->contiguous) {
 		last = 0;
-		stride = size;
+		c.stride = size;
 		row = index->numel;
 	}
 	for (;;) {
-		const char *p = index->data;
 		int d = last - 1;
 
+		c.p = index->data;
 		for (int k = 0; k < last; k++)
-			p += pos[k] * index->strides[k] * size;
-		for (int64_t i = 0, len; i < row; i += len) {
-			len = row - i < INDEX_BLOCK ? row - i : INDEX_BLOCK;
-			if (!indices_fetch(x, p + i * stride, stride, len, at))
-				return false;
-		}
+			c.p += pos[k] * index->strides[k] * size;
+		parallel_for(0, row, ITER_GRAIN, check_part, &c);
+		if (x->bad)
+			return false;
 		while (d >= 0 && ++pos[d] == index->sizes[d])
 			pos[d--] = 0;
 		if (d < 0)

@@ -9,6 +9,8 @@
 
 #define FEW_ROWS  16			       /* rows of a, at most */
 #define FEW_LEAST (1 << 23)		       /* bytes of b, at least */
+#define ONE_LEAST (1 << 22)		       /* the same for one row of a */
+#define ONE_WIDTH 512			       /* and columns of b */
 #define FEW_SUMS  (32768 / (int64_t)sizeof(T)) /* elements of c whose sums stay in a cache */
 #define FEW_SPAN  1024 /* rows of b whose products a sum has: errors grow with it */
 #define FEW_WIDTH 1024 /* columns of c, at most */
@@ -86,14 +88,17 @@ static void few_rows_chunk(int64_t begin, int64_t end, void *ctx)
 
 static bool suits_few_rows(const struct product *p)
 {
-	return p->m > 1 && p->m <= FEW_ROWS && p->csb == 1 && p->csc == 1 && p->n >= FEW_WIDTH &&
-	       p->k * p->n * (int64_t)sizeof(T) >= FEW_LEAST;
+	if (p->m > FEW_ROWS || p->csb != 1 || p->csc != 1)
+		return false;
+	return p->n >= (p->m == 1 ? ONE_WIDTH : FEW_WIDTH) &&
+	       p->k * p->n * (int64_t)sizeof(T) >= (p->m == 1 ? ONE_LEAST : FEW_LEAST);
 }
 
-/* Chunks of few columns would read less than a page of a row. */
+/* Chunks of few columns would read less than a page of a row. One thread reads whole rows. */
 static __attribute__((noinline)) int product_by_few_rows(const struct product *p)
 {
-	parallel_for(0, p->n, FEW_WIDTH / 2, few_rows_chunk, (void *)p);
+	parallel_for(0, p->n, tensor_get_num_threads() == 1 ? FEW_WIDTH : FEW_WIDTH / 2,
+		     few_rows_chunk, (void *)p);
 	return 0;
 }
 

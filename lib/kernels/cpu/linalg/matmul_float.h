@@ -337,14 +337,12 @@ int CPU_NAME(MATMUL)(const struct product *p)
 
 	if (packed && p->rsb == 1 && p->m <= DOT_ROWS)
 		return product_by_dots(p);
+	if (p->k >= FEW_DEPTH && suits_few_rows(p))
+		return product_by_few_rows(p);
 	if (p->m == 1 && p->csb == 1 && p->csc == 1 && p->n >= STRIP)
 		return product_by_row(p);
-	if (p->k >= FEW_DEPTH) {
-		if (suits_few_rows(p))
-			return product_by_few_rows(p);
-		if (suits_few_columns(p))
-			return product_by_few_columns(p);
-	}
+	if (p->k >= FEW_DEPTH && suits_few_columns(p))
+		return product_by_few_columns(p);
 	if (suits_panels(p))
 		return product_by_panels(p);
 	if (p->m > CHUNK && p->k * p->n >= PACK_SIZE) {

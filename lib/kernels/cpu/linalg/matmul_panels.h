@@ -7,8 +7,10 @@
 #ifndef TENSOR_MATMUL_PANELS_H
 #define TENSOR_MATMUL_PANELS_H
 
-#define SOME_ROWS	  256 /* rows of a, at most */
-#define PANELS_PER_THREAD 3   /* at least */
+#define SOME_ROWS 256 /* rows of a, at most, on one thread */
+#define SHARED_BYTES \
+	(1 << 19) /* and on several, of a block of a: it stays in the L2 cache beside panels of b */
+#define PANELS_PER_THREAD 3 /* at least */
 #define GROUP		  8 /* panels packed at a time, at most: their blocks fit into the L2 cache */
 #define GROUP_LEAST	  (1 << 25) /* bytes of b from which several are */
 #define ROWS_AT_ONCE	  8	    /* rows of b read at a time */
@@ -131,13 +133,50 @@ static int64_t bytes_of_b(const struct product *p)
 	return p->k * p->n * (int64_t)sizeof(T);
 }
 
+/* The most panels that a thread multiplies, if tasks have n of them. */
+static int64_t largest_share(int64_t panels, int64_t n)
+{
+	int64_t threads = tensor_get_num_threads(), tasks = (panels + n - 1) / n;
+
+	return tasks % threads == 1 ? tasks / threads * n + panels - (tasks - 1) * n :
+				      (tasks + threads - 1) / threads * n;
+}
+
+/* The panels of a task by which threads share all of them most evenly; several tasks for a thread if possible. */
+static int64_t even_tasks(int64_t panels)
+{
+	int64_t threads = tensor_get_num_threads(), most = (panels + threads - 1) / threads,
+		best = most;
+
+	for (int64_t n = most / 2; n > most / 5 && n > 1; n--)
+		if (largest_share(panels, n) < largest_share(panels, best) ||
+		    (best == most && largest_share(panels, n) == largest_share(panels, best)))
+			best = n;
+	return best;
+}
+
+/*
+ * Whether threads share the columns of c rather than its rows, so that none reads the panels of b that others have packed,
+ * or waits for them in each block.
+ */
+static __attribute__((noinline)) bool share_panels(const struct product *p)
+{
+	int64_t threads = tensor_get_num_threads(), panels = panel_count(p->n);
+
+	return threads > 1 && p->m > SOME_ROWS &&
+	       p->m * DEPTH * (int64_t)sizeof(T) <= SHARED_BYTES &&
+	       largest_share(panels, even_tasks(panels)) * threads * WIDE <= p->n + p->n / 16;
+}
+
 /*
  * b is packed in any case if its rows are not contiguous. Up to CHUNK rows it is otherwise only if tiles would read much
  * of it again and again from beyond the L2 cache.
  */
 static bool suits_panels(const struct product *p)
 {
-	if (p->m > SOME_ROWS || p->csc != 1 || p->k * p->n < PACK_SIZE ||
+	if (p->k * p->n < (p->csb == 1 ? PACK_SIZE : PACK_SIZE / 8) || p->csc != 1)
+		return false;
+	if ((p->m > SOME_ROWS && !share_panels(p)) ||
 	    panel_count(p->n) < PANELS_PER_THREAD * (int64_t)tensor_get_num_threads())
 		return false;
 	return p->m > CHUNK || p->csb != 1 || p->m * bytes_of_b(p) >= REREAD_LEAST;
@@ -155,18 +194,23 @@ static int64_t panels_at_a_time(const struct product *p)
 	return p->csb != 1 || most < 1 || bytes_of_b(p) < GROUP_LEAST ? 1 : least(most, GROUP);
 }
 
-static int product_by_panels(const struct product *p)
+static __attribute__((noinline)) int product_by_panels(const struct product *p)
 {
 	struct panel_product s = { .p = p, .blocks = depth_blocks(p->k) };
 	struct tensor_storage *mem = storage_alloc(
 		TENSOR_DEVICE_CPU, (p->m * p->k + s.blocks * LANES) * sizeof(T), false);
+	int64_t grain;
 
 	if (!mem)
 		return -thread()->error.code;
 	s.a = mem->data;
-	s.group = panels_at_a_time(p);
+	grain = s.group = panels_at_a_time(p);
+	if (p->m > SOME_ROWS) {
+		grain = even_tasks(panel_count(p->n));
+		s.group = least(grain, GROUP);
+	}
 	parallel_for(0, s.blocks, 1, pack_depths, &s);
-	parallel_for(0, panel_count(p->n), s.group, multiply_panels, &s);
+	parallel_for(0, panel_count(p->n), grain, multiply_panels, &s);
 	storage_put(mem);
 	return s.failed ? tensor_fail(ENOMEM, "mm: no memory for a block") : 0;
 }

@@ -53,6 +53,13 @@ static int64_t rows_of(int64_t n)
 	return n >= ITER_GRAIN ? 1 : ITER_GRAIN / (n ? n : 1);
 }
 
+/* The same where no result depends on chunks: a row takes as long as ROW_COST elements more. */
+#define ROW_COST 64
+static int64_t rows_apart(int64_t n)
+{
+	return rows_of(n + ROW_COST);
+}
+
 static int cpu_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor *x,
 			  const tensor *weight, const tensor *bias, double eps)
 {
@@ -67,7 +74,7 @@ static int cpu_layer_norm(tensor *out, tensor *mean, tensor *rstd, const tensor 
 
 	if (!norm_has_dtype(x))
 		return tensor_kernel_no_dtype("layer_norm", x->dtype, "cpu");
-	parallel_for(0, x->sizes[0], rows_of(l.n), NORM_BY_DTYPE(x, layer_rows), &l);
+	parallel_for(0, x->sizes[0], rows_apart(l.n), NORM_BY_DTYPE(x, layer_rows), &l);
 	return 0;
 }
 
@@ -133,7 +140,7 @@ static int cpu_group_norm(tensor *out, tensor *mean, tensor *rstd, const tensor 
 	g.mean = mean->data;
 	g.rstd = rstd->data;
 	g.eps = eps;
-	parallel_for(0, x->sizes[0] * g.groups, rows_of(g.channels * g.inner),
+	parallel_for(0, x->sizes[0] * g.groups, rows_apart(g.channels * g.inner),
 		     NORM_BY_DTYPE(x, groups), &g);
 	return 0;
 }
@@ -159,7 +166,7 @@ static int cpu_group_norm_backward(tensor *dx, tensor *dweight, tensor *dbias, c
 	g.sums = s->data;
 	if (!x->numel) /* no task writes the sums */
 		memset(s->data, 0, s->nbytes);
-	parallel_for(0, count, rows_of(g.channels * g.inner), NORM_BY_DTYPE(x, groups_dx), &g);
+	parallel_for(0, count, rows_apart(g.channels * g.inner), NORM_BY_DTYPE(x, groups_dx), &g);
 	for (int i = 0; i < 2; i++) {
 		if (totals[i] && mean->dtype == TENSOR_F32)
 			groups_total_f32(&g, totals[i]->data, x->sizes[0], i);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Trigonometric and hyperbolic functions and their inverses, real and complex. */
+#include "kernels/cpu/simd/vec_asin.h"
 #include "kernels/cpu/simd/vec_trig.h"
 #include "kernels/cpu/simd/vecloop.h"
 
 #include <tgmath.h>
 
-VEC_SLEEF_1(tan)
-VEC_SLEEF_1(asin)
-VEC_SLEEF_1(acos)
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 #include "kernels/cpu/simd/vec_atan.h"
 #else

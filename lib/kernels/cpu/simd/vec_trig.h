@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * sin and cos on vectors, sin_v32() and so on. With AVX-512 they read sin and cos of multiples of pi / 16 from tables in
+ * sin, cos and tan on vectors, sin_v32() and so on. With AVX-512 they read sin and cos of multiples of pi / 16 from tables in
  * registers by permutation, with errors below 0.55 ulp; vec_trig_fma.h has them for AVX2. Far from 0, and for narrower vectors,
  * SLEEF computes them. The roundings are part of the algorithm, so multiply-adds are explicit.
  */
@@ -279,6 +279,7 @@ static inline vec_f32 mask_v32(__mmask16 m, vec_f32 a, vec_f32 b)
 	}
 FAR_SLEEF(sin)
 FAR_SLEEF(cos)
+FAR_SLEEF(tan)
 
 #define V	   vec_f64
 #define M	   __mmask8
@@ -288,6 +289,7 @@ FAR_SLEEF(cos)
 #define TURN_3	   -0x1.f1976b7ed8fbcp-113
 #define PER_TURN   0x1.45f306dc9c883p2
 #define ROUND_TURN 0x1.8p52
+#include "kernels/cpu/simd/vec_quotient.h"
 #include "kernels/cpu/simd/vec_trig_turns.h"
 #undef V
 #undef M
@@ -306,6 +308,7 @@ FAR_SLEEF(cos)
 #define TURN_3	   -0x1.ee59dap-53f
 #define PER_TURN   0x1.45f306p2f
 #define ROUND_TURN 0x1.8p23f
+#include "kernels/cpu/simd/vec_quotient.h"
 #include "kernels/cpu/simd/vec_trig_turns.h"
 #undef V
 #undef M
@@ -320,6 +323,7 @@ FAR_SLEEF(cos)
 #else
 VEC_SLEEF_1(sin)
 VEC_SLEEF_1(cos)
+VEC_SLEEF_1(tan)
 #endif
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* sin and cos on vectors of AVX2 with multiply-adds, included by vec_trig.h. */
+/* sin, cos and tan on vectors of AVX2 with multiply-adds, included by vec_trig.h. */
 #ifndef TENSOR_VEC_TRIG_FMA_H
 #define TENSOR_VEC_TRIG_FMA_H
 
@@ -99,6 +99,7 @@ static inline vec_f32 odd_turn_v32(vec_m32 at, vec_f32 a, vec_f32 b)
 	}
 FAR_SLEEF(sin)
 FAR_SLEEF(cos)
+FAR_SLEEF(tan)
 
 #define V	   vec_f64
 #define I	   vec_m64
@@ -110,6 +111,7 @@ FAR_SLEEF(cos)
 #define PER_TURN   0x1.45f306dc9c883p-1
 #define ROUND_TURN 0x1.8p52
 #define FAR	   0x1p30
+#include "kernels/cpu/simd/vec_quotient.h"
 #include "kernels/cpu/simd/vec_trig_quadrants.h"
 #undef V
 #undef I
@@ -132,6 +134,7 @@ FAR_SLEEF(cos)
 #define PER_TURN   0x1.45f306p-1f
 #define ROUND_TURN 0x1.8p23f
 #define FAR	   0x1p13f
+#include "kernels/cpu/simd/vec_quotient.h"
 #include "kernels/cpu/simd/vec_trig_quadrants.h"
 #undef V
 #undef I

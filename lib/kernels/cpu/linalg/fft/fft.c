@@ -3,7 +3,7 @@
  * Fourier transforms along one dimension. A vector has the same element of several lines: lines of
  * a batch, or the columns and then the rows of a matrix that one long line is read as. Stages of
  * radix 2 to 13 and of other odd factors (radix_loops.h); lengths with a large prime factor are
- * convolutions (line_loops.h). Plans are cached. The order of the arithmetic in a line does not
+ * convolutions (filter_loops.h). Plans are cached. The order of the arithmetic in a line does not
  * depend on the number of threads.
  */
 #include "kernels/cpu/linalg/fft/plan.h"
@@ -49,31 +49,45 @@ static int64_t first_of_line(const struct fft *t, int64_t line, int64_t length)
 }
 
 /*
- * The transform of the conjugated chirp of a line of n elements, divided by work->size: a table of
- * work, whose dimensions are given. NULL if memory is short.
+ * The transform of the second operand of the convolution of `work`, divided by work->size: a table of work, whose mode,
+ * lengths and dimensions are given. NULL if memory is short.
  */
-static const double *chirp_filter(struct fft_plan *work, int64_t n);
+static const double *exact_filter(struct fft_plan *work);
 
 #define LOOPS_FILE "kernels/cpu/linalg/fft/fft_loops.h"
 #include "kernels/cpu/simd/each_float.h"
 
-static const double *chirp_filter(struct fft_plan *work, int64_t n)
+/* Element k of the second operand. */
+static void filter_element(const struct fft_plan *p, int64_t k, double *to)
+{
+	int64_t n = p->n, size = p->size;
+
+	if (p->mode == FFT_PRIME) {
+		root_f64(to, p->powers[k ? size - k : 0], n);
+		return;
+	}
+	if (k >= n && size - k >= n) {
+		to[0] = to[1] = 0;
+		return;
+	}
+	k = k < n ? k : size - k;
+	root_f64(to, (int64_t)((__int128)k * k % (2 * n)), 2 * n);
+	to[1] = -to[1];
+}
+
+static const double *exact_filter(struct fft_plan *work)
 {
 	int64_t size = work->size;
 	double *filter = CPU_NAME(fft_table)(work, (size_t)(2 * size) * sizeof(*filter));
 
 	if (!filter || !make_matrix_f64(work))
 		return NULL;
-	memset(filter, 0, (size_t)(2 * size) * sizeof(*filter));
-	for (int64_t k = 0; k < n; k++) {
-		int64_t other = k ? size - k : 0;
-		double c[2];
-
-		root_f64(c, (int64_t)((__int128)k * k % (2 * n)), 2 * n);
-		filter[2 * k] = filter[2 * other] = c[0] / (double)size;
-		filter[2 * k + 1] = filter[2 * other + 1] = -c[1] / (double)size;
+	for (int64_t k = 0; k < size; k++) {
+		filter_element(work, k, filter + 2 * k);
+		filter[2 * k] /= (double)size;
+		filter[2 * k + 1] /= (double)size;
 	}
-	return matrix_f64(work, filter, filter, false, 1) ? filter : NULL;
+	return matrix_f64(work, filter, filter, NULL, false, 1) ? filter : NULL;
 }
 
 /* Transforms all lines along dim. x and out are contiguous; other dimensions have equal sizes. */

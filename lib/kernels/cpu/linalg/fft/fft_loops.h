@@ -22,6 +22,8 @@ static int64_t F(grain)(int64_t n)
 
 #include "kernels/cpu/linalg/fft/line_loops.h"
 
+#include "kernels/cpu/linalg/fft/filter_loops.h"
+
 #include "kernels/cpu/linalg/fft/real_loops.h"
 
 #include "kernels/cpu/linalg/fft/plan_loops.h"
@@ -155,29 +157,44 @@ static void F(blocks)(int64_t begin, int64_t end, void *ctx)
 
 /* ---- one line after another ---- */
 
-static bool F(complex_line)(const struct fft *t, T *y, const T *x, T *padded, T scale)
+/* Memory of a thread for a line, in arrays of whole vectors. */
+struct F(line_memory) {
+	T *spectrum;	   /* n + 1 complex elements */
+	T *input, *output; /* copies of lines whose elements are apart */
+	T *padded;	   /* the line of a convolution */
+	T *work;	   /* of F(matrix)(); NULL if a line is parallel */
+};
+
+static bool F(complex_line)(const struct fft *t, T *y, const T *x, const struct F(line_memory) * m,
+			    T scale)
 {
-	return t->plan->mode == FFT_CHIRP ? F(chirp)(t->plan, y, x, padded, t->backward, scale) :
-					    F(matrix)(t->plan, y, x, t->backward, scale);
+	switch (t->plan->mode) {
+	case FFT_CHIRP:
+		return F(chirp)(t->plan, y, x, m->padded, m->work, t->backward, scale);
+	case FFT_PRIME:
+		return F(prime)(t->plan, y, x, m->padded, m->work, t->backward, scale);
+	default:
+		return F(matrix)(t->plan, y, x, m->work, t->backward, scale);
+	}
 }
 
-/* A contiguous line; a has room for n + 1 complex elements, padded for those of a convolution. */
-static bool F(contiguous_line)(const struct fft *t, T *y, const T *x, T *a, T *padded)
+static bool F(contiguous_line)(const struct fft *t, T *y, const T *x,
+			       const struct F(line_memory) * m)
 {
-	T scale = (T)t->scale;
+	T scale = (T)t->scale, *a = m->spectrum;
 	int64_t n = t->n;
 	bool done;
 
 	if (t->kind == FFT_C2C)
-		return F(complex_line)(t, y, x, padded, scale);
+		return F(complex_line)(t, y, x, m, scale);
 	if (t->kind == FFT_R2C && t->plan->fold) {
-		done = F(complex_line)(t, a, x, padded, 1);
+		done = F(complex_line)(t, a, x, m, 1);
 		F(fold_line)(t->plan, y, a, false, scale);
 		return done;
 	}
 	if (t->kind == FFT_C2R && t->plan->fold) {
 		F(fold_line)(t->plan, a, x, true, 1);
-		return F(complex_line)(t, y, a, padded, scale);
+		return F(complex_line)(t, y, a, m, scale);
 	}
 	if (t->kind == FFT_C2R)
 		F(extend_line)(a, x, n);
@@ -185,7 +202,7 @@ static bool F(contiguous_line)(const struct fft *t, T *y, const T *x, T *a, T *p
 		a[2 * k] = x[k];
 		a[2 * k + 1] = 0;
 	}
-	done = F(complex_line)(t, a, a, padded, scale);
+	done = F(complex_line)(t, a, a, m, scale);
 	for (int64_t k = 0; k < n && t->kind == FFT_C2R; k++)
 		y[k] = a[2 * k];
 	if (t->kind == FFT_R2C)
@@ -193,13 +210,20 @@ static bool F(contiguous_line)(const struct fft *t, T *y, const T *x, T *a, T *p
 	return done;
 }
 
+/* Lines begin to end. With few lines each one is parallel. */
 static void F(some_lines)(int64_t begin, int64_t end, void *ctx)
 {
 	const struct fft *t = ctx;
-	size_t line = (size_t)(2 * (t->n + 2)), size = 2 * (size_t)t->plan->size;
-	struct tensor_storage *s =
-		storage_alloc(TENSOR_DEVICE_CPU, (3 * line + size) * sizeof(T), false);
+	bool parallel = t->count < FFT_SERIAL_LINES;
+	size_t line = F(lanes_bytes)(0) * (size_t)fft_vectors(t->n + 2, LANES) / sizeof(T);
+	size_t size = F(lanes_bytes)(0) * (size_t)fft_vectors(t->plan->size, LANES) / sizeof(T);
+	size_t between = parallel ? 0 : F(between_bytes)(t->plan) / sizeof(T);
+	size_t columns = parallel ? 0 : F(lanes_bytes)(t->plan->columns.n) / sizeof(T);
+	struct tensor_storage *s = storage_alloc(
+		TENSOR_DEVICE_CPU, (3 * line + size + between + columns) * sizeof(T), false);
 	T *a = s ? s->data : NULL, *x, *y;
+	struct F(line_memory) m = { a, a + line, a + 2 * line, a + 3 * line,
+				    parallel ? NULL : a + 3 * line + size };
 
 	if (!s) {
 		*t->failed = true;
@@ -209,11 +233,11 @@ static void F(some_lines)(int64_t begin, int64_t end, void *ctx)
 		x = (T *)t->x + first_of_line(t, i, t->x_length) * t->x_parts;
 		y = (T *)t->out + first_of_line(t, i, t->out_length) * t->out_parts;
 		if (t->inner > 1) {
-			x = a + line;
-			y = x + line;
+			x = m.input;
+			y = m.output;
 			F(gather_line)(t, i, x);
 		}
-		if (!F(contiguous_line)(t, y, x, a, a + 3 * line))
+		if (!F(contiguous_line)(t, y, x, &m))
 			*t->failed = true;
 		else if (t->inner > 1)
 			F(scatter_line)(t, i, y);

@@ -65,29 +65,35 @@ static void F(store_tile)(const struct fft_plan *p, const struct F(lines) * v, i
 		F(store_tile_of)(p, v, first, columns, block, to, false);
 }
 
-/* Blocks of columns. */
-static void F(matrix_columns)(int64_t begin, int64_t end, void *ctx)
+/* Blocks of columns; `buffer` has room for LANES lines of them. */
+static void F(some_columns)(const struct F(matrix_run) * r, int64_t begin, int64_t end, T *buffer)
 {
-	struct F(matrix_run) *r = ctx;
 	const struct fft_plan *p = r->plan;
-	int64_t n1 = p->rows.n, n2 = p->columns.n, blocks = fft_vectors(n2, LANES);
-	struct tensor_storage *s = storage_alloc(TENSOR_DEVICE_CPU, F(lanes_bytes)(n2), false);
-	struct F(lines) v;
+	int64_t n1 = p->rows.n, blocks = fft_vectors(p->columns.n, LANES);
+	struct F(lines) v = F(lines_at)(buffer, r->backward);
 
-	if (!s) {
-		r->failed = true;
-		return;
-	}
-	v = F(lines_at)(s->data, r->backward);
 	for (int64_t c = begin; c < end; c++) {
 		int64_t first = c * LANES;
 		int columns = (int)(n1 - first < LANES ? n1 - first : LANES);
 
 		F(load_transform)
-		(&p->columns, s->data, r->x + 2 * first, 2 * n1, columns, r->backward, 0);
+		(&p->columns, buffer, r->x + 2 * first, 2 * n1, columns, r->backward, 0);
 		for (int64_t b = 0; b < blocks; b++)
 			F(store_tile)(p, &v, first, columns, b, r->between);
 	}
+}
+
+static void F(matrix_columns)(int64_t begin, int64_t end, void *ctx)
+{
+	struct F(matrix_run) *r = ctx;
+	struct tensor_storage *s =
+		storage_alloc(TENSOR_DEVICE_CPU, F(lanes_bytes)(r->plan->columns.n), false);
+
+	if (!s) {
+		r->failed = true;
+		return;
+	}
+	F(some_columns)(r, begin, end, s->data);
 	storage_put(s);
 }
 
@@ -117,61 +123,36 @@ static void F(matrix_rows)(int64_t begin, int64_t end, void *ctx)
 	}
 }
 
+/* Bytes of the intermediate matrix. */
+static size_t F(between_bytes)(const struct fft_plan *p)
+{
+	return (size_t)(fft_vectors(p->columns.n, LANES) * p->rows.n * 2 * LANES) * sizeof(T);
+}
+
 /*
  * The transform of the contiguous complex line x of p->size elements, multiplied by scale. y may be
- * x. Parallel unless the caller is. Returns false if memory is short.
+ * x. With `work`, which has room for the intermediate matrix and LANES columns, by the calling thread
+ * alone; otherwise parallel. Returns false if memory is short.
  */
-static bool F(matrix)(const struct fft_plan *p, T *y, const T *x, bool backward, T scale)
+static bool F(matrix)(const struct fft_plan *p, T *y, const T *x, T *work, bool backward, T scale)
 {
 	int64_t n1 = p->rows.n, n2 = p->columns.n, blocks = fft_vectors(n2, LANES);
-	size_t bytes = (size_t)(blocks * n1 * 2 * LANES) * sizeof(T);
-	struct tensor_storage *s = storage_alloc(TENSOR_DEVICE_CPU, bytes, false);
-	struct F(matrix_run) r = { p, x, y, s ? s->data : NULL, backward, scale, false };
+	struct F(matrix_run) r = { p, x, y, work, backward, scale, false };
+	struct tensor_storage *s;
 
+	if (work) {
+		F(some_columns)
+		(&r, 0, fft_vectors(n1, LANES), work + F(between_bytes)(p) / sizeof(T));
+		F(matrix_rows)(0, blocks, &r);
+		return true;
+	}
+	s = storage_alloc(TENSOR_DEVICE_CPU, F(between_bytes)(p), false);
 	if (!s)
 		return false;
+	r.between = s->data;
 	parallel_for(0, fft_vectors(n1, LANES), F(grain)(n2), F(matrix_columns), &r);
 	if (!r.failed)
 		parallel_for(0, blocks, F(grain)(n1), F(matrix_rows), &r);
 	storage_put(s);
 	return !r.failed;
-}
-
-/* to = x times the chirp, or its product with the transform of the filter, exchanged. */
-static void F(times_table)(T *to, const T *x, const T *table, int64_t n, bool backward)
-{
-	IVDEP for (int64_t k = 0; k < 2 * n; k += 2)
-	{
-		T re = x[k + backward], im = x[k + !backward];
-		T r = re * table[k] - im * table[k + 1], i = re * table[k + 1] + im * table[k];
-
-		to[k] = r;
-		to[k + 1] = i;
-	}
-}
-
-/*
- * Bluestein's algorithm: the transform as a convolution with a chirp. `padded` has room for
- * p->size elements. For the backward transform re and im are exchanged at both ends.
- */
-static bool F(chirp)(const struct fft_plan *p, T *y, const T *x, T *padded, bool backward, T scale)
-{
-	const T *chirp = p->chirp;
-
-	F(times_table)(padded, x, chirp, p->n, backward);
-	memset(padded + 2 * p->n, 0, (size_t)(p->size - p->n) * 2 * sizeof(T));
-	if (!F(matrix)(p, padded, padded, false, 1))
-		return false;
-	F(times_table)(padded, padded, p->filter, p->size, false);
-	if (!F(matrix)(p, padded, padded, true, scale))
-		return false;
-	IVDEP for (int64_t k = 0; k < 2 * p->n; k += 2)
-	{
-		T re = padded[k] * chirp[k] - padded[k + 1] * chirp[k + 1];
-		T im = padded[k] * chirp[k + 1] + padded[k + 1] * chirp[k];
-
-		y[k + backward] = re;
-		y[k + !backward] = im;
-	}
-	return true;
 }

@@ -11,8 +11,9 @@
 
 #define LANES_MAX (1 << 24) /* longer lines are matrices; positions are 32-bit */
 /* Buffers for lines side by side that fit into a first and a second level cache. */
-#define BYTES_L1 (48 << 10)
-#define BYTES_L2 (512 << 10)
+#define BYTES_L1   (48 << 10)
+#define BYTES_L2   (512 << 10)
+#define BYTES_PAGE (4 << 10)
 
 /* Cost of an element in a stage. */
 static double factor_cost(int f)
@@ -116,7 +117,33 @@ static double choose_chirp(const struct fft_plan *p, int64_t *size, int64_t *n1,
 	return best;
 }
 
-/* The cost of a line that is computed side by side with others. */
+static bool is_prime(int64_t n)
+{
+	for (int64_t d = 2; d * d <= n; d++)
+		if (n % d == 0)
+			return false;
+	return n > 1;
+}
+
+/* The cost of a line of prime length as a cyclic convolution; its elements change places one by one. */
+static double prime_cost(const struct fft_plan *p, int64_t *n1, int64_t *n2)
+{
+	if (p->n > LANES_MAX || !is_prime(p->n))
+		return INFINITY;
+	return 2 * choose_matrix(p, p->n - 1, n1, n2) + 12.0 * (double)p->n / lanes_of(p) +
+	       8.0 * (double)p->n;
+}
+
+/* What a line costs more than others of its length if it is real: the even ones are folded by another pass. */
+static double fold_cost(const struct fft_plan *p)
+{
+	return p->n != p->key_n ? 10.0 * (double)p->n / lanes_of(p) : 0;
+}
+
+/*
+ * The cost of a line that is computed side by side with others. Lines in rows of memory whose distance is a multiple
+ * of a page are in the same sets of the first level cache: eight of them and of the results do not stay there.
+ */
 static double side_by_side_cost(const struct fft_plan *p, struct fft_lanes *l)
 {
 	static const double lines[] = {
@@ -125,31 +152,47 @@ static double side_by_side_cost(const struct fft_plan *p, struct fft_lanes *l)
 	int lanes = lanes_of(p);
 	double count = fmin(lines[p->lines], lanes), cost = factorize(p->n, l) + 10;
 	int64_t bytes = p->n * 2 * VEC_BYTES;
+	double spill = p->lines == FFT_COLUMNS ? 1.2 : 1.5;
 
 	if (p->n > LANES_MAX)
 		return INFINITY;
-	return cost * (double)p->n / count * (bytes > BYTES_L2 ? 4 : bytes > BYTES_L1 ? 1.2 : 1);
+	if (p->lines != FFT_COLUMNS && count >= 8 && bytes / lanes % BYTES_PAGE == 0)
+		cost += 30;
+	return cost * (double)p->n / count * (bytes > BYTES_L2 ? 4 : bytes > BYTES_L1 ? spill : 1);
+}
+
+/* Whether another way than stages of the factors may cost less. */
+static bool large_factors(const struct fft_lanes *l)
+{
+	return l->factor[0] > 31 || (l->nfactors > 1 && l->factor[1] > 13);
 }
 
 void CPU_NAME(fft_choose)(struct fft_plan *p)
 {
-	int64_t n1 = 0, n2 = 0, size = 0, a = 0, b = 0;
-	double lanes, line, chirp = INFINITY;
+	int64_t n1 = 0, n2 = 0, size = 0, a = 0, b = 0, c = 0, d = 0;
+	double lanes, line, chirp = INFINITY, prime = INFINITY;
 	struct fft_lanes l;
 
 	p->n = p->kind != FFT_C2C && p->key_n % 2 == 0 ? p->key_n / 2 : p->key_n;
 	p->size = p->n;
 	lanes = side_by_side_cost(p, &l);
-	line = choose_matrix(p, p->n, &n1, &n2);
-	if (!isfinite(lanes) || l.factor[0] > 31 || (l.nfactors > 1 && l.factor[1] > 13))
-		chirp = choose_chirp(p, &size, &a, &b);
-	if (lanes <= line && lanes <= chirp) {
+	line = choose_matrix(p, p->n, &n1, &n2) + fold_cost(p);
+	if (!isfinite(lanes) || large_factors(&l)) {
+		chirp = choose_chirp(p, &size, &a, &b) + fold_cost(p);
+		prime = prime_cost(p, &c, &d) + fold_cost(p);
+	}
+	if (lanes <= fmin(line, fmin(chirp, prime))) {
 		p->mode = FFT_LANES;
 		p->columns = l;
 		return;
 	}
 	p->mode = FFT_LINE;
-	if (chirp < line) {
+	if (prime < fmin(line, chirp)) {
+		p->mode = FFT_PRIME;
+		p->size = p->n - 1;
+		n1 = c;
+		n2 = d;
+	} else if (chirp < line) {
 		p->mode = FFT_CHIRP;
 		p->size = size;
 		n1 = a;
@@ -157,6 +200,43 @@ void CPU_NAME(fft_choose)(struct fft_plan *p)
 	}
 	factorize(n2, &p->columns);
 	factorize(n1, &p->rows);
+}
+
+/* Whether the powers of g modulo the prime n are all numbers below n: not so if a power (n - 1) / f is 1. */
+static bool is_generator(int64_t g, int64_t n)
+{
+	int64_t rest = n - 1;
+
+	for (int64_t f = 2; rest > 1; f++) {
+		int64_t power = 1;
+
+		if (f * f > rest)
+			f = rest;
+		if (rest % f)
+			continue;
+		while (rest % f == 0)
+			rest /= f;
+		for (int64_t bit = (int64_t)1 << 40; bit; bit /= 2) {
+			power = power * power % n;
+			if ((n - 1) / f & bit)
+				power = power * g % n;
+		}
+		if (power == 1)
+			return false;
+	}
+	return true;
+}
+
+void CPU_NAME(fft_powers)(int64_t n, int32_t *powers)
+{
+	int64_t g = 2, power = 1;
+
+	while (!is_generator(g, n))
+		g++;
+	for (int64_t i = 0; i < n - 1; i++) {
+		powers[i] = (int32_t)power;
+		power = power * g % n;
+	}
 }
 
 void CPU_NAME(fft_unit_root)(int64_t k, int64_t n, double *re, double *im)

@@ -26,6 +26,7 @@ enum fft_mode {
 	FFT_LANES, /* lines side by side: `columns` has length n */
 	FFT_LINE,  /* one line as a matrix of rows.n x columns.n elements */
 	FFT_CHIRP, /* one line as a convolution of length `size` (Bluestein) */
+	FFT_PRIME, /* a line of prime length as a cyclic convolution of length n - 1 (Rader) */
 };
 
 enum fft_kind { FFT_C2C, FFT_R2C, FFT_C2R };
@@ -37,14 +38,15 @@ enum fft_lines { FFT_ONE_LINE, FFT_FEW_LINES, FFT_MANY_LINES, FFT_COLUMNS };
  * struct fft_plan - how lines of one length are computed
  * @key_n, @kind, @lines, @f64: what the plan is for
  * @n: length of the complex transform: @key_n, or half of it if the lines are real and even
- * @size: length of the line of @columns and @rows; @n unless the mode is FFT_CHIRP
+ * @size: length of the line of @columns and @rows; @n unless the mode is FFT_CHIRP or FFT_PRIME
  * @columns: transform of the columns of a line as a matrix; of the whole line in mode FFT_LANES
  * @rows: transform of the rows of the matrix
  * @twiddle: vectors of exp(-2 pi i i1 k2 / size) in the order of the intermediate matrix; see
  *	line_loops.h
  * @coarse: if not NULL, scalars by which @twiddle, then for one block of k2, is multiplied
  * @chirp: exp(-pi i k^2 / n)
- * @filter: transform of the conjugated chirp, divided by @size
+ * @filter: transform of the second operand of the convolution, divided by @size
+ * @powers: powers of a generator of the integers modulo @n, from power 0
  * @fold: exp(-2 pi i k / key_n), for even real lines
  */
 struct fft_plan {
@@ -60,6 +62,7 @@ struct fft_plan {
 	int64_t n, size;
 	struct fft_lanes columns, rows;
 	const void *twiddle, *coarse, *chirp, *filter, *fold;
+	const int32_t *powers;
 
 	void *tables[FFT_TABLES_MAX];
 	int ntables;
@@ -68,6 +71,8 @@ struct fft_plan {
 
 /* Chooses mode, size and factors; the costs are in vector operations. */
 void CPU_NAME(fft_choose)(struct fft_plan *p);
+/* The powers of a generator of the integers modulo a prime, from power 0 to n - 2. */
+void CPU_NAME(fft_powers)(int64_t n, int32_t *powers);
 /* A table of `bytes`, owned by the plan; NULL if memory is short. */
 void *CPU_NAME(fft_table)(struct fft_plan *p, size_t bytes);
 void CPU_NAME(fft_free_tables)(struct fft_plan *p);

@@ -97,22 +97,44 @@ static bool F(make_matrix)(struct fft_plan *p)
 	return true;
 }
 
-/* The tables of Bluestein's algorithm. The filter is computed in f64, too. */
-static bool F(make_chirp)(struct fft_plan *p)
+/* The tables of a convolution. The filter is computed in f64, too. */
+static bool F(make_filter)(struct fft_plan *p)
 {
-	T *chirp = CPU_NAME(fft_table)(p, (size_t)(2 * p->n) * sizeof(T));
 	T *filter = CPU_NAME(fft_table)(p, (size_t)(2 * p->size) * sizeof(T));
-	struct fft_plan work = { .size = p->size, .columns = p->columns, .rows = p->rows };
-	const double *exact = chirp && filter ? chirp_filter(&work, p->n) : NULL;
+	struct fft_plan work = { .mode = p->mode,
+				 .n = p->n,
+				 .size = p->size,
+				 .powers = p->powers,
+				 .columns = p->columns,
+				 .rows = p->rows };
+	const double *exact = filter ? exact_filter(&work) : NULL;
 
-	for (int64_t k = 0; k < p->n && chirp; k++)
-		F(root)(chirp + 2 * k, (int64_t)((__int128)k * k % (2 * p->n)), 2 * p->n);
 	for (int64_t k = 0; k < 2 * p->size && exact; k++)
 		filter[k] = (T)exact[k];
-	p->chirp = chirp;
 	p->filter = filter;
 	CPU_NAME(fft_free_tables)(&work);
 	return exact;
+}
+
+static bool F(make_chirp)(struct fft_plan *p)
+{
+	T *chirp = CPU_NAME(fft_table)(p, (size_t)(2 * p->n) * sizeof(T));
+
+	for (int64_t k = 0; k < p->n && chirp; k++)
+		F(root)(chirp + 2 * k, (int64_t)((__int128)k * k % (2 * p->n)), 2 * p->n);
+	p->chirp = chirp;
+	return chirp && F(make_filter)(p);
+}
+
+static bool F(make_prime)(struct fft_plan *p)
+{
+	int32_t *powers = CPU_NAME(fft_table)(p, (size_t)p->size * sizeof(*powers));
+
+	if (!powers)
+		return false;
+	CPU_NAME(fft_powers)(p->n, powers);
+	p->powers = powers;
+	return F(make_filter)(p);
 }
 
 static bool F(make_tables)(struct fft_plan *p)
@@ -128,5 +150,7 @@ static bool F(make_tables)(struct fft_plan *p)
 		if (!fold)
 			return false;
 	}
-	return p->mode != FFT_CHIRP || F(make_chirp)(p);
+	return p->mode == FFT_CHIRP ? F(make_chirp)(p) :
+	       p->mode == FFT_PRIME ? F(make_prime)(p) :
+				      true;
 }

@@ -417,8 +417,7 @@ static int input_gradient(tensor *out, const tensor *grad, const tensor *weight,
 	if (err != NOT_SUITED)
 		goto out;
 	if (grad->numel && weight->numel && suits_columns(&s)) {
-		fill_bias(&s, out, bias);
-		err = input_by_columns(&s, out, grad, weight);
+		err = input_by_columns(&s, out, grad, weight, bias);
 		goto out;
 	}
 	for (int d = 0; d < AXES; d++) {
