@@ -8,7 +8,8 @@ from devtensor import _C
 
 __all__ = ['Event', 'ExternalStream', 'Stream', 'current_device', 'current_stream', 'default_stream', 'device',
            'device_of', 'empty_cache', 'export_dmabuf', 'get_device_capability', 'get_device_name',
-           'get_device_properties', 'is_bf16_supported', 'mem_get_info', 'set_device', 'set_stream', 'stream', 'synchronize']
+           'get_device_properties', 'is_bf16_supported', 'mem_get_info', 'set_device', 'set_stream', 'stream',
+           'synchronize']
 
 
 # ---- devices ----
