@@ -128,6 +128,57 @@ static void waits_of_other_threads_leave_captures_alone(void **state)
 	assert_int_equal(failed, 0);
 }
 
+/* More streams than a block of the cache remembers one by one: its release waits for the device. */
+static tensor *used_in_many_streams(void)
+{
+	tensor *x;
+
+	tensor_scope {
+		x = tensor_retain(ok(tensor_ones(TENSOR_SHAPE(200), CUDA)));
+		assert_done(tensor_cuda_synchronize(0));
+		for (int i = 0; i < 6; i++) {
+			assert_done(tensor_cuda_set_stream(0, tensor_cuda_stream(0, 0)));
+			ok(tensor_add(x, x));
+		}
+		assert_done(tensor_cuda_set_stream(0, NULL));
+	}
+	return x;
+}
+
+static void *release(void *t)
+{
+	tensor_release(t);
+	return NULL;
+}
+
+static void memory_that_many_streams_used_is_released_during_a_capture(void **state)
+{
+	uint64_t before;
+
+	NEED_DEVICE();
+	assert_done(tensor_cuda_synchronize(0));
+	before = usage().allocated;
+	for (int trims = 0; trims < 2; trims++) {
+		tensor *own = used_in_many_streams(), *others = used_in_many_streams();
+		tensor_cuda_graph *g = new_graph();
+		pthread_t thread;
+
+		assert_done(tensor_cuda_graph_capture_begin(g, NULL));
+		tensor_release(own);
+		assert_int_equal(pthread_create(&thread, NULL, release, others), 0);
+		pthread_join(thread, NULL);
+		assert_done(tensor_cuda_graph_capture_end(g));
+		assert_int_equal(usage().allocated - before, 2 * 1024);
+		/* The memory comes back with the next allocation, or a trim. */
+		if (trims)
+			assert_done(tensor_cuda_memory_trim(0));
+		else
+			tensor_release(tensor_ones(TENSOR_SHAPE(1), CUDA));
+		assert_int_equal(usage().allocated, before);
+		assert_done(tensor_cuda_graph_release(g));
+	}
+}
+
 static void *capture_and_end(void *graph)
 {
 	return tensor_cuda_graph_capture_begin(graph, NULL) < 0 ? "no capture" : NULL;
@@ -187,6 +238,7 @@ int main(void)
 		cmocka_unit_test(another_thread_works_during_a_capture),
 		cmocka_unit_test(another_device_works_during_a_capture),
 		cmocka_unit_test(waits_of_other_threads_leave_captures_alone),
+		cmocka_unit_test(memory_that_many_streams_used_is_released_during_a_capture),
 		cmocka_unit_test(a_thread_that_ends_ends_its_capture),
 		cmocka_unit_test(a_child_of_a_fork_in_a_capture_cannot_use_the_graph),
 	};

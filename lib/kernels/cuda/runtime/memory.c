@@ -27,7 +27,89 @@ __attribute__((constructor)) static void memory_init(void)
 	pthread_atfork(lock_memory, unlock_memory, unlock_memory);
 }
 
-/* ---- allocation ---- */
+/* ---- uses by other streams ---- */
+
+/* Makes the block's stream wait for the work queued in `use`; returns false on failure. */
+static bool wait_for(const struct block *b, cudaStream_t use)
+{
+	cudaEvent_t event;
+	bool ok;
+
+	if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess)
+		return false;
+	ok = cudaEventRecord(event, use) == cudaSuccess &&
+	     cudaStreamWaitEvent(block_stream(b), event, 0) == cudaSuccess;
+	cudaEventDestroy(event); /* CUDA frees it once it has been reached */
+	return ok;
+}
+
+/* Waits for the uses. cudaErrorStreamCaptureUnsupported: they are too many, and a graph is being captured. */
+static cudaError_t wait_for_uses(struct block *b)
+{
+	cudaError_t err = b->nuses > BLOCK_USES ? cuda_try_wait_device() : cudaSuccess;
+
+	/* Some may be streams of other devices. */
+	for (int i = 0; err == cudaSuccess && i < b->nuses && i < BLOCK_USES; i++)
+		err = cudaStreamSynchronize(b->uses[i]);
+	return err == cudaSuccess ? uses_wait(&b->recorded) : err;
+}
+
+/* Orders the block's next use after all recorded uses by other streams. Errors as above. */
+static cudaError_t settle(struct block *b)
+{
+	bool ok = b->nuses <= BLOCK_USES;
+	cudaError_t err = cudaSuccess;
+	struct cuda_call c;
+
+	if (cuda_begin(&c, "free", block_device(b)) < 0)
+		return cudaErrorUnknown;
+	for (int i = 0; ok && i < b->nuses; i++)
+		ok = wait_for(b, b->uses[i]);
+	if (!ok) {
+		/* A stream of another device has no events of this one. */
+		err = wait_for_uses(b);
+		cudaGetLastError();
+	}
+	cuda_end(&c, 0);
+	return err;
+}
+
+/* Released blocks that wait for the end of captures, linked by `prev`. */
+static struct block *_Atomic delayed;
+
+static void settle_and_give(struct block *b)
+{
+	const cudaError_t err = settle(b);
+
+	lock_memory();
+	if (err == cudaSuccess) {
+		block_give_locked(b);
+	} else if (err == cudaErrorStreamCaptureUnsupported) {
+		b->prev = delayed;
+		delayed = b;
+	}
+	/* Memory that may be in use is lost rather than given to others. */
+	unlock_memory();
+}
+
+static void give_delayed(void)
+{
+	struct block *b, *next;
+
+	if (likely(!atomic_load_explicit(&delayed, memory_order_relaxed)) ||
+	    atomic_load_explicit(&cuda_captures, memory_order_acquire))
+		return;
+	lock_memory();
+	b = delayed;
+	delayed = NULL;
+	unlock_memory();
+	for (; b; b = next) {
+		next = b->prev;
+		settle_and_give(b);
+	}
+}
+
+/* ---- allocation and release ---- */
 
 static int no_memory(const struct cuda_call *c, size_t nbytes)
 {
@@ -55,6 +137,7 @@ static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 	cudaError_t err = cudaErrorMemoryAllocation;
 	uint64_t owner = 0, capture = 0;
 
+	give_delayed();
 	if (cuda_capturing(c))
 		owner = cuda_capture_owner(c->capture, &capture);
 	lock_memory();
@@ -74,47 +157,6 @@ static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 	return err == cudaErrorMemoryAllocation ? no_memory(c, nbytes) : cuda_error(c->op, err);
 }
 
-/* ---- release ---- */
-
-/* Makes the block's stream wait for the work queued in `use`; returns false on failure. */
-static bool wait_for(const struct block *b, cudaStream_t use)
-{
-	cudaEvent_t event;
-	bool ok;
-
-	if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess)
-		return false;
-	ok = cudaEventRecord(event, use) == cudaSuccess &&
-	     cudaStreamWaitEvent(block_stream(b), event, 0) == cudaSuccess;
-	cudaEventDestroy(event); /* CUDA frees it once it has been reached */
-	return ok;
-}
-
-/* Orders the block's next use after all recorded uses by other streams. False if that failed. */
-static bool settle(struct block *b)
-{
-	bool ok = b->nuses <= BLOCK_USES;
-	struct cuda_call c;
-
-	if (cuda_begin(&c, "free", block_device(b)) < 0)
-		return false;
-	for (int i = 0; ok && i < b->nuses; i++)
-		ok = wait_for(b, b->uses[i]);
-	if (!ok) {
-		/* A stream of another device has no events of this one. */
-		ok = true;
-		for (int i = 0; ok && i < b->nuses && i < BLOCK_USES; i++)
-			ok = cudaStreamSynchronize(b->uses[i]) == cudaSuccess;
-		/* Fails while a graph is captured on the device. */
-		if (ok && b->nuses > BLOCK_USES)
-			ok = cuda_try_wait_device() == cudaSuccess &&
-			     uses_wait(&b->recorded) == cudaSuccess;
-		cudaGetLastError();
-	}
-	cuda_end(&c, 0);
-	return ok;
-}
-
 static void block_free(void *data)
 {
 	struct block *b;
@@ -128,12 +170,8 @@ static void block_free(void *data)
 		b = NULL;
 	}
 	unlock_memory();
-	/* Memory that may be in use is lost rather than given to others. */
-	if (!b || !settle(b))
-		return;
-	lock_memory();
-	block_give_locked(b);
-	unlock_memory();
+	if (b)
+		settle_and_give(b);
 }
 
 bool cuda_captured_memory(const struct cuda_call *c, const void *data)
@@ -236,6 +274,7 @@ int cuda_memory_trim(int device)
 		return err;
 	if (c.capture)
 		return cuda_end(&c, cuda_capture_excludes(c.op, device, "returns memory"));
+	give_delayed();
 	lock_memory();
 	block_trim_locked(device);
 	unlock_memory();
