@@ -5,15 +5,6 @@
 
 #include "cuda_results.h"
 
-#include <dlfcn.h>
-
-/* Of the emulation, which the plugin has loaded; NULL: a GPU, or no device. */
-static inline void *emulation(void)
-{
-	return tensor_cuda_is_available() ? dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
-					    NULL;
-}
-
 static inline tensor_cuda_graph *new_graph(void)
 {
 	tensor_cuda_graph *g = tensor_cuda_graph_new(0);

@@ -5,6 +5,7 @@
 
 #include "check.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <tensor/cuda.h>
@@ -26,6 +27,16 @@ static inline bool device_or_reason(void)
 	tensor_cuda_device_count();
 	print_message("# skipped: %s\n", tensor_last_error()->text);
 	return false;
+}
+
+/* A function of the emulation, which the plugin has loaded; NULL with a GPU, and without a device. */
+static inline void *emulation(const char *function)
+{
+	void *library = tensor_cuda_is_available() ?
+				dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
+				NULL;
+
+	return library ? dlsym(library, function) : NULL;
 }
 
 /*

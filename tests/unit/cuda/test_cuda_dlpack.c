@@ -3,7 +3,6 @@
 #include "cuda_results.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
 #include <tensor/dlpack.h>
 
 static double sum_of(tensor *t)
@@ -109,18 +108,13 @@ static void numbered_deleter(struct DLManagedTensorVersioned *m)
 static void pending_releases_are_in_order(void **state)
 {
 	static struct producer p[PENDING];
-	void *library = tensor_cuda_is_available() ?
-				dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
-				NULL;
-	__typeof__(&cuda_host_fail) inject;
-	__typeof__(&cuda_host_calls) calls;
+	__typeof__(&cuda_host_fail) inject = emulation("cuda_host_fail");
+	__typeof__(&cuda_host_calls) calls = emulation("cuda_host_calls");
 
-	if (!library) {
+	if (!inject || !calls) {
 		print_message("# skipped: no emulation\n");
 		skip();
 	}
-	inject = (__typeof__(inject))dlsym(library, "cuda_host_fail");
-	calls = (__typeof__(calls))dlsym(library, "cuda_host_calls");
 	tensor_scope {
 		tensor *memory = ok(tensor_zeros(TENSOR_SHAPE(400), CUDA));
 
@@ -140,7 +134,6 @@ static void pending_releases_are_in_order(void **state)
 		assert_done(tensor_cuda_synchronize(0));
 		assert_int_equal(deleted_last, PENDING - 1);
 	}
-	dlclose(library);
 }
 
 static void failing_deleter(struct DLManagedTensorVersioned *m)

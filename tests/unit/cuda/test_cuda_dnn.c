@@ -6,7 +6,6 @@
 #include "cuda_results.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
 #define NEVER (1ul << 60)
@@ -20,15 +19,10 @@ static struct {
 static bool emulated(void)
 {
 	const char *name = getenv("TENSOR_CUDNN");
-	void *library = tensor_cuda_is_available() && name && strstr(name, "cuda-host") ?
-				dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
-				NULL;
 
-	if (library) {
-		host.inject = dlsym(library, "cuda_host_fail");
-		host.calls = dlsym(library, "cuda_host_calls");
-	}
-	return library && host.inject && host.calls;
+	host.inject = emulation("cuda_host_fail");
+	host.calls = emulation("cuda_host_calls");
+	return host.inject && host.calls && name && strstr(name, "cuda-host");
 }
 
 #define NEED_EMULATION()                                            \

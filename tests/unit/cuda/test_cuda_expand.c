@@ -7,7 +7,6 @@
 #include "peer.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
 #include <sys/resource.h>
 #include <tensor/dlpack.h>
 
@@ -19,13 +18,8 @@ static __typeof__(&cuda_host_fail) inject;
 
 static bool emulated(void)
 {
-	void *library = tensor_cuda_is_available() ?
-				dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
-				NULL;
-
-	if (library)
-		inject = dlsym(library, "cuda_host_fail");
-	return library && inject;
+	inject = emulation("cuda_host_fail");
+	return inject;
 }
 
 static struct tensor_cuda_stats now(void)

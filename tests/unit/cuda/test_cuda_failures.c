@@ -6,8 +6,6 @@
 #include "cuda_results.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
-
 static struct {
 	__typeof__(&cuda_host_fail) inject;
 	__typeof__(&cuda_host_calls) calls;
@@ -15,15 +13,9 @@ static struct {
 
 static bool emulated(void)
 {
-	void *library = tensor_cuda_is_available() ?
-				dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
-				NULL;
-
-	if (library) {
-		host.inject = dlsym(library, "cuda_host_fail");
-		host.calls = dlsym(library, "cuda_host_calls");
-	}
-	return library && host.inject && host.calls;
+	host.inject = emulation("cuda_host_fail");
+	host.calls = emulation("cuda_host_calls");
+	return host.inject && host.calls;
 }
 
 struct operands {

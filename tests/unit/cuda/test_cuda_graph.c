@@ -229,13 +229,12 @@ static void many_captures_leave_no_memory(void **state)
 
 static void replays_in_two_streams_follow_each_other(void **state)
 {
-	void *library = emulation(), *stream[2];
-	int (*create)(void **stream, unsigned flags), (*destroy)(void *stream);
+	int (*create)(void **stream, unsigned flags) = emulation("cudaStreamCreateWithFlags");
+	int (*destroy)(void *stream) = emulation("cudaStreamDestroy");
+	void *stream[2];
 
-	if (!library)
+	if (!create || !destroy)
 		skip();
-	create = (__typeof__(create))dlsym(library, "cudaStreamCreateWithFlags");
-	destroy = (__typeof__(destroy))dlsym(library, "cudaStreamDestroy");
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(create(&stream[i], 1 /* cudaStreamNonBlocking */), 0);
 	tensor_scope {
@@ -260,7 +259,6 @@ static void replays_in_two_streams_follow_each_other(void **state)
 	}
 	for (int i = 0; i < 2; i++)
 		destroy(stream[i]);
-	dlclose(library);
 }
 
 int main(void)

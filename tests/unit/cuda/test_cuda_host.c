@@ -3,15 +3,13 @@
  * CUDA on the emulation (tests/cuda/host): when the host waits, calls of the runtime that fail,
  * several devices, streams and threads. `make test-cuda` runs it; elsewhere its tests are skipped.
  */
-#include "check.h"
+#include "cuda_results.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <tensor/cuda.h>
 
 #define ON(d) TENSOR_OPTIONS(.device = TENSOR_DEVICE_CUDA(d))
-#define CPU   TENSOR_OPTIONS(.device = TENSOR_DEVICE_CPU)
 
 /* Functions of the emulation, which the plugin has loaded. */
 static struct {
@@ -29,14 +27,10 @@ static struct {
 	__typeof__(&cudaEventDestroy) event_destroy;
 } host;
 
-#define FIND(member, name) (host.member = dlsym(library, (name)))
+#define FIND(member, name) (host.member = emulation(name))
 static bool emulated(void)
 {
-	void *library = tensor_cuda_is_available() ?
-				dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
-				NULL;
-
-	return library && FIND(counts, "cuda_host_counts") && FIND(inject, "cuda_host_fail") &&
+	return FIND(counts, "cuda_host_counts") && FIND(inject, "cuda_host_fail") &&
 	       FIND(calls, "cuda_host_calls") && FIND(set_streams, "cuda_host_set_streams") &&
 	       FIND(streams, "cuda_host_streams") && FIND(set_device, "cudaSetDevice") &&
 	       FIND(stream_create, "cudaStreamCreateWithFlags") &&

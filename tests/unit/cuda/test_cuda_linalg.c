@@ -4,8 +4,6 @@
 
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
-
 static const enum tensor_dtype dtypes[] = { TENSOR_F32, TENSOR_F64, TENSOR_C64, TENSOR_C128 };
 
 static bool is_complex(enum tensor_dtype d)
@@ -340,11 +338,9 @@ static void factorizations_without_checks_do_not_wait(void **state)
 {
 	struct cuda_host_counts before, after;
 	void (*counts)(struct cuda_host_counts *);
-	void *library;
 
 	NEED_DEVICE();
-	library = dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
-	counts = library ? dlsym(library, "cuda_host_counts") : NULL;
+	counts = emulation("cuda_host_counts");
 	if (!counts) {
 		print_message("# skipped: make test-cuda runs it\n");
 		skip();

@@ -3,8 +3,6 @@
 #include "cuda_results.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
-
 static const enum tensor_dtype quantized[] = { TENSOR_U8, TENSOR_I8, TENSOR_I32 };
 
 /* The same integers and, dequantized, the same bits. */
@@ -127,9 +125,7 @@ static void convolutions_are_exactly_those_of_the_cpu(void **state)
 /* Launches of the emulation so far; without it the test is skipped. */
 static unsigned long launches_so_far(void)
 {
-	void *library = dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
-	void (*counts)(struct cuda_host_counts *) = library ? dlsym(library, "cuda_host_counts") :
-							      NULL;
+	void (*counts)(struct cuda_host_counts *) = emulation("cuda_host_counts");
 	struct cuda_host_counts now;
 
 	if (!counts) {

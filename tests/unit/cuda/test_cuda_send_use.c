@@ -8,13 +8,12 @@
 #include "threads.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
 #include <tensor/buffer.h>
 #include <tensor/dlpack.h>
 
 static bool emulated(void)
 {
-	return tensor_cuda_is_available() && dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
+	return emulation("cuda_host_fail");
 }
 
 static tensor *numbers(int64_t n)
@@ -308,7 +307,7 @@ static void memory_without_a_dmabuf_is_refused(void **state)
 	}
 	if (!emulated())
 		return;
-	inject = dlsym(dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD), "cuda_host_fail");
+	inject = emulation("cuda_host_fail");
 	before = count_fds();
 	tensor_scope {
 		tensor *x = numbers(300);

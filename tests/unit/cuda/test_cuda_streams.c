@@ -3,7 +3,6 @@
 #include "cuda_results.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
 
@@ -69,19 +68,14 @@ static void each_thread_has_a_current_device(void **state)
 /* cudaSetDevice() makes a context, which takes hundreds of MiB of that device. */
 static void the_current_device_is_asked_for_without_another(void **state)
 {
-	void *library = tensor_cuda_is_available() ?
-				dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD) :
-				NULL;
-	__typeof__(&cuda_host_fail) inject;
-	__typeof__(&cuda_host_calls) calls;
+	__typeof__(&cuda_host_fail) inject = emulation("cuda_host_fail");
+	__typeof__(&cuda_host_calls) calls = emulation("cuda_host_calls");
 	int last;
 
-	if (!library) {
+	if (!inject || !calls) {
 		print_message("# skipped: make test-cuda runs it\n");
 		skip();
 	}
-	inject = (__typeof__(inject))dlsym(library, "cuda_host_fail");
-	calls = (__typeof__(calls))dlsym(library, "cuda_host_calls");
 	last = tensor_cuda_device_count() - 1;
 	assert_true(last > 0);
 	assert_done(tensor_cuda_set_device(last));
@@ -90,7 +84,6 @@ static void the_current_device_is_asked_for_without_another(void **state)
 	assert_int_equal(calls(), 0);
 	inject(NULL, 0, 0);
 	assert_done(tensor_cuda_set_device(0));
-	dlclose(library);
 }
 
 static void properties_of_a_device(void **state)
@@ -176,12 +169,11 @@ static void a_stream_waits_for_an_event(void **state)
 static void recorded_streams_keep_memory(void **state)
 {
 	int (*copy)(void *to, const void *from, size_t size, int kind, void *stream);
-	void *library, *a, *b;
 	tensor_cuda_event *ready;
+	void *a, *b;
 
 	NEED_DEVICE();
-	library = dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
-	copy = library ? dlsym(library, "cudaMemcpyAsync") : NULL;
+	copy = emulation("cudaMemcpyAsync");
 	if (!copy) {
 		print_message("# skipped: make test-cuda runs it\n");
 		skip();

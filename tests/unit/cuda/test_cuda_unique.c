@@ -3,8 +3,6 @@
 #include "cuda_results.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
-#include <dlfcn.h>
-
 static const enum tensor_dtype dtypes[] = { TENSOR_BOOL, TENSOR_U8,   TENSOR_I16, TENSOR_I64,
 					    TENSOR_F16,	 TENSOR_BF16, TENSOR_F32, TENSOR_F64 };
 
@@ -171,11 +169,9 @@ static unsigned long launches_for(void (*counts)(struct cuda_host_counts *), int
 static void slices_are_sorted_once(void **state)
 {
 	void (*counts)(struct cuda_host_counts *);
-	void *library;
 
 	NEED_DEVICE();
-	library = dlopen("libcuda_host.so", RTLD_NOW | RTLD_NOLOAD);
-	counts = library ? dlsym(library, "cuda_host_counts") : NULL;
+	counts = emulation("cuda_host_counts");
 	if (!counts) {
 		print_message("# skipped: no emulation\n");
 		skip();

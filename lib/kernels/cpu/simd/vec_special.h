@@ -157,7 +157,7 @@ static inline vec_f64 vec_power_f64_int(vec_f64 x, int64_t n)
 
 static inline vec_f64 polygamma_v64(vec_f64 x, const struct polygamma_order *o)
 {
-	vec_m64 outside = o->n > ORDER_MOST ? (vec_m64){ 0 } - 1 : ~(x > 0);
+	vec_m64 all = (vec_m64){ 0 } - 1, outside = o->n > ORDER_MOST ? all : ~(x > 0);
 	vec_f64 at = vec_select_f64(outside, (vec_f64){ 0 } + LEAST_SERIES, x), inverse, power, z,
 		series;
 	vec_f64 sum = { 0 }, product = (vec_f64){ 0 } + 1, first;

@@ -107,7 +107,7 @@ static bool settle(struct block *b)
 			ok = cudaStreamSynchronize(b->uses[i]) == cudaSuccess;
 		/* Fails while a graph is captured on the device. */
 		if (ok && b->nuses > BLOCK_USES)
-			ok = cudaDeviceSynchronize() == cudaSuccess &&
+			ok = cuda_try_wait_device() == cudaSuccess &&
 			     uses_wait(&b->recorded) == cudaSuccess;
 		cudaGetLastError();
 	}

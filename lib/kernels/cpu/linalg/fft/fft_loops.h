@@ -221,14 +221,16 @@ static void F(some_lines)(int64_t begin, int64_t end, void *ctx)
 	size_t columns = parallel ? 0 : F(lanes_bytes)(t->plan->columns.n) / sizeof(T);
 	struct tensor_storage *s = storage_alloc(
 		TENSOR_DEVICE_CPU, (3 * line + size + between + columns) * sizeof(T), false);
-	T *a = s ? s->data : NULL, *x, *y;
-	struct F(line_memory) m = { a, a + line, a + 2 * line, a + 3 * line,
-				    parallel ? NULL : a + 3 * line + size };
+	struct F(line_memory) m;
+	T *a, *x, *y;
 
 	if (!s) {
 		*t->failed = true;
 		return;
 	}
+	a = s->data;
+	m = (struct F(line_memory)){ a, a + line, a + 2 * line, a + 3 * line,
+				     parallel ? NULL : a + 3 * line + size };
 	for (int64_t i = begin; i < end && !*t->failed; i++) {
 		x = (T *)t->x + first_of_line(t, i, t->x_length) * t->x_parts;
 		y = (T *)t->out + first_of_line(t, i, t->out_length) * t->out_parts;
