@@ -157,14 +157,28 @@ static int two(const char *op, const char *name, tensor_ints v, int64_t least, i
 	if (out[0] < least || out[1] < least)
 		return tensor_fail(EINVAL, "%s: %s must be at least %lld", op, name,
 				   (long long)least);
+	if (out[0] > INT32_MAX || out[1] > INT32_MAX)
+		return tensor_fail(EINVAL, "%s: %s must be below 2^31", op, name);
 	return 0;
+}
+
+/* Positions of the taps along dimension d; INT64_MAX if they overflow, -1 if there are none. */
+static int64_t positions(const struct patches *p, int d, int64_t size, int64_t taps)
+{
+	const __int128 n =
+		(__int128)size + 2 * p->padding[d] - (__int128)p->dilation[d] * (taps - 1) - 1;
+
+	return n < 0 || !taps ? -1 : n >= INT64_MAX ? INT64_MAX : (int64_t)n / p->stride[d] + 1;
 }
 
 static int patch_sizes(const char *op, const tensor *self, const tensor *weight, int64_t groups,
 		       struct patches *p)
 {
+	int64_t channels;
+
 	if (self->ndim != 4 || weight->ndim != 4 || groups < 1 ||
-	    self->sizes[1] != weight->sizes[1] * groups || weight->sizes[0] % groups)
+	    __builtin_mul_overflow(weight->sizes[1], groups, &channels) ||
+	    self->sizes[1] != channels || weight->sizes[0] % groups)
 		return tensor_fail(EINVAL,
 				   "%s: self [n, c, h, w] and weight [o, c / groups, kh, kw] are "
 				   "needed, got %s, %s and %lld groups",
@@ -174,13 +188,16 @@ static int patch_sizes(const char *op, const tensor *self, const tensor *weight,
 	p->width = self->sizes[3];
 	p->kh = weight->sizes[2];
 	p->kw = weight->sizes[3];
-	p->oh = p->height + 2 * p->padding[0] - p->dilation[0] * (p->kh - 1) - 1;
-	p->ow = p->width + 2 * p->padding[1] - p->dilation[1] * (p->kw - 1) - 1;
-	if (p->oh < 0 || p->ow < 0 || !p->kh || !p->kw)
-		return tensor_fail(EINVAL, "%s: weight %s is larger than the padded input %s", op,
-				   SHAPE_STR(weight), SHAPE_STR(self));
-	p->oh = p->oh / p->stride[0] + 1;
-	p->ow = p->ow / p->stride[1] + 1;
+	p->oh = positions(p, 0, p->height, p->kh);
+	p->ow = positions(p, 1, p->width, p->kw);
+	if (p->oh < 0 || p->ow < 0)
+		return tensor_fail(EINVAL,
+				   "%s: weight %s has no taps, or is larger with its dilation than "
+				   "the padded input %s",
+				   op, SHAPE_STR(weight), SHAPE_STR(self));
+	if (p->oh == INT64_MAX || p->ow == INT64_MAX)
+		return tensor_fail(EINVAL, "%s: the output's size overflows for input %s", op,
+				   SHAPE_STR(self));
 	return 0;
 }
 
@@ -270,7 +287,8 @@ tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tens
 		out = quantized_new(self->device, TENSOR_U8,
 				    (int64_t[]){ self->sizes[0], weight->sizes[0], p.oh, p.ow }, 4,
 				    quantizer_new(op, output_scale, output_zero_point, TENSOR_U8));
-	if (out) {
+	/* A weight without output channels has any number of groups. */
+	if (out && out->numel) {
 		q = requantization(&w, self, weight, out, relu);
 		err = convolve(out, x, &w, groups, &p, &q);
 		if (err < 0) {

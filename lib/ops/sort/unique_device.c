@@ -113,6 +113,9 @@ static void find_runs(tensor *self, int d, bool sort, const struct unique_wanted
 	}
 	differs = values ? differences(values, n) : NULL;
 	starts = starts_of(differs, n);
+	/* Without it all else would run, on what was not computed if a capture has ended, and have other errors. */
+	if (!starts)
+		return;
 	firsts = order ? tensor_index_select(order, 0, starts) : starts;
 	u->values = d < 0 ? tensor_index_select(tensor_reshape(self, TENSOR_INTS(-1)), 0, firsts) :
 			    tensor_index_select(self, d, firsts);

@@ -87,6 +87,15 @@ static tensor *positions(tensor *x)
 {
 	return tensor_nonzero(x);
 }
+static tensor *different_slices(tensor *x)
+{
+	tensor *values, *inverse, *counts;
+
+	return tensor_unique_dim(tensor_reshape(x, TENSOR_SHAPE(4, 2)), 0, true, true, true,
+				 &values, &inverse, &counts) < 0 ?
+		       NULL :
+		       values;
+}
 static tensor *permutation(tensor *x)
 {
 	return tensor_randperm(8, TENSOR_OPTIONS(.dtype = TENSOR_I64,
@@ -155,7 +164,7 @@ static void what_waits_for_the_device_ends_the_capture(void **state)
 {
 	static tensor *(*const ops[])(tensor * x) = {
 		item_of,      to_host, from_host,	 positions,  permutation,
-		synchronised, trimmed, integer_division, of_the_cpu,
+		synchronised, trimmed, integer_division, of_the_cpu, different_slices,
 	};
 
 	NEED_DEVICE();

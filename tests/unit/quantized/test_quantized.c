@@ -176,6 +176,54 @@ static void convolution_is_exact(void **state)
 	}
 }
 
+/* Zeros of these sizes, quantized. */
+static tensor *zeros(tensor_ints sizes, enum tensor_dtype dtype)
+{
+	return ok(tensor_quantize_per_tensor(tensor_zeros(sizes, (tensor_options){ 0 }), 1, 0,
+					     dtype));
+}
+
+static tensor *convolve(tensor *x, tensor *w, tensor_ints padding, tensor_ints dilation,
+			int64_t groups)
+{
+	return tensor_quantized_conv2d(x, w, tensor_none, TENSOR_INTS(1), padding, dilation, groups,
+				       1, 7);
+}
+
+static void convolution_without_channels_is_the_zero_point(void **state)
+{
+	tensor_scope {
+		tensor *y = ok(convolve(zeros(TENSOR_INTS(2, 0, 3, 3), TENSOR_U8),
+					zeros(TENSOR_INTS(1, 0, 2, 2), TENSOR_I8), TENSOR_INTS(0),
+					TENSOR_INTS(1), 1));
+
+		assert_shape(y, 2, 1, 2, 2);
+		assert_values(tensor_int_repr(y), 0, 7, 7, 7, 7, 7, 7, 7, 7);
+	}
+}
+
+static void convolution_refuses_sizes_that_overflow(void **state)
+{
+	tensor_scope {
+		const tensor_ints one = TENSOR_INTS(1), none = TENSOR_INTS(0);
+		tensor *x = zeros(TENSOR_INTS(1, 2, 4, 4), TENSOR_U8);
+		tensor *w = zeros(TENSOR_INTS(2, 2, 3, 3), TENSOR_I8);
+
+		assert_fails(convolve(x, w, TENSOR_INTS(INT64_MAX), one, 1) != NULL, EINVAL,
+			     "padding must be below 2^31");
+		assert_fails(convolve(x, w, none, TENSOR_INTS(INT64_MAX), 1) != NULL, EINVAL,
+			     "dilation must be below 2^31");
+		/* 3 times the groups is 2^64 + 2. */
+		assert_fails(convolve(x, zeros(TENSOR_INTS(0, 3, 2, 2), TENSOR_I8), none, one,
+				      6148914691236517206) != NULL,
+			     EINVAL, "groups");
+		assert_shape(ok(convolve(zeros(TENSOR_INTS(2, 0, 4, 4), TENSOR_U8),
+					 zeros(TENSOR_INTS(0, 0, 2, 2), TENSOR_I8), none, one,
+					 INT64_MAX)),
+			     2, 0, 3, 3);
+	}
+}
+
 static void arithmetic_requantizes(void **state)
 {
 	tensor_scope {
@@ -290,6 +338,8 @@ int main(void)
 		cmocka_unit_test(views_keep_the_scale),
 		cmocka_unit_test(linear_is_exact),
 		cmocka_unit_test(convolution_is_exact),
+		cmocka_unit_test(convolution_without_channels_is_the_zero_point),
+		cmocka_unit_test(convolution_refuses_sizes_that_overflow),
 		cmocka_unit_test(arithmetic_requantizes),
 		cmocka_unit_test(fake_quantize_gradient_of_channels_is_zero_where_clamped),
 		cmocka_unit_test(fake_quantize_gradient_is_zero_where_clamped),

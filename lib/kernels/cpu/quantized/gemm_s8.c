@@ -292,8 +292,9 @@ static int cpu_patches_u8(uint8_t *out, const uint8_t *image, const struct patch
 	struct patch_job job = { out, image, p };
 	int64_t size = p->channels * p->kh * p->kw;
 
-	parallel_for(0, size ? p->images * p->oh * p->ow : 0,
-		     size < ITER_GRAIN ? ITER_GRAIN / size : 1, patches_chunk, &job);
+	if (size)
+		parallel_for(0, p->images * p->oh * p->ow,
+			     size < ITER_GRAIN ? ITER_GRAIN / size : 1, patches_chunk, &job);
 	return 0;
 }
 
