@@ -123,7 +123,8 @@ static inline vec_f32 digamma_v32(vec_f32 x)
 	return BY_HALVES(x, digamma_v64);
 }
 
-#define ORDER_MOST 10 /* products of powers of greater orders could overflow */
+#define ORDER_MOST    20 /* powers of greater orders could overflow */
+#define FRACTION_MOST 10 /* and products of powers of orders above this one */
 
 /*
  * What polygamma of one order needs: (-1)^(n + 1) n!, the least x of the series of zeta_near(), and its coefficients after the
@@ -161,7 +162,7 @@ static inline vec_f64 vec_power_f64_int(vec_f64 x, int64_t n)
 	return y;
 }
 
-/* For at > 0 and orders up to ORDER_MOST. */
+/* For at > 0 and orders up to ORDER_MOST. The sum over small at is the fraction sum / product. */
 static inline vec_f64 polygamma_positive_f64(vec_f64 at, const struct polygamma_order *o)
 {
 	vec_f64 sum = { 0 }, product = (vec_f64){ 0 } + 1, first, inverse, power, z, series;
@@ -171,8 +172,12 @@ static inline vec_f64 polygamma_positive_f64(vec_f64 at, const struct polygamma_
 	at = vec_select_f64(before, at + 1, at);
 	for (vec_m64 low = at < o->from; vec_byte_bits((vec_u64)low); low = at < o->from) {
 		power = vec_power_f64_int(at, o->n + 1);
-		sum = vec_select_f64(low, sum * power + product, sum);
-		product = vec_select_f64(low, product * power, product);
+		if (o->n <= FRACTION_MOST) {
+			sum = vec_select_f64(low, sum * power + product, sum);
+			product = vec_select_f64(low, product * power, product);
+		} else {
+			sum = vec_select_f64(low, sum + 1 / power, sum);
+		}
 		at = vec_select_f64(low, at + 1, at);
 	}
 	inverse = 1 / at;
