@@ -92,18 +92,27 @@ FORMULA double bernoulli(int k)
 
 #define FEW 64 /* terms that are added one by one */
 
+/* The least x for which the terms of zeta_near() after the first eight are below 2^-54 of the sum. */
+FORMULA double zeta_series_from(double s)
+{
+	return s < 3 ? 10 : 8 + 1.6 * s;
+}
+
 /*
- * The sum of (x + k)^-s over k >= 0, for x > -FEW: terms below x = 10 are added, the rest is the
- * Euler-Maclaurin series.
+ * The sum of (x + k)^-s over k >= 0, for x > -FEW: terms of small x are added, the rest is the
+ * Euler-Maclaurin series, unless it is too small to matter.
  */
 FORMULA double zeta_near(double s, double x)
 {
-	double sum = 0, term, power;
+	double sum = 0, term, power, from = zeta_series_from(s);
 
-	while (x < 10) {
+	while (x < from) {
 		if (x == 0)
 			return (double)INFINITY;
-		sum += pow(x++, -s);
+		power = pow(x++, -s);
+		sum += power;
+		if (x > 1 && power * x <= 0x1p-56 * fabs(sum))
+			return sum;
 	}
 	power = pow(x, -s);
 	sum += pow(x, 1 - s) / (s - 1) + power / 2;

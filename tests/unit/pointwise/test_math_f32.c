@@ -87,11 +87,12 @@ static void functions_are_exact_near_0(void **state)
 static void special_values_are_exact(void **state)
 {
 	static const float special[] = {
-		0,	INFINITY, NAN,	  FLT_MIN, FLT_MAX,	0x1p-149f,     0.256f,
-		0.506f, 0.756f,	  1.006f, 2.006f,  3.006f,	5.006f,	       7.006f,
-		9.006f, 9.02f,	  9.1f,	  0.625f,  (float)M_PI, (float)M_PI_2, (float)(M_PI / 32),
-		8192,	355,	  0.5f,	  1,	   10.05f,	10.1f,	       0.3125f,
-		9.375f
+		0, INFINITY, NAN, FLT_MIN, FLT_MAX, 0x1p-149f, 0.256f, 0.506f, 0.756f, 1.006f,
+		2.006f, 3.006f, 5.006f, 7.006f, 9.006f, 9.02f, 9.1f, 0.625f, (float)M_PI,
+		(float)M_PI_2, (float)(M_PI / 32), 8192, 355, 0.5f, 1, 10.05f, 10.1f, 0.3125f,
+		9.375f,
+		/* The remainder of a multiple of pi / 2 is near pi / 4, and its low part the greatest. */
+		0x1.2ddf0ep+1f, 0x1.8bd898p+5f, 0x1.4b0bdp+9f
 	};
 	float x[ARRAY_SIZE(special) * 6];
 	int n = 0;

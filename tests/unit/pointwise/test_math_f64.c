@@ -199,9 +199,34 @@ static tensor *polygamma_2(tensor *x)
 	return tensor_polygamma(2, x);
 }
 
+static tensor *polygamma_4(tensor *x)
+{
+	return tensor_polygamma(4, x);
+}
+
+static tensor *polygamma_10(tensor *x)
+{
+	return tensor_polygamma(10, x);
+}
+
+static tensor *polygamma_12(tensor *x)
+{
+	return tensor_polygamma(12, x);
+}
+
 static tensor *polygamma_25(tensor *x)
 {
 	return tensor_polygamma(25, x);
+}
+
+static tensor *polygamma_100(tensor *x)
+{
+	return tensor_polygamma(100, x);
+}
+
+static tensor *polygamma_2_30(tensor *x)
+{
+	return tensor_polygamma(1 << 30, x);
 }
 
 static const struct known {
@@ -229,7 +254,18 @@ static const struct known {
 	{ trigamma, NAN, NAN },
 	{ polygamma_2, 1, -2.4041138063191886 },
 	{ polygamma_2, 0.5, -16.828796644234320 },
+	/* Near 10, where a series that is short for the order has its greatest errors. */
+	{ polygamma_2, 10, -0.011049834970802067 },
+	{ polygamma_4, 10, -0.00072993116823528663 },
+	{ polygamma_4, -20.25, 24481.57475051974 },
+	{ polygamma_10, 10.5, -3.4696555222805556e-05 },
+	{ polygamma_12, 0.75, -20162654429.043862 },
+	{ polygamma_12, 11, -2.0985133815587929e-05 },
 	{ polygamma_25, 1, 1.5511210274472133e25 },
+	{ polygamma_25, -3.5, 2.0818793705474855e33 },
+	{ polygamma_100, 10, -9.3332373004790847e56 },
+	/* The factorial is infinite, all powers are 0, and few of them are added. */
+	{ polygamma_2_30, 200, NAN },
 	{ tensor_erfinv, 0.5, 0.47693627620446987 },
 	{ tensor_erfinv, -0.999, -2.3267537655135246 },
 	{ tensor_erfinv, 0.99999999, 4.0522372432687634 },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * asin and acos on vectors, asin_v32() and so on, with errors below 0.6 ulp, for processors with multiply-add instructions;
+ * asin and acos on vectors, asin_v32() and so on, with errors below 0.7 ulp, for processors with multiply-add instructions;
  * narrower vectors call SLEEF. Polynomials interpolate at Chebyshev nodes.
  */
 #ifndef TENSOR_VEC_ASIN_H

@@ -123,20 +123,27 @@ static inline vec_f32 digamma_v32(vec_f32 x)
 	return BY_HALVES(x, digamma_v64);
 }
 
-#define ORDER_MOST 20 /* powers of greater orders could overflow */
+#define ORDER_MOST    20 /* powers of greater orders could overflow */
+#define FRACTION_MOST 10 /* and products of powers of orders above this one */
 
-/* What polygamma of one order needs: s = n + 1, (-1)^s n!, and the coefficients of zeta_near() after the power of x. */
+/*
+ * What polygamma of one order needs: (-1)^(n + 1) n!, the least x of the series of zeta_near(), and its coefficients after the
+ * power of x.
+ */
 struct polygamma_order {
 	int64_t n;
-	double factor, series[8];
+	double factor, from, series[8];
 };
 
 static double bernoulli(int k);
+static double zeta_series_from(double s);
 
 static inline struct polygamma_order polygamma_order(int64_t n)
 {
-	struct polygamma_order o = { .n = n, .factor = (n & 1 ? 1 : -1) * round(tgamma(n + 1.)) };
-	double term = (n + 1) / 2.;
+	struct polygamma_order o = { .n = n,
+				     .factor = (n & 1 ? 1 : -1) * round(tgamma(n + 1.)),
+				     .from = zeta_series_from(n + 1.) };
+	double term = (n + 1.) / 2;
 
 	for (int k = 0; k < 8; k++) {
 		o.series[k] = bernoulli(k) * term;
@@ -155,21 +162,22 @@ static inline vec_f64 vec_power_f64_int(vec_f64 x, int64_t n)
 	return y;
 }
 
-static inline vec_f64 polygamma_v64(vec_f64 x, const struct polygamma_order *o)
+/* For at > 0 and orders up to ORDER_MOST. The sum over small at is the fraction sum / product. */
+static inline vec_f64 polygamma_positive_f64(vec_f64 at, const struct polygamma_order *o)
 {
-	vec_m64 all = (vec_m64){ 0 } - 1, outside = o->n > ORDER_MOST ? all : ~(x > 0);
-	vec_f64 at = vec_select_f64(outside, (vec_f64){ 0 } + LEAST_SERIES, x), inverse, power, z,
-		series;
-	vec_f64 sum = { 0 }, product = (vec_f64){ 0 } + 1, first;
-	vec_m64 before = at < LEAST_SERIES;
+	vec_f64 sum = { 0 }, product = (vec_f64){ 0 } + 1, first, inverse, power, z, series;
+	vec_m64 before = at < o->from;
 
 	first = vec_select_f64(before, 1 / vec_power_f64_int(at, o->n + 1), sum);
 	at = vec_select_f64(before, at + 1, at);
-	for (vec_m64 low = at < LEAST_SERIES; vec_byte_bits((vec_u64)low);
-	     low = at < LEAST_SERIES) {
+	for (vec_m64 low = at < o->from; vec_byte_bits((vec_u64)low); low = at < o->from) {
 		power = vec_power_f64_int(at, o->n + 1);
-		sum = vec_select_f64(low, sum * power + product, sum);
-		product = vec_select_f64(low, product * power, product);
+		if (o->n <= FRACTION_MOST) {
+			sum = vec_select_f64(low, sum * power + product, sum);
+			product = vec_select_f64(low, product * power, product);
+		} else {
+			sum = vec_select_f64(low, sum + 1 / power, sum);
+		}
 		at = vec_select_f64(low, at + 1, at);
 	}
 	inverse = 1 / at;
@@ -179,13 +187,22 @@ static inline vec_f64 polygamma_v64(vec_f64 x, const struct polygamma_order *o)
 	for (int k = 6; k >= 0; k--)
 		series = series * z + o->series[k];
 	sum = sum / product + power * (1. / (double)o->n + inverse * (0.5 + inverse * series));
-	sum = (sum + first) * o->factor;
+	return (sum + first) * o->factor;
+}
+
+static inline vec_f64 polygamma_v64(vec_f64 x, const struct polygamma_order *o)
+{
+	vec_m64 outside = o->n > ORDER_MOST ? (vec_m64){ 0 } - 1 : ~(x > 0);
+	vec_f64 y = x;
+
+	if (o->n <= ORDER_MOST)
+		y = polygamma_positive_f64(vec_select_f64(outside, (vec_f64){ 0 } + o->from, x), o);
 	if (likely(!vec_byte_bits((vec_u64)outside)))
-		return sum;
+		return y;
 	for (int i = 0; i < VEC_F64; i++)
 		if (outside[i])
-			sum[i] = polygamma((double)o->n, x[i]);
-	return sum;
+			y[i] = polygamma((double)o->n, x[i]);
+	return y;
 }
 
 static inline vec_f32 polygamma_v32(vec_f32 x, const struct polygamma_order *o)

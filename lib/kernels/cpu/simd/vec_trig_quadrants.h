@@ -7,11 +7,11 @@
  */
 
 /*
- * For x >= 0 below FAR, x = n pi / 2 + r + low: sin(r + low) = sine + sine_low, cos(r + low) = cosine + cosine_low; t has n in its
- * lowest bits.
+ * For x >= 0 below FAR, x = n pi / 2 + r + low: sin(r + low) = sine + sine_low - r^2 / 2 low, cos(r + low) = cosine + cosine_low; t has
+ * n in its lowest bits. sine is r.
  */
 struct F(quadrant) {
-	V t, sine, sine_low, cosine, cosine_low;
+	V t, sine, sine_low, cosine, cosine_low, low;
 };
 
 static inline struct F(quadrant) F(quadrant)(V size)
@@ -32,8 +32,8 @@ static inline struct F(quadrant) F(quadrant)(V size)
 				     .sine = r,
 				     .sine_low = F(fma)(r * z, F(sine)(z), low),
 				     .cosine = one,
-				     .cosine_low =
-					     F(fma)(z * z, F(cosine)(z), F(fnma)(r, low, c)) };
+				     .cosine_low = F(fma)(z * z, F(cosine)(z), F(fnma)(r, low, c)),
+				     .low = low };
 }
 
 /* sin(x + ahead pi / 2) of x with the given size, |x| below FAR; sign: x, or 0 for an even function. */
@@ -46,15 +46,16 @@ static inline V F(sin_quadrant)(V size, V sign, int ahead)
 	return (V)((I)y ^ (((at << SIGN_SHIFT) ^ (I)sign) & F(sign_bit)));
 }
 
-/* tan(x), or -1 / tan(r + low) where n is odd. */
+/* tan(r + low), or -1 / tan(r + low) where n is odd. The errors of sine and cosine add up: no term is left out. */
 static inline V F(tan_quadrant)(V size, V sign)
 {
 	struct F(quadrant) q = F(quadrant)(size);
 	I at = (I)q.t;
+	V sine_low = F(fnma)(q.sine * q.sine * 0.5, q.low, q.sine_low);
 	V above = F(odd_turn)(at, q.cosine, q.sine),
-	  above_low = F(odd_turn)(at, q.cosine_low, q.sine_low);
+	  above_low = F(odd_turn)(at, q.cosine_low, sine_low);
 	V below = F(odd_turn)(at, -q.sine, q.cosine),
-	  below_low = F(odd_turn)(at, -q.sine_low, q.cosine_low);
+	  below_low = F(odd_turn)(at, -sine_low, q.cosine_low);
 	V y = F(quotient)(above, above_low, below, below_low);
 
 	return (V)((I)y ^ ((I)sign & F(sign_bit)));

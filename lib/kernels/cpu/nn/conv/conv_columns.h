@@ -231,7 +231,7 @@ static int input_by_columns(const struct shape *s, tensor *out, const tensor *gr
 		columns_of_images(0, s->batch, &j);
 	else
 		parallel_for(0, s->batch, 1, columns_of_images, &j);
-	return j.failed ? tensor_fail(ENOMEM, "convolution_backward: no memory for rows") : 0;
+	return j.failed ? tensor_fail(ENOMEM, "convolution: no memory for rows") : 0;
 }
 
 #endif
