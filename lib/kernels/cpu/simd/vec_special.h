@@ -192,7 +192,7 @@ static inline vec_f64 polygamma_positive_f64(vec_f64 at, const struct polygamma_
 
 static inline vec_f64 polygamma_v64(vec_f64 x, const struct polygamma_order *o)
 {
-	vec_m64 outside = o->n > ORDER_MOST ? (vec_m64){ 0 } - 1 : ~(x > 0);
+	vec_m64 all = (vec_m64){ 0 } - 1, outside = o->n > ORDER_MOST ? all : ~(x > 0);
 	vec_f64 y = x;
 
 	if (o->n <= ORDER_MOST)
