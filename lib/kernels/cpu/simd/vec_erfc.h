@@ -90,11 +90,15 @@ static inline vec_f64 erfc_quotient_f64(vec_f64 x)
 {
 	vec_f64 square = x * x, square_low = vec_fma_f64(x, x, -square);
 	vec_f64 below = 2 * x + 1, below_low = 2 * x - (below - 1), quotient = 1 / below;
-	vec_f64 p = erfc_polynomial_f64((x - 1.5) / (x + 3));
-
-	/* 1 + p as 9/8 and a smaller number, and what the quotient lost. */
+	vec_f64 sum = x + 3, difference = x - 1.5, inverse = 1 / sum, q = difference * inverse;
+	vec_f64 p = erfc_polynomial_f64(q), rest, slope;
+	/* 1 + p as 9/8 and a smaller number. */
 	vec_f64 most = quotient * 1.125;
 
+	/* What q lost, times the derivative of p, and what the quotient lost. */
+	rest = vec_fnma_f64(q, sum, difference) + (x - (difference + 1.5)) - q * (x - (sum - 3));
+	slope = ((3.2391 - 2.3422 * q) * q - 1.2232) * q - 0.0671;
+	p += rest * inverse * slope;
 	p += 1.125 * (vec_fnma_f64(below, quotient, (vec_f64){ 0 } + 1) - below_low * quotient);
 	p = vec_fma_f64(quotient, (vec_f64){ 0 } + 1.125, -most) + quotient * p;
 	return erfc_exp_f64(-square, -square_low, most, p);
