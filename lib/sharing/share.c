@@ -39,8 +39,17 @@ static void unlock_tables(void)
 
 /* ---- forks ---- */
 
+/*
+ * A receiver of a device tensor takes locks of a plugin while it holds `changing`, so a fork takes the locks of channels
+ * before those of the plugin: the handlers are registered once more after it has been loaded, and the first of the two
+ * that run before a fork does the work, as does the last after it.
+ */
+static __thread int handlers_run;
+
 static void lock_channels(void)
 {
+	if (handlers_run++)
+		return;
 	pthread_mutex_lock(&list_lock);
 	for (tensor_channel *ch = channels; ch; ch = ch->next)
 		pthread_mutex_lock(&ch->changing);
@@ -48,6 +57,8 @@ static void lock_channels(void)
 
 static void unlock_channels(void)
 {
+	if (--handlers_run)
+		return;
 	for (tensor_channel *ch = channels; ch; ch = ch->next)
 		pthread_mutex_unlock(&ch->changing);
 	pthread_mutex_unlock(&list_lock);
@@ -66,7 +77,7 @@ static bool take_over(pthread_mutex_t *lock)
 
 static void adopt_channels(void)
 {
-	for (tensor_channel *ch = channels; ch; ch = ch->next) {
+	for (tensor_channel *ch = channels; ch && handlers_run == 1; ch = ch->next) {
 		/* The number of a descriptor that was just received may be of none in the child, or of another file. */
 		if (take_over(&ch->receiving)) {
 			ch->orphan = true;
@@ -79,9 +90,21 @@ static void adopt_channels(void)
 	unlock_channels();
 }
 
-INIT(INIT_CHANNEL) static void channel_init(void)
+static void handle_forks(void)
 {
 	pthread_atfork(lock_channels, unlock_channels, adopt_channels);
+}
+
+INIT(INIT_CHANNEL) static void channel_init(void)
+{
+	handle_forks();
+}
+
+void channels_before_plugin(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, handle_forks);
 }
 
 int channel_orphan(const tensor_channel *ch)

@@ -38,6 +38,8 @@ struct device_note {
 int device_describe(const struct tensor_buffer *b, struct device_note *n);
 /* A storage on the memory of a descriptor, which the caller keeps. NULL with the error set. */
 struct tensor_storage *device_import(int fd, const struct device_note *n);
+/* A fork takes the locks of channels before those of plugins that have been loaded. */
+void channels_before_plugin(void);
 
 /* Gives s, a new storage with other functions, the memory of base; their owner keeps base. */
 static inline void storage_on_memory_of(struct tensor_storage *s, const struct tensor_storage *base,

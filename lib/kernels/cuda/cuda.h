@@ -125,8 +125,8 @@ int cuda_capture_excludes(const char *op, int device, const char *why);
  * capture: the result is that of cuda_capture_excludes() then, and captures of other threads begin after the wait.
  */
 int cuda_wait_device(const char *op, int device);
-/* The same for memory that is released, of the current device: cudaErrorStreamCaptureUnsupported if any capture is open. */
-cudaError_t cuda_try_wait_device(void);
+/* The same for memory that is released: cudaErrorStreamCaptureUnsupported during a capture on the device. */
+cudaError_t cuda_try_wait_device(int device);
 /* The owner of the capture's memory, and its number. */
 uint64_t cuda_capture_owner(const struct tensor_cuda_graph *g, uint64_t *id);
 /* Keeps the storage while the graph exists. */

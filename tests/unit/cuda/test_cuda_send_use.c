@@ -8,6 +8,7 @@
 #include "threads.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
+#include <stdatomic.h>
 #include <tensor/buffer.h>
 #include <tensor/dlpack.h>
 
@@ -432,6 +433,49 @@ static void a_child_has_none_of_it(void **state)
 	pair_close(&e);
 }
 
+static atomic_bool stopped;
+
+/* A receiver maps memory, and unmaps that of which the sender has let go. */
+static void *send_and_receive(void *unused)
+{
+	const char *wrong = NULL;
+
+	while (!atomic_load(&stopped) && !wrong) {
+		struct pair e = pair_open(SOCK_STREAM);
+
+		for (int i = 0; i < 10 && !wrong; i++) {
+			tensor_scope {
+				tensor *x = tensor_ones(TENSOR_SHAPE(300), CUDA);
+
+				if (!x || tensor_send(e.out, x, 0) < 0 || !tensor_recv(e.in))
+					wrong = "a tensor does not arrive";
+			}
+		}
+		pair_close(&e);
+	}
+	return (void *)wrong;
+}
+
+static void a_fork_does_not_stop_a_receiver(void **state)
+{
+	pthread_t thread;
+	void *wrong;
+
+	NEED_DEVICE();
+	atomic_store(&stopped, false);
+	assert_int_equal(pthread_create(&thread, NULL, send_and_receive, NULL), 0);
+	alarm(30); /* a deadlock ends the test */
+	for (int i = 0; i < 60; i++) {
+		int status = IN_CHILD({});
+
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&stopped, true);
+	pthread_join(thread, &wrong);
+	alarm(0);
+	assert_null(wrong);
+}
+
 static const struct peer_role roles[] = {
 	{ "sender", sender },
 	{ "hurry", hurry },
@@ -450,6 +494,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_backward_finds_what_it_saved),
 		cmocka_unit_test(threads_send_and_release),
 		cmocka_unit_test(a_child_has_none_of_it),
+		cmocka_unit_test(a_fork_does_not_stop_a_receiver),
 	};
 
 	/* The devices of the emulation are the same in the other processes. */

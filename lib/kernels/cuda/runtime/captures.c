@@ -85,31 +85,34 @@ int cuda_capture_excludes(const char *op, int device, const char *why)
 }
 
 /*
- * Shared by waits for a device, exclusive for the begin of a capture: one that began between the look for it and the wait would be
- * ended by the wait. The begin has priority over later waits.
+ * Of each device: shared by waits for it, exclusive for the begin of a capture on it. One that began between the look for it and the
+ * wait would be ended by the wait. The begin has priority over later waits.
  */
-static pthread_rwlock_t waits = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static pthread_rwlock_t waits[CUDA_DEVICES] = {
+	[0 ... CUDA_DEVICES - 1] = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+};
 
 int cuda_wait_device(const char *op, int device)
 {
 	int err;
 
-	pthread_rwlock_rdlock(&waits);
+	pthread_rwlock_rdlock(&waits[device]);
 	err = cuda_capture_excludes(op, device, "waits for the device");
 	if (!err)
 		err = cuda_check(op, cudaDeviceSynchronize());
-	pthread_rwlock_unlock(&waits);
+	pthread_rwlock_unlock(&waits[device]);
 	return err;
 }
 
-cudaError_t cuda_try_wait_device(void)
+cudaError_t cuda_try_wait_device(int device)
 {
 	cudaError_t err = cudaErrorStreamCaptureUnsupported;
+	bool own;
 
-	pthread_rwlock_rdlock(&waits);
-	if (!atomic_load_explicit(&cuda_captures, memory_order_acquire))
+	pthread_rwlock_rdlock(&waits[device]);
+	if (!atomic_load_explicit(&cuda_captures, memory_order_acquire) || !find(device, &own))
 		err = cudaDeviceSynchronize();
-	pthread_rwlock_unlock(&waits);
+	pthread_rwlock_unlock(&waits[device]);
 	return err;
 }
 
@@ -153,9 +156,9 @@ int capture_open(struct tensor_cuda_graph *g)
 				   g->device);
 	if (pthread_setspecific(at_exit, g))
 		return tensor_fail(ENOMEM, "cuda_graph_capture_begin: no memory");
-	pthread_rwlock_wrlock(&waits);
+	pthread_rwlock_wrlock(&waits[g->device]);
 	err = open_locked(g);
-	pthread_rwlock_unlock(&waits);
+	pthread_rwlock_unlock(&waits[g->device]);
 	return err;
 }
 

@@ -310,7 +310,7 @@ struct block *expand_take(struct pool *p, size_t size, cudaError_t *err)
 static bool settle(const struct pool *p)
 {
 	/* Blocks of a graph are freed without a wait for the streams that used them; its stream may be gone. */
-	const cudaError_t err = p->owner ? cuda_try_wait_device() :
+	const cudaError_t err = p->owner ? cuda_try_wait_device(p->device) :
 					   cudaStreamSynchronize(p->stream);
 
 	if (err != cudaSuccess)

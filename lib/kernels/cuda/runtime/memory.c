@@ -46,7 +46,8 @@ static bool wait_for(const struct block *b, cudaStream_t use)
 /* Waits for the uses. cudaErrorStreamCaptureUnsupported: they are too many, and a graph is being captured. */
 static cudaError_t wait_for_uses(struct block *b)
 {
-	cudaError_t err = b->nuses > BLOCK_USES ? cuda_try_wait_device() : cudaSuccess;
+	cudaError_t err = b->nuses > BLOCK_USES ? cuda_try_wait_device(block_device(b)) :
+						  cudaSuccess;
 
 	/* Some may be streams of other devices. */
 	for (int i = 0; err == cudaSuccess && i < b->nuses && i < BLOCK_USES; i++)

@@ -171,7 +171,7 @@ static bool end(struct cuda_share_block *b)
 		forget(b);
 		return true;
 	}
-	err = cuda_try_wait_device();
+	err = cuda_try_wait_device(b->device);
 	/* Streams of other devices. */
 	if (err == cudaSuccess)
 		err = uses_wait(&shared_of(b)->uses);
