@@ -274,29 +274,45 @@ static int product_by_dots(const struct product *given)
 
 #define STRIP (8 * LANES) /* columns whose sums are held in registers */
 
-/* `vecs` vectors of c from column j on; the last one has the lanes of part. */
-static inline __attribute__((always_inline)) void row_strip(const struct product *p, int64_t j,
-							    const int vecs, vec_part part)
+#define SPAN 512 /* products in one sum: the error of longer ones grows with their length */
+
+/* Adds n products of each column to sum, from row k of b on. */
+static inline __attribute__((always_inline)) void row_span(const struct product *p, int64_t j,
+							   int64_t k, int64_t n, const int vecs,
+							   vec_part part, VEC *sum)
 {
-	const T *a = p->a, *b = (const T *)p->b + j;
-	const T alpha = (T)p->alpha, beta = (T)p->beta;
-	T *c = (T *)p->c + j;
-	VEC sum[STRIP / LANES];
+	const T *a = (const T *)p->a + k * p->csa, *b = (const T *)p->b + j + k * p->rsb;
+	VEC span[STRIP / LANES];
 
 #pragma GCC unroll 8
 	for (int v = 0; v < vecs; v++)
-		sum[v] = (VEC){ 0 };
-	for (int64_t k = 0; k < p->k; k++, b += p->rsb, a += p->csa) {
+		span[v] = (VEC){ 0 };
+	for (; n; n--, b += p->rsb, a += p->csa) {
 		VEC x = BROADCAST(*a);
 
 #pragma GCC unroll 8
 		for (int v = 0; v < vecs; v++) {
 			__builtin_prefetch(b + FETCH_AHEAD * p->rsb + v * LANES);
-			sum[v] = MULADD(sum[v], x,
-					v < vecs - 1 ? *(const VEC *)(b + v * LANES) :
-						       LOAD(b + v * LANES, part));
+			span[v] = MULADD(span[v], x,
+					 v < vecs - 1 ? *(const VEC *)(b + v * LANES) :
+							LOAD(b + v * LANES, part));
 		}
 	}
+#pragma GCC unroll 8
+	for (int v = 0; v < vecs; v++)
+		sum[v] += span[v];
+}
+
+/* `vecs` vectors of c from column j on; the last one has the lanes of part. */
+static inline __attribute__((always_inline)) void row_strip(const struct product *p, int64_t j,
+							    const int vecs, vec_part part)
+{
+	const T alpha = (T)p->alpha, beta = (T)p->beta;
+	T *c = (T *)p->c + j;
+	VEC sum[STRIP / LANES] = { 0 };
+
+	for (int64_t k = 0; k < p->k; k += SPAN)
+		row_span(p, j, k, p->k - k < SPAN ? p->k - k : SPAN, vecs, part, sum);
 #pragma GCC unroll 8
 	for (int v = 0; v < vecs; v++) {
 		vec_part lanes = v < vecs - 1 ? PART(LANES) : part;
@@ -315,6 +331,10 @@ static void row_chunk(int64_t begin, int64_t end, void *ctx)
 
 	for (; j + STRIP <= end; j += STRIP)
 		row_strip(p, j, STRIP / LANES, PART(LANES));
+	if (j + 4 * LANES <= end) {
+		row_strip(p, j, 4, PART(LANES));
+		j += 4 * LANES;
+	}
 	for (; j < end; j += LANES)
 		row_strip(p, j, 1, PART(end - j < LANES ? end - j : LANES));
 }
