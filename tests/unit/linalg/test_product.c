@@ -161,10 +161,9 @@ static void many_rows_times_few_columns_are_exact(void **state)
 /* All terms are equal, so that roundings of one long sum would add up: to 600 and more of its last places, not 64. */
 static void sums_of_many_terms_have_small_errors(void **state)
 {
-	static const int64_t shapes[][3] = { { 2, 30000, 1024 },
-					     { 1, 30000, 1024 },
-					     { 32, 100000, 6 },
-					     { 1, 30000, 330 } };
+	static const int64_t shapes[][3] = {
+		{ 2, 30000, 1024 }, { 1, 30000, 1024 }, { 32, 100000, 6 }, { 1, 30000, 330 }
+	};
 
 	for (size_t s = 0; s < ARRAY_SIZE(shapes); s++)
 		tensor_scope {
