@@ -84,8 +84,8 @@ int tensor_cuda_stream_query(int device, void *stream);
 /* Work that is queued in the stream from now on follows what the event recorded, also on another device. The host does not wait. */
 int tensor_cuda_stream_wait(int device, void *stream, tensor_cuda_event *event);
 /* For work that is not the library's: the stream uses the memory of t, which is not reused before the work that is in the
- * stream when t's memory is released has finished. The stream may be of another device. It does nothing for memory of
- * another library (tensor_from_dlpack()). EINVAL: t is not on a CUDA device. */
+ * stream when t's memory is released has finished: the stream must exist until then. It may be of another device. The call
+ * does nothing for memory of another library (tensor_from_dlpack()). EINVAL: t is not on a CUDA device. */
 int tensor_cuda_record_stream(tensor *t, void *stream);
 
 /* Events: points in the work of a stream. An event that was never recorded counts as reached. */
