@@ -272,10 +272,7 @@ struct tensor_storage *device_import(int fd, const struct device_note *n)
 	struct cuda_share_block *b;
 	struct tensor_storage *s;
 
-	if (!calls)
-		return NULL;
-	channels_before_plugin();
-	if (calls->import("recv", n->uuid, n->size, fd, &b) < 0)
+	if (!calls || calls->import("recv", n->uuid, n->size, fd, &b) < 0)
 		return NULL;
 	s = storage_alloc_struct();
 	if (!s) {

@@ -7,6 +7,7 @@
 #include "sharing/link.h"
 
 #include "core/trace.h"
+#include "storage/devices.h"
 
 #include <unistd.h>
 
@@ -63,6 +64,16 @@ static struct tensor_storage *lost_storage(void)
 	return NULL;
 }
 
+static struct tensor_storage *imported_device(tensor_channel *ch, int fd)
+{
+	if (!ch->device_came)
+		return storage_null(EBADMSG, "memory of a device came without its description");
+	if (!cuda_share_calls())
+		return NULL;
+	channels_before_plugin();
+	return device_import(fd, &ch->device);
+}
+
 /* The storage of the message; the caller owns a reference. */
 static struct tensor_storage *imported_storage(tensor_channel *ch, struct wire_in *in)
 {
@@ -75,10 +86,7 @@ static struct tensor_storage *imported_storage(tensor_channel *ch, struct wire_i
 	if (in->fd < 0)
 		return storage_null(EBADMSG, "the announced fd is missing");
 	if (in->m.flags & WIRE_DEVICE)
-		s = ch->device_came ?
-			    device_import(in->fd, &ch->device) :
-			    storage_null(EBADMSG,
-					 "memory of a device came without its description");
+		s = imported_device(ch, in->fd);
 	else if (in->m.flags & WIRE_FILE)
 		s = import_file(in->fd, id);
 	else

@@ -193,10 +193,10 @@ static inline vec_f64 polygamma_positive_f64(vec_f64 at, const struct polygamma_
 static inline vec_f64 polygamma_v64(vec_f64 x, const struct polygamma_order *o)
 {
 	vec_m64 all = (vec_m64){ 0 } - 1, outside = o->n > ORDER_MOST ? all : ~(x > 0);
-	vec_f64 y = x;
+	vec_f64 y = x, from = (vec_f64){ 0 } + o->from;
 
 	if (o->n <= ORDER_MOST)
-		y = polygamma_positive_f64(vec_select_f64(outside, (vec_f64){ 0 } + o->from, x), o);
+		y = polygamma_positive_f64(vec_select_f64(outside, from, x), o);
 	if (likely(!vec_byte_bits((vec_u64)outside)))
 		return y;
 	for (int i = 0; i < VEC_F64; i++)
