@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Tensors on CUDA devices in channels and as dma-bufs (docs/sharing.md). Before its first send or export a storage moves from the allocator's memory
- * into a block that the driver can share; its tensors get the new address (referrers.h). A receiver maps a block once for
- * each channel: the number of a block is the sender's, and means nothing to another channel.
+ * Tensors on CUDA devices in channels and as dma-bufs (docs/sharing.md). Before its first send or export a storage moves
+ * from the allocator's memory into a block that the driver can share; its tensors get the new address (referrers.h). A
+ * receiver maps a block once for each channel: the number of a block is the sender's, and means nothing to another channel.
  */
 #include "base/init.h"
 #include "core/referrers.h"

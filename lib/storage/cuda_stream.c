@@ -35,7 +35,7 @@ TENSOR_EXPORT int tensor_cuda_device_properties(int device,
 						struct tensor_cuda_properties *properties)
 {
 	return properties ? CALL(properties, device, properties) :
-			    is_null("cuda_properties", "properties");
+			    is_null("cuda_device_properties", "properties");
 }
 
 TENSOR_EXPORT int tensor_cuda_memory_info(int device, uint64_t *unused, uint64_t *total)

@@ -4,8 +4,8 @@
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
  * Order of the files, lowest first: devices.c, captures.c, call.c, driver.c, uses.c and dims.c; pools.c, expand.c and blocks.c;
- * memory.c, later.c, pin.c and capture.c; streams.c and shared.c; check.c, steps.c and graph.c; indices.c; pointwise.c; copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c;
- * plugin.c.
+ * memory.c, later.c, pin.c and capture.c; streams.c and shared.c; check.c, steps.c and graph.c; indices.c; pointwise.c;
+ * copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
  */
 #ifndef TENSOR_CUDA_INTERNAL_H
 #define TENSOR_CUDA_INTERNAL_H
@@ -263,6 +263,8 @@ bool cuda_set_nonblocking(bool nonblocking);
  * returns -errno, or 0 if only memory was missing. */
 int cuda_call_later(const struct cuda_call *c, void (*fn)(void *arg), void *arg);
 void cuda_reap(void);
+/* cuda_wait_device() for a device that is not current, and cuda_reap(): the caller holds no lock. */
+int cuda_quiesce(const char *op, int device);
 
 /* ---- dimensions of a kernel's operands (dims.c) ---- */
 

@@ -17,15 +17,7 @@ static bool usable(void)
 
 static int synchronize(int device)
 {
-	struct cuda_call c;
-	int err = cuda_begin(&c, "cuda_synchronize", device);
-
-	if (err)
-		return err;
-	err = cuda_end(&c, cuda_wait_device(c.op, device));
-	if (!err)
-		cuda_reap();
-	return err;
+	return cuda_quiesce("cuda_synchronize", device);
 }
 
 static int memory_trim(int device)

@@ -145,3 +145,15 @@ void cuda_reap(void)
 	if (done)
 		call_all(done);
 }
+
+int cuda_quiesce(const char *op, int device)
+{
+	struct cuda_call c;
+	int err = cuda_begin(&c, op, device);
+
+	if (err)
+		return err;
+	err = cuda_end(&c, cuda_wait_device(op, device));
+	cuda_reap(); /* after an error of the device, too: nothing uses its memory any more */
+	return err;
+}

@@ -353,19 +353,6 @@ static int settle(const char *op, int device)
 	return err ? err : cuda_end(&c, cuda_wait(&c));
 }
 
-static int quiesce(const char *op, int device)
-{
-	struct cuda_call c;
-	int err = cuda_begin(&c, op, device);
-
-	if (err)
-		return err;
-	err = cuda_end(&c, cuda_wait_device(op, device));
-	if (!err)
-		cuda_reap();
-	return err;
-}
-
 /* ---- in ---- */
 
 /* The runtime takes a millisecond for the properties of a device: they are read once. */
@@ -499,7 +486,7 @@ free_block:
 
 const struct cuda_share_calls cuda_shared_memory = {
 	.uuid = uuid_of,
-	.quiesce = quiesce,
+	.quiesce = cuda_quiesce,
 	.make = make,
 	.export = export,
 	.import = import,

@@ -39,7 +39,7 @@ static int properties(int device, struct tensor_cuda_properties *to)
 {
 	struct cudaDeviceProp p;
 	struct cuda_call c;
-	int err = cuda_begin(&c, "cuda_properties", device);
+	int err = cuda_begin(&c, "cuda_device_properties", device);
 
 	if (err)
 		return err;
