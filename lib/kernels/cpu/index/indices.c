@@ -4,34 +4,29 @@
 
 #include "iter/parallel.h"
 
+/* Negative if one of n indices is out of range; `stride` and `narrow` are constants for most calls. */
+static inline __attribute__((always_inline)) int64_t
+some_outside(const char *p, int64_t stride, bool narrow, int64_t n, int64_t wrap, int64_t last)
+{
+	int64_t outside = last;
+
+	for (int64_t i = 0; i < n; i++, p += stride)
+		outside |= index_outside(
+			index_wrapped(narrow ? *(const int32_t *)p : *(const int64_t *)p, wrap),
+			last);
+	return outside;
+}
+
 /* Whether n indices of tensor k are in range. They are read again when they are used, and checked again. */
 static bool row_in_range(const struct indices *x, int k, const char *p, int64_t stride, int64_t n)
 {
-	int64_t wrap = x->wrap ? x->limit[k] : 0, last = x->limit[k] - 1, outside = last;
+	int64_t wrap = x->wrap ? x->limit[k] : 0, last = x->limit[k] - 1;
 
-	if (x->narrow) {
-		for (int64_t i = 0; i < n; i++) {
-			int64_t v = *(const int32_t *)(p + i * stride);
-
-			v += v >> 63 & wrap;
-			outside |= v | (last - v); /* negative if v < 0 or v > last */
-		}
-	} else if (stride == sizeof(int64_t)) {
-		for (int64_t i = 0; i < n; i++) {
-			int64_t v = ((const int64_t *)p)[i];
-
-			v += v >> 63 & wrap;
-			outside |= v | (last - v);
-		}
-	} else {
-		for (int64_t i = 0; i < n; i++) {
-			int64_t v = *(const int64_t *)(p + i * stride);
-
-			v += v >> 63 & wrap;
-			outside |= v | (last - v);
-		}
-	}
-	return outside >= 0;
+	if (x->narrow)
+		return some_outside(p, stride, true, n, wrap, last) >= 0;
+	if (stride == sizeof(int64_t))
+		return some_outside(p, sizeof(int64_t), false, n, wrap, last) >= 0;
+	return some_outside(p, stride, false, n, wrap, last) >= 0;
 }
 
 /* A row of `stride` bytes between indices, divided among threads. */

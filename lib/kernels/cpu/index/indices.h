@@ -26,6 +26,18 @@ struct indices {
 	_Atomic bool bad;		/* an index was out of range */
 };
 
+/* Counts a negative index from the end. wrap: the size of the dimension, or 0, which leaves it negative. */
+static inline int64_t index_wrapped(int64_t v, int64_t wrap)
+{
+	return v + (v >> 63 & wrap);
+}
+
+/* Negative if v < 0 or v > last. */
+static inline int64_t index_outside(int64_t v, int64_t last)
+{
+	return v | (last - v);
+}
+
 /*
  * Reads n <= INDEX_BLOCK elements of index tensor k and sets at[] to their offsets. Returns
  * false if one is out of range.
@@ -50,9 +62,9 @@ static inline bool indices_read(const struct indices *x, int k, const char *p, i
 			at[i] = *(const volatile int64_t *)(p + i * stride);
 	}
 	for (int64_t i = 0; i < n; i++) {
-		int64_t v = at[i] + (at[i] >> 63 & wrap);
+		int64_t v = index_wrapped(at[i], wrap);
 
-		outside |= v | (last - v); /* negative if v < 0 or v > last */
+		outside |= index_outside(v, last);
 		at[i] = v * step;
 	}
 	return outside >= 0;
