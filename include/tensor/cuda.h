@@ -180,6 +180,28 @@ bool tensor_cuda_set_fallback(bool allow);
 int64_t tensor_cuda_fallbacks(const char *name);
 
 /*
+ * Checks of values on a device: indices, classes of nll_loss, offsets of embedding_bag, probabilities, divisors of integers.
+ *
+ * LATE, the default: the call queues the check and returns. If a value is refused, results that depend on it are defined, but
+ * of no use (zeros in their places), and index_put, index_add, scatter and in-place divisions leave their destination unchanged.
+ * The error is that of the next call of any thread that waits for work of the device on behalf of the program: a copy to the
+ * host, tensor_item(), an operator that waits for a value, tensor_cuda_synchronize(), tensor_cuda_stream_synchronize(),
+ * tensor_cuda_event_synchronize(), tensor_cuda_graph_wait(), tensor_cuda_memory_trim(). It has the code of the check, and its
+ * text names the operator, the value and the number of further refused checks, and that it is late. The call that returns it
+ * has done its work, but for operators, which have changed nothing; it succeeds when it is repeated. If no call waits, the
+ * error is printed when the process exits.
+ * WAIT: the call waits for its stream and fails itself, before the program can use what it has computed.
+ *
+ * For all threads and devices. The environment variable TENSOR_CUDA_CHECKS=wait sets the initial value. Replays of graphs
+ * report to tensor_cuda_graph_wait() in both cases.
+ */
+#define TENSOR_CUDA_CHECKS_LATE 0
+#define TENSOR_CUDA_CHECKS_WAIT 1
+/* The mode before; -EINVAL for another one. Loads no plugin. */
+int tensor_cuda_set_checks(int mode);
+int tensor_cuda_checks(void);
+
+/*
  * By default, copies between a device and host memory have finished when they return. If this is
  * enabled in a thread, a copy returns at once if its host side is a pinned buffer (a shareable
  * tensor, contiguous and of the device tensor's dtype). The thread must not access the host side

@@ -9,7 +9,10 @@
 #include "base/plugin.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <tensor/cuda.h>
 
 #define PLUGIN "libtensor_cuda.so.0"
@@ -145,6 +148,34 @@ TENSOR_EXPORT int tensor_cuda_memory_reset_accumulated(int device)
 	const struct cuda_plugin *p = cuda();
 
 	return p ? p->memory_reset(device, true) : -ENODEV;
+}
+
+/* ---- checks of values ---- */
+
+static _Atomic int checks = -1; /* -1: TENSOR_CUDA_CHECKS is not read yet */
+
+TENSOR_EXPORT int tensor_cuda_checks(void)
+{
+	int now = atomic_load_explicit(&checks, memory_order_relaxed);
+
+	if (unlikely(now < 0)) {
+		const char *text = secure_getenv("TENSOR_CUDA_CHECKS");
+		int unread = -1;
+
+		now = text && !strcmp(text, "wait") ? TENSOR_CUDA_CHECKS_WAIT :
+						      TENSOR_CUDA_CHECKS_LATE;
+		if (!atomic_compare_exchange_strong(&checks, &unread, now))
+			now = unread;
+	}
+	return now;
+}
+
+TENSOR_EXPORT int tensor_cuda_set_checks(int mode)
+{
+	if (mode != TENSOR_CUDA_CHECKS_LATE && mode != TENSOR_CUDA_CHECKS_WAIT)
+		return tensor_fail(EINVAL, "cuda_set_checks: there is no mode %d", mode);
+	tensor_cuda_checks();
+	return atomic_exchange_explicit(&checks, mode, memory_order_relaxed);
 }
 
 TENSOR_EXPORT bool tensor_cuda_set_nonblocking(bool nonblocking)

@@ -20,7 +20,7 @@ from devtensor._streams import *  # noqa: F401,F403
 from devtensor.random import initial_seed, manual_seed, seed  # noqa: F401
 
 __all__ = ['CUDAGraph', 'graph', 'is_available', 'device_count', 'initial_seed', 'is_current_stream_capturing',
-           'manual_seed', 'manual_seed_all', 'seed', 'seed_all']
+           'manual_seed', 'manual_seed_all', 'seed', 'seed_all', 'checks', 'set_checks']
 __all__ += _memory.__all__ + _streams.__all__
 
 # One generator serves all devices.
@@ -40,6 +40,26 @@ def device_count():
 def is_current_stream_capturing(device=None):
     """True if the calling thread captures on the device."""
     return _C._cuda_is_capturing(_streams._index(device))
+
+
+_CHECKS = ('late', 'wait')
+
+
+def checks():
+    """'late' or 'wait': when values that the device checks are refused. See set_checks()."""
+    return _CHECKS[_C._cuda_checks()]
+
+
+def set_checks(mode):
+    """Sets when the error of a refused value (an index out of range, a zero divisor) is raised; returns the mode
+    before.
+
+    'late': by the next call that waits for the device: item(), a copy to the CPU, synchronize(). 'wait': by the call
+    itself, which waits for the device. For all threads. TENSOR_CUDA_CHECKS has the mode of the start.
+    """
+    if mode not in _CHECKS:
+        raise ValueError(f"set_checks: expected 'late' or 'wait', got {mode!r}")
+    return _CHECKS[_C._cuda_set_checks(_CHECKS.index(mode))]
 
 
 class graph:

@@ -187,11 +187,28 @@ static PyObject *is_capturing(PyObject *module, PyObject *args)
 	return PyBool_FromLong(tensor_cuda_is_capturing(device));
 }
 
+static PyObject *get_checks(PyObject *module, PyObject *unused)
+{
+	return PyLong_FromLong(tensor_cuda_checks());
+}
+
+static PyObject *set_checks(PyObject *module, PyObject *args)
+{
+	int mode;
+
+	if (!PyArg_ParseTuple(args, "i", &mode))
+		return NULL;
+	mode = tensor_cuda_set_checks(mode);
+	return mode < 0 ? raise_error() : PyLong_FromLong(mode);
+}
+
 static PyMethodDef functions[] = {
 	{ "_cuda_is_available", is_available, METH_NOARGS, NULL },
 	{ "_cuda_device_count", device_count, METH_NOARGS, NULL },
 	{ "_cuda_synchronize", synchronize, METH_VARARGS, NULL },
 	{ "_cuda_is_capturing", is_capturing, METH_VARARGS, NULL },
+	{ "_cuda_checks", get_checks, METH_NOARGS, NULL },
+	{ "_cuda_set_checks", set_checks, METH_VARARGS, NULL },
 	{ NULL },
 };
 

@@ -224,6 +224,7 @@ class Library:
     def __init__(self, path, device='cpu'):
         self.so = so = C.CDLL(os.path.abspath(path))
         self.device = Device(ENUM['TENSOR_' + device.upper()], 0)
+        os.environ['TENSOR_CUDA_CHECKS'] = 'wait'  # a refusal is that of the call
         P, I64 = C.c_void_p, C.c_int64
         for name, res, args in [
                 ('tensor_op_count', C.c_int, []),

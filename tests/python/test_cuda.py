@@ -97,6 +97,23 @@ def test_an_index_out_of_range_in_a_replay():
     g.wait()
 
 
+def test_checks_of_values():
+    x, far = dt.ones(3, device='cuda'), dt.tensor([0, 7]).to('cuda')
+    assert cuda.checks() == 'late'
+    y = x.index_select(0, far)
+    with pytest.raises(IndexError, match='index_select: index 7 is out of range .* size 3 .reported late'):
+        y.sum().item()
+    assert y.tolist() == [1, 0]
+    assert cuda.set_checks('wait') == 'late'
+    try:
+        with pytest.raises(IndexError, match='size 3$'):
+            x.index_select(0, far)
+    finally:
+        assert cuda.set_checks('late') == 'wait'
+    with pytest.raises(ValueError, match="expected 'late' or 'wait', got 'never'"):
+        cuda.set_checks('never')
+
+
 def test_pools_and_generators():
     a, b = cuda.CUDAGraph(), cuda.CUDAGraph()
     own = dt.Generator().manual_seed(5)

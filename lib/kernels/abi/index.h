@@ -8,11 +8,11 @@
 /*
  * scatter: out[index[i][j]][j] = source[i][j] for dim 0, or the combination of both. Elements with
  * equal indices are processed in the order of the source. A vector index with a source of more
- * dimensions applies to each line of it, as in index_add.
+ * dimensions applies to each line of it, as in index_add. op: the operator's name, for errors; it is kept.
  */
 enum scatter_mode { SCATTER_SET, SCATTER_ADD, SCATTER_MUL, SCATTER_MAX, SCATTER_MIN };
-typedef int (*scatter_kernel)(tensor *out, int dim, const tensor *index, const tensor *source,
-			      enum scatter_mode mode);
+typedef int (*scatter_kernel)(const char *op, tensor *out, int dim, const tensor *index,
+			      const tensor *source, enum scatter_mode mode);
 extern scatter_kernel type_of_scatter;
 /*
  * index_take: out = self[..., i, j, ...] for the indices at[0], at[1], ... (i64) of the n
@@ -22,8 +22,8 @@ extern scatter_kernel type_of_scatter;
 typedef int (*index_take_kernel)(tensor *out, const tensor *self, const tensor *at, const int *dims,
 				 int n);
 extern index_take_kernel type_of_index_take;
-typedef int (*index_put_kernel)(tensor *out, const tensor *at, const int *dims, int n,
-				const tensor *values, enum scatter_mode mode);
+typedef int (*index_put_kernel)(const char *op, tensor *out, const tensor *at, const int *dims,
+				int n, const tensor *values, enum scatter_mode mode);
 extern index_put_kernel type_of_index_put;
 
 /*

@@ -127,12 +127,13 @@ extern nll_loss_backward_kernel type_of_nll_loss_backward;
  */
 typedef int (*gather_kernel)(tensor *out, const tensor *self, int dim, const tensor *index);
 extern gather_kernel type_of_gather, type_of_index_select;
-/* index_add: out[.., index[i], ..] += alpha * source[.., i, ..], in order. */
-typedef int (*index_add_kernel)(tensor *out, int dim, const tensor *index, const tensor *source,
-				double alpha);
+/* index_add: out[.., index[i], ..] += alpha * source[.., i, ..], in order. op: as for scatter (index.h). */
+typedef int (*index_add_kernel)(const char *op, tensor *out, int dim, const tensor *index,
+				const tensor *source, double alpha);
 extern index_add_kernel type_of_index_add;
 /* scatter_add: out[index[i][j]][j] += source[i][j] for dim 0. */
-typedef int (*scatter_add_kernel)(tensor *out, int dim, const tensor *index, const tensor *source);
+typedef int (*scatter_add_kernel)(const char *op, tensor *out, int dim, const tensor *index,
+				  const tensor *source);
 extern scatter_add_kernel type_of_scatter_add;
 
 /*

@@ -3,7 +3,7 @@
  * Shared by the host files of the plugin. A kernel calls cuda_begin() (checks the device and for a
  * fork, selects the stream), then launchers, then cuda_end(); every CUDA call is checked.
  *
- * Order of the files, lowest first: devices.c, captures.c, call.c, driver.c, uses.c and dims.c; pools.c, expand.c and blocks.c;
+ * Order of the files, lowest first: devices.c, captures.c, log.c, call.c, driver.c, uses.c and dims.c; pools.c, expand.c and blocks.c;
  * memory.c, later.c, pin.c and capture.c; streams.c and shared.c; check.c, steps.c and graph.c; indices.c; pointwise.c;
  * copy.c, formula.c, take.c, put.c, mm.c and rows.c; table.c; plugin.c.
  */
@@ -57,6 +57,8 @@ int cuda_set_stream(int device, void *stream);
 void *cuda_current_stream(int device);
 extern const struct tensor_streams cuda_backward_streams;
 extern const struct cuda_stream_calls cuda_stream_functions; /* streams.c */
+/* Whether the default stream or one of tensor_cuda_stream() has work. False if CUDA is not usable any more. */
+bool cuda_streams_busy(int device);
 
 /* True in a child of fork(): CUDA's state belongs to the parent. */
 extern bool cuda_forked;
@@ -82,6 +84,10 @@ int cuda_end(struct cuda_call *c, int err);
 /* Translates the result of a launcher to 0 or -errno with the error set. */
 int cuda_launched(const struct cuda_call *c, int err, enum tensor_dtype dtype);
 /* Waits for the call's stream; returns an error of any work in it. Fails in a capture. */
+int cuda_drain(const struct cuda_call *c);
+/* After a wait that the program has asked for: 0, or the error of late checks on the device that have refused values (log.c). */
+int cuda_checks_report(const char *op, int device);
+/* The same before the host reads what the device has computed; also returns the error of a late check. */
 int cuda_wait(const struct cuda_call *c);
 
 /* Sets the calling thread's stream without a check; returns the one before. */
@@ -207,24 +213,15 @@ void cuda_shared_reap(void);
 
 /* ---- checks on the device (check.c) ---- */
 
-/* open; launch a kernel that may store to flag; send; launch what uses the checked values; wait;
- * close. */
+/* open; launch kernels with the report, which check values, and those that use the values; end. */
 struct cuda_check {
-	unsigned long long *flag; /* on the device: UINT64_MAX before */
-	unsigned long long *seen, own;
-	int word;
-	bool sent, captured, direct; /* direct: flag is the pinned word that `seen` points to */
-	cudaEvent_t done;
+	struct cuda_report report;
+	bool captured, waits;
 };
-int cuda_check_open(const struct cuda_call *c, struct cuda_check *k);
-/* For a flag that kernels only write, and only when they refuse a value. */
-int cuda_check_open_unread(const struct cuda_call *c, struct cuda_check *k);
-int cuda_check_send(const struct cuda_call *c, struct cuda_check *k);
-/* Sets *bad to the flag at the time of cuda_check_send(). In a capture to UINT64_MAX: replays check, see
- * tensor_cuda_graph_wait(). */
-int cuda_check_wait(const struct cuda_call *c, struct cuda_check *k, uint64_t *bad);
-/* Also after a failed open. */
-void cuda_check_close(const struct cuda_call *c, struct cuda_check *k);
+/* flag: kernels read report.flag, so as not to write anything if a value was refused. */
+int cuda_check_open(const struct cuda_call *c, struct cuda_check *k, bool flag);
+/* Returns err, or the error of a refused value if the call waits for it: tensor_cuda_set_checks(). */
+int cuda_check_end(const struct cuda_call *c, struct cuda_check *k, int err);
 
 /* ---- index tensors (indices.c) ---- */
 
@@ -243,10 +240,6 @@ int cuda_index_of(const struct cuda_call *c, struct cuda_indices *x, const tenso
 /* n index tensors in one, at[n, ...], for dimensions dims[] of self. */
 int cuda_indices_of(const struct cuda_call *c, struct cuda_indices *x, const tensor *self,
 		    const tensor *at, const int *dims, int n);
-/* Fails with the index that a check has found, unless bad is UINT64_MAX. d: the dimensions of the
- * check, whose operand 2 is the index at `data`. */
-int cuda_index_refuse(const struct cuda_call *c, const struct cuda_indices *x,
-		      const struct cuda_dims *d, const void *data, uint64_t bad);
 
 /* ---- pinned host memory (pin.c) ---- */
 
@@ -319,14 +312,14 @@ extern const size_t cuda_kernels_count;
 int cuda_index_select(tensor *out, const tensor *self, int dim, const tensor *index);
 int cuda_gather(tensor *out, const tensor *self, int dim, const tensor *index);
 int cuda_index_take(tensor *out, const tensor *self, const tensor *at, const int *dims, int n);
-int cuda_index_add(tensor *out, int dim, const tensor *index, const tensor *source, double alpha);
-int cuda_scatter_add(tensor *out, int dim, const tensor *index, const tensor *source);
-/* The same for another operator. */
-int cuda_put_along(const char *op, tensor *out, int dim, const tensor *index, const tensor *source);
-int cuda_scatter(tensor *out, int dim, const tensor *index, const tensor *source,
+int cuda_index_add(const char *op, tensor *out, int dim, const tensor *index, const tensor *source,
+		   double alpha);
+int cuda_scatter_add(const char *op, tensor *out, int dim, const tensor *index,
+		     const tensor *source);
+int cuda_scatter(const char *op, tensor *out, int dim, const tensor *index, const tensor *source,
 		 enum scatter_mode mode);
-int cuda_index_put(tensor *out, const tensor *at, const int *dims, int n, const tensor *values,
-		   enum scatter_mode mode);
+int cuda_index_put(const char *op, tensor *out, const tensor *at, const int *dims, int n,
+		   const tensor *values, enum scatter_mode mode);
 int cuda_prod(tensor *out, const tensor *self, uint32_t dims);
 int cuda_max_all(tensor *out, const tensor *self, uint32_t dims);
 int cuda_min_all(tensor *out, const tensor *self, uint32_t dims);

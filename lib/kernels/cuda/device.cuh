@@ -73,6 +73,13 @@ template <int N, int D, class W> struct walk {
 	}
 };
 
+/* Not inlined, so that its registers are no part of the kernel's. The emulation has no such thing. */
+#ifdef TENSOR_CUDA_EMULATED
+#define COLD_FUNCTION inline
+#else
+#define COLD_FUNCTION __noinline__
+#endif
+
 enum { BLOCK = 256 };
 
 /* Number of blocks for n elements; each thread of a kernel loops over several if n is larger. */

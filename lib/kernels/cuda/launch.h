@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <tensor/types.h>
 
+#include "kernels/cuda/report.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -53,7 +55,9 @@ struct cuda_pointwise {
 		uint64_t bits[2];
 	} scalar[CUDA_OPERANDS];
 	tensor_scalar a, b, c; /* parameters, see struct pointwise_params */
-	void *flag;	       /* device memory, for kernels that report zero divisors: a bool */
+	/* For kernels that report zero divisors. They do nothing if `refused`, on the device, is not UINT64_MAX. */
+	struct cuda_report bad;
+	const unsigned long long *refused; /* or NULL */
 };
 
 /* The kernels of lib/kernels/formula: cuda_launch_add(), ... */
@@ -63,6 +67,8 @@ typedef int (*cuda_launcher)(const struct cuda_pointwise *p, int dtype, cudaStre
 #include "kernels/cuda/pointwise/formulas.h"
 #undef X
 
+/* Reports zeros of operand 1, integers of itemsize[1] bytes; there is no operand 0. */
+int cuda_launch_divisors(const struct cuda_pointwise *p, int dtype, cudaStream_t stream);
 /* Copies operand 1, which may be a scalar, to operand 0: elements of `itemsize` bytes. */
 int cuda_launch_bits(const struct cuda_pointwise *p, int itemsize, cudaStream_t stream);
 /* Copies operand 1 to operand 0, with conversion. */
@@ -129,18 +135,15 @@ struct cuda_indices {
 
 /*
  * data[0][o] = data[1][i + sum of index[k][x] * step[k]]; o, i and x are the offsets of a position.
- * If an index is out of range, its elements are not written, and *bad becomes the lowest such
- * position times n, plus k. `bad` is on the device, UINT64_MAX before; it may be NULL.
+ * If an index is out of range, its elements become 0. A position is reported times n, plus k.
  */
 struct cuda_take {
 	struct cuda_dims dims;
 	struct cuda_indices index;
 	void *data[CUDA_OPERANDS]; /* 2: the index */
-	unsigned long long *bad;
+	struct cuda_report bad;
 };
 int cuda_launch_take(const struct cuda_take *t, int itemsize, cudaStream_t stream);
-/* Only checks the indices, at the positions of t->dims. */
-int cuda_launch_check_index(const struct cuda_take *t, cudaStream_t stream);
 
 enum cuda_put_mode { CUDA_PUT_SET, CUDA_PUT_ADD, CUDA_PUT_MUL, CUDA_PUT_MAX, CUDA_PUT_MIN };
 
@@ -159,7 +162,7 @@ struct cuda_put {
 	int64_t skip;	   /* a key that is ignored, or -1 */
 	tensor_scalar alpha;
 	void *data[CUDA_OPERANDS]; /* 2: the index */
-	unsigned long long *bad;   /* as in struct cuda_take */
+	struct cuda_report bad;	   /* as in struct cuda_take, with a flag */
 	/* Scratch memory, place.numel elements each: keys of 64 bits if wide_keys, else 32. */
 	bool wide_keys;
 	void *key, *sorted;

@@ -20,17 +20,16 @@ struct cuda_bags {
 	int64_t noffsets; /* as many as bags, or one more: the end of the last bag */
 	const void *indices, *offsets, *factors;
 	void *offset2bag, *bag_size, *maximum;
-	unsigned long long *bad;
+	struct cuda_report bad;
 };
-/* Checks the indices and offsets, and writes offset2bag. *bad becomes the least position of an index
- * that is out of range, or m plus that of an offset that does not ascend. */
+/* Checks the indices and offsets, and writes offset2bag. Reports indices that are out of range, and offsets that do not
+ * ascend. */
 int cuda_launch_bags_check(const struct cuda_bags *b, cudaStream_t stream);
 /* out [bags, d] from weight [rows, d] of `dtype`. Indices out of range are not read. */
 int cuda_launch_bags(const struct cuda_bags *b, void *out, const void *weight, int dtype,
 		     cudaStream_t stream);
 
-/* *bad becomes the least position of offset2bag that is no bag, and m plus that of an index that is no
- * row. */
+/* Reports elements of offset2bag that are no bags, and indices that are no rows. */
 int cuda_launch_bags_check_made(const struct cuda_bags *b, cudaStream_t stream);
 /* out [m, d] = the row of grad, of `dtype`, of each index's bag times its factor, by the bag's size
  * for CUDA_BAG_MEAN; for CUDA_BAG_MAX out [bags, d] = grad, or 0 for a bag without rows. */

@@ -83,7 +83,7 @@ struct cuda_nll {
 	int64_t row_stride, class_stride, out_stride;
 	bool mean;
 	bool each; /* a loss for each row */
-	unsigned long long *bad;
+	struct cuda_report bad;
 };
 /* `sums` (f64) has two elements for each of `blocks`. */
 int cuda_launch_nll(const struct cuda_nll *l, void *out, void *total, const void *self,

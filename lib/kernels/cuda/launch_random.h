@@ -37,9 +37,9 @@ int cuda_launch_uniform(const struct cuda_fill *f, void *out, int dtype, cudaStr
 int cuda_launch_normal(const struct cuda_fill *f, void *out, int dtype, cudaStream_t stream);
 int cuda_launch_exponential(const struct cuda_fill *f, void *out, int dtype, cudaStream_t stream);
 int cuda_launch_randint(const struct cuda_fill *f, void *out, int dtype, cudaStream_t stream);
-/* out is true with the probabilities p, of f32 or f64; *bad becomes 0 if one is not within [0, 1]. */
+/* out is true with the probabilities p, of f32 or f64, and false where one is not within [0, 1]. */
 int cuda_launch_bernoulli_each(const struct cuda_fill *f, uint8_t *out, const void *p,
-			       unsigned long long *bad, int dtype, cudaStream_t stream);
+			       const struct cuda_report *bad, int dtype, cudaStream_t stream);
 
 /* Ranges of n elements, `stride` elements apart. */
 int cuda_launch_arange(void *out, int64_t n, int64_t stride, tensor_scalar start,

@@ -39,10 +39,8 @@ struct cuda_draw {
 	int64_t rows, n, k;
 	const double *weights; /* [rows, n] */
 	double *work; /* with replacement cumulated weights [rows, n], else keys [rows, n] */
-	unsigned long long *bad;
+	struct cuda_report bad;
 };
-/* *bad becomes the least of these, with the row's number times 4. */
-enum { CUDA_BAD_WEIGHT = 0, CUDA_BAD_SUM, CUDA_TOO_FEW };
 /* Checks each row; with replacement writes the cumulated weights. */
 int cuda_launch_draw_check(const struct cuda_draw *d, bool replacement, cudaStream_t stream);
 int cuda_launch_draw(const struct cuda_draw *d, int64_t *out, cudaStream_t stream);

@@ -17,16 +17,19 @@ static bool usable(void)
 
 static int synchronize(int device)
 {
-	return cuda_quiesce("cuda_synchronize", device);
+	int err = cuda_quiesce("cuda_synchronize", device);
+
+	return err ? err : cuda_checks_report("cuda_synchronize", device);
 }
 
 static int memory_trim(int device)
 {
 	int err = cuda_memory_trim(device);
 
-	if (!err)
-		cuda_shared_reap();
-	return err;
+	if (err)
+		return err;
+	cuda_shared_reap();
+	return cuda_checks_report("cuda_memory_trim", device);
 }
 
 static const struct cuda_plugin plugin = {

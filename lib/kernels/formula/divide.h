@@ -5,7 +5,7 @@
  * error; the least integer divided by -1 wraps.
  */
 /* Loops over integers set a flag of the call if a divisor is zero. */
-#define ZERO_FLAG(T) bool *zero = PARAM_FLAG(params)
+#define ZERO_FLAG(T) FLAG_TYPE zero = PARAM_FLAG(params)
 /* The quotient, or `minus` if y is -1, or 0 and *zero set if y is 0. */
 #define GUARDED(zero, y, quotient, minus) \
 	((y) == 0 ? (SET_FLAG(zero), 0) : NEGATIVE(y) && (int64_t)(y) == -1 ? (minus) : (quotient))

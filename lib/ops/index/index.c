@@ -129,16 +129,17 @@ int op_gather(const struct tensor_op *op, tensor **out, tensor *self, int64_t di
 
 /* ---- index_add, scatter_add: on self, or on a copy of it ---- */
 
-static int call_index_add_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
-				 const tensor *source, const void *alpha)
+static int call_index_add_kernel(const struct tensor_op *op, tensor_kernel fn, tensor *out, int d,
+				 const tensor *index, const tensor *source, const void *alpha)
 {
-	return ((index_add_kernel)fn)(out, d, index, source, *(const double *)alpha);
+	return ((index_add_kernel)fn)(op->schema.name, out, d, index, source,
+				      *(const double *)alpha);
 }
 
-static int call_scatter_add_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
-				   const tensor *source, const void *unused)
+static int call_scatter_add_kernel(const struct tensor_op *op, tensor_kernel fn, tensor *out, int d,
+				   const tensor *index, const tensor *source, const void *unused)
 {
-	return ((scatter_add_kernel)fn)(out, d, index, source);
+	return ((scatter_add_kernel)fn)(op->schema.name, out, d, index, source);
 }
 
 /* like: the functional result keeps self's order of dimensions. */
@@ -165,7 +166,7 @@ static int put_on_copy(const struct tensor_op *op, tensor **out, tensor *self, i
 	if (!err && source->numel && index->numel)
 		err = (to = index_at_least_1d(o.t)) && (at = index_at_least_1d(index)) &&
 				      (from = index_at_least_1d(source)) ?
-			      call(fn, to, d, at, from, ctx) :
+			      call(op, fn, to, d, at, from, ctx) :
 			      error_code();
 	tensor_put(to);
 	tensor_put(at);

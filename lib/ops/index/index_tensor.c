@@ -114,7 +114,7 @@ int op_index_put_at(const struct tensor_op *op, tensor **out, tensor *self, tens
 	if (!err && from->numel) {
 		index_put_kernel fn = (index_put_kernel)op_kernel(op, op->kernels, o.t);
 
-		err = fn ? fn(o.t, at, d, (int)dims.len, from,
+		err = fn ? fn("index_put", o.t, at, d, (int)dims.len, from,
 			      accumulate ? SCATTER_ADD : SCATTER_SET) :
 			   error_code();
 	}

@@ -27,9 +27,9 @@ int index_check_scatter(const struct tensor_op *op, const tensor *self, int d, c
 /* One element of self's dtype, expanded to these sizes. Owned. */
 tensor *index_repeated(const tensor *self, tensor_scalar value, const int64_t *sizes, int ndim);
 
-/* Calls the kernel fn on tensors of at least one dimension. */
-typedef int (*put_call)(tensor_kernel fn, tensor *out, int d, const tensor *index,
-			const tensor *source, const void *ctx);
+/* Calls the kernel fn of the operator on tensors of at least one dimension. */
+typedef int (*put_call)(const struct tensor_op *op, tensor_kernel fn, tensor *out, int d,
+			const tensor *index, const tensor *source, const void *ctx);
 /* The result is self, or a copy of it, with the source written through the index. */
 int index_put_into(const struct tensor_op *op, tensor **out, tensor *self, int d,
 		   const tensor *index, const tensor *source, put_call call, const void *ctx);

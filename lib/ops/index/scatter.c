@@ -8,10 +8,11 @@
 
 /* ---- scatter ---- */
 
-static int call_scatter_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
-			       const tensor *source, const void *mode)
+static int call_scatter_kernel(const struct tensor_op *op, tensor_kernel fn, tensor *out, int d,
+			       const tensor *index, const tensor *source, const void *mode)
 {
-	return ((scatter_kernel)fn)(out, d, index, source, *(const enum scatter_mode *)mode);
+	return ((scatter_kernel)fn)(op->schema.name, out, d, index, source,
+				    *(const enum scatter_mode *)mode);
 }
 
 tensor *index_repeated(const tensor *self, tensor_scalar value, const int64_t *sizes, int ndim)
@@ -83,12 +84,14 @@ int op_index_copy(const struct tensor_op *op, tensor **out, tensor *self, int64_
 	return index_put_into(op, out, self, d, index, source, call_scatter_kernel, &mode);
 }
 
-static int call_index_put_kernel(tensor_kernel fn, tensor *out, int d, const tensor *index,
-				 const tensor *source, const void *unused)
+static int call_index_put_kernel(const struct tensor_op *op, tensor_kernel fn, tensor *out, int d,
+				 const tensor *index, const tensor *source, const void *unused)
 {
 	const int64_t sizes[] = { 1, index->numel }, strides[] = { 0, index->strides[0] };
 	tensor *at = tensor_new_view((tensor *)index, sizes, strides, 2, index->offset);
-	int err = at ? ((index_put_kernel)fn)(out, at, &d, 1, source, SCATTER_SET) : error_code();
+	int err =
+		at ? ((index_put_kernel)fn)(op->schema.name, out, at, &d, 1, source, SCATTER_SET) :
+		     error_code();
 
 	tensor_put(at);
 	return err;

@@ -65,7 +65,7 @@ static int divide(const struct reducing *g, scatter_kernel scatter, tensor *out,
 	if (!err && !call_fill__Scalar(count, tensor_scalar_int(g->include_self)))
 		err = error_code();
 	if (!err)
-		err = scatter(count, d, index, ones, SCATTER_ADD);
+		err = scatter(g->op->schema.name, count, d, index, ones, SCATTER_ADD);
 	if (!err) {
 		it.dtype = out->dtype;
 		iter_build(&it, ops, 3);
@@ -76,8 +76,8 @@ static int divide(const struct reducing *g, scatter_kernel scatter, tensor *out,
 	return err;
 }
 
-static int call_reduce(tensor_kernel fn, tensor *out, int d, const tensor *index,
-		       const tensor *source, const void *ctx)
+static int call_reduce(const struct tensor_op *op, tensor_kernel fn, tensor *out, int d,
+		       const tensor *index, const tensor *source, const void *ctx)
 {
 	scatter_kernel scatter = (scatter_kernel)fn;
 	const struct reducing *g = ctx;
@@ -87,11 +87,12 @@ static int call_reduce(tensor_kernel fn, tensor *out, int d, const tensor *index
 		tensor *begin =
 			index_repeated(out, neutral(g->r, out->dtype), source->sizes, source->ndim);
 
-		err = begin ? scatter(out, d, index, begin, SCATTER_SET) : error_code();
+		err = begin ? scatter(op->schema.name, out, d, index, begin, SCATTER_SET) :
+			      error_code();
 		tensor_put(begin);
 	}
 	if (!err)
-		err = scatter(out, d, index, source, mode_of(g->r));
+		err = scatter(op->schema.name, out, d, index, source, mode_of(g->r));
 	if (!err && g->r == REDUCE_MEAN)
 		err = divide(g, scatter, out, d, index, source);
 	return err;

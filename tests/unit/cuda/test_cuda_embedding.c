@@ -90,6 +90,7 @@ static void bags_equal_the_cpu(void **state)
 static void wrong_bags_are_refused(void **state)
 {
 	NEED_DEVICE();
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
 	tensor_scope {
 		tensor *w = on_cuda(pseudo_random(TENSOR_SHAPE(ROWS, WIDTH), TENSOR_F32)), *y[4];
 		tensor *at = on_cuda(integers(TENSOR_SHAPE(3), (int64_t[]){ 1, ROWS, 0 }));
@@ -107,6 +108,7 @@ static void wrong_bags_are_refused(void **state)
 				 -EINVAL);
 		assert_non_null(strstr(tensor_last_error()->text, "must ascend"));
 	}
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
 }
 
 int main(void)

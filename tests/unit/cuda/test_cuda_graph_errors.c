@@ -113,13 +113,6 @@ static tensor *trimmed(tensor *x)
 {
 	return tensor_cuda_memory_trim(0) < 0 ? NULL : x;
 }
-static tensor *integer_division(tensor *x)
-{
-	tensor *i = tensor_ones(TENSOR_SHAPE(4), TENSOR_OPTIONS(.dtype = TENSOR_I64,
-								.device = TENSOR_DEVICE_CUDA(0)));
-
-	return i ? tensor_remainder(i, i) : NULL;
-}
 /* Has no kernel. */
 static tensor *of_the_cpu(tensor *x)
 {
@@ -163,8 +156,8 @@ static void check_refused(tensor *(*op)(tensor *x), int code)
 static void what_waits_for_the_device_ends_the_capture(void **state)
 {
 	static tensor *(*const ops[])(tensor * x) = {
-		item_of,      to_host, from_host,	 positions,  permutation,
-		synchronised, trimmed, integer_division, of_the_cpu, different_slices,
+		item_of,      to_host, from_host,  positions,	     permutation,
+		synchronised, trimmed, of_the_cpu, different_slices,
 	};
 
 	NEED_DEVICE();

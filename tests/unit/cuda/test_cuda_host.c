@@ -119,7 +119,7 @@ static void operators_do_not_wait_for_the_device(void **state)
 	}
 }
 
-static void copies_and_index_checks_wait_once(void **state)
+static void copies_and_immediate_checks_wait_once(void **state)
 {
 	struct cuda_host_counts before, after;
 
@@ -132,11 +132,13 @@ static void copies_and_index_checks_wait_once(void **state)
 		g = ok(tensor_to(c, ON(0)));
 		after = counted();
 		assert_int_equal(after.waits - before.waits, 1);
+		tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
 		ok(tensor_index_select(g, 0, i));
+		tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
 		before = counted();
 		/* The result of the check is written to pinned memory. */
 		assert_int_equal(before.copies - after.copies, 0);
-		assert_int_equal(before.waits_event - after.waits_event, 1);
+		assert_int_equal(before.waits_stream - after.waits_stream, 1);
 		assert_int_equal(before.waits - after.waits, 1);
 	}
 }
@@ -543,7 +545,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(operators_do_not_wait_for_the_device),
-		cmocka_unit_test(copies_and_index_checks_wait_once),
+		cmocka_unit_test(copies_and_immediate_checks_wait_once),
 		cmocka_unit_test(nonblocking_copies_of_pinned_memory_do_not_wait),
 		cmocka_unit_test(nonblocking_copies_keep_released_memory),
 		cmocka_unit_test(each_failing_call_is_an_error),

@@ -102,6 +102,7 @@ static void nll_loss_equals_the_cpu(void **state)
 static void targets_that_are_no_class_are_refused(void **state)
 {
 	NEED_DEVICE();
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
 	tensor_scope {
 		tensor *x = on_cuda(pseudo_random(TENSOR_SHAPE(3, 4), TENSOR_F32)), *y[2];
 		tensor *t = on_cuda(integers(TENSOR_SHAPE(3), (int64_t[]){ 0, 4, -1 }));
@@ -110,6 +111,7 @@ static void targets_that_are_no_class_are_refused(void **state)
 			     EINVAL, "target of row 1 is class 4, expected 0 to 3");
 		assert_done(tensor_cuda_synchronize(0));
 	}
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
 }
 
 /* ---- random numbers, triangles ---- */

@@ -338,6 +338,7 @@ static void rows_of_any_width_are_selected(void **state)
 static void index_out_of_range_fails_and_the_device_stays_usable(void **state)
 {
 	NEED_DEVICE();
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
 	tensor_scope {
 		tensor *a = pseudo_random(TENSOR_SHAPE(4, 3), TENSOR_F32), *g = on_cuda(a);
 		tensor *past = on_cuda(integers(TENSOR_SHAPE(3), (int64_t[]){ 0, 4, 1 }));
@@ -355,6 +356,7 @@ static void index_out_of_range_fails_and_the_device_stays_usable(void **state)
 		assert_near(g, a, 0);
 		assert_near(tensor_add(g, g), tensor_add(a, a), 0);
 	}
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
 }
 
 int main(void)

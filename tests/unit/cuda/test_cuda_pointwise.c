@@ -337,6 +337,7 @@ static void division_of_an_integer_by_zero_fails(void **state)
 	static const char *const names[] = { "fmod.Tensor", "remainder.Tensor", "floor_divide" };
 
 	NEED_DEVICE();
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		for (int d = TENSOR_U8; d <= TENSOR_I64; d++)
 			tensor_scope {
@@ -354,6 +355,7 @@ static void division_of_an_integer_by_zero_fails(void **state)
 				assert_fails(tensor_call(names[i], args, 2, &ret, 1), EDOM,
 					     "division by zero");
 			}
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
 }
 
 /* ---- gradients ---- */

@@ -88,6 +88,7 @@ static void max_pool_of_integers_and_nan(void **state)
 static void indices_out_of_the_plane_are_refused(void **state)
 {
 	NEED_DEVICE();
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
 	tensor_scope {
 		tensor *x = on_cuda(pseudo_random(TENSOR_SHAPE(1, 1, 4, 4), TENSOR_F32));
 		tensor *grad = on_cuda(pseudo_random(TENSOR_SHAPE(1, 1, 2, 2), TENSOR_F32));
@@ -100,6 +101,7 @@ static void indices_out_of_the_plane_are_refused(void **state)
 			     ERANGE, "index 16 is out of range");
 		assert_done(tensor_cuda_synchronize(0));
 	}
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
 }
 
 /* ---- means ---- */

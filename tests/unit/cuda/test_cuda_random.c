@@ -115,7 +115,9 @@ static void bernoulli_of_probabilities(void **state)
 	tensor_scope {
 		tensor *p = on_cuda(pseudo_random(TENSOR_SHAPE(100), TENSOR_F32));
 
+		tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
 		assert_fails(tensor_bernoulli(p), EINVAL, "within [0, 1]");
+		tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
 		assert_done(tensor_cuda_synchronize(0));
 	}
 }

@@ -261,6 +261,7 @@ static void embedding_gradients_equal_the_cpu(void **state)
 static void indices_out_of_range_change_nothing(void **state)
 {
 	NEED_DEVICE();
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
 	tensor_scope {
 		tensor *a = pseudo_random(TENSOR_SHAPE(4, 8), TENSOR_F32), *g = on_cuda(a);
 		tensor *s = on_cuda(pseudo_random(TENSOR_SHAPE(3, 8), TENSOR_F32));
@@ -285,6 +286,7 @@ static void indices_out_of_range_change_nothing(void **state)
 				    g, 0, on_cuda(integers(TENSOR_SHAPE(1), (int64_t[]){ 2 }))),
 			    tensor_slice(a, 0, 2, 3, 1), 0);
 	}
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
 }
 
 static void empty_indices_change_nothing(void **state)

@@ -177,6 +177,7 @@ static void wrong_weights_are_refused(void **state)
 	} wrong[] = { { -1, "not negative" }, { NAN, "finite" }, { 0, "fewer weights" } };
 
 	NEED_DEVICE();
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
 	for (int i = 0; i < 3; i++)
 		tensor_scope {
 			tensor *w = ok(tensor_ones(TENSOR_SHAPE(2, 5), F32));
@@ -191,6 +192,7 @@ static void wrong_weights_are_refused(void **state)
 						true),
 			     EINVAL, "a finite sum");
 	}
+	tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
 }
 
 int main(void)

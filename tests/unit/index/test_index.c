@@ -287,8 +287,11 @@ static void index_out_of_range_is_named_and_writes_nothing(void **state)
 			     "index -1 at position [1, 1]");
 		assert_fails(tensor_index_add_(a, 0, high,
 					       ok(tensor_ones(TENSOR_INTS(2, 2), F32))) == NULL,
-			     ERANGE, "index 3 at position [1]");
-		assert_fails(tensor_scatter_add_(a, 0, low, a) == NULL, ERANGE, "index -1");
+			     ERANGE, "index_add_: index 3 at position [1]");
+		assert_fails(tensor_scatter_add_(a, 0, low, a), ERANGE, "scatter_add_: index -1");
+		assert_fails(tensor_scatter_(a, 0, low, a), ERANGE, "scatter_.src: index -1");
+		assert_fails(tensor_scatter_reduce_(a, 0, low, a, "sum"), ERANGE,
+			     "scatter_reduce_.two: index -1");
 		assert_memory_equal(tensor_data(a), tensor_data(before), 24);
 		p[999] = INT64_MAX;
 		assert_fails(tensor_index_select(a, 0, many) == NULL, ERANGE, "position [999]");

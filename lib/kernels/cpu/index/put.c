@@ -309,32 +309,33 @@ static int put(const char *name, tensor *out, int dim, const tensor *index, cons
 	return x.bad ? indices_refuse(&x, index, &dim) : 0;
 }
 
-static int cpu_index_add(tensor *out, int dim, const tensor *index, const tensor *source,
-			 double alpha)
+static int cpu_index_add(const char *op, tensor *out, int dim, const tensor *index,
+			 const tensor *source, double alpha)
 {
 	struct tensor walked = walk_spread(index, source, dim);
 
-	return put("index_add", out, dim, index, source, &walked, SCATTER_ADD, alpha);
+	return put(op, out, dim, index, source, &walked, SCATTER_ADD, alpha);
 }
 
-static int cpu_scatter_add(tensor *out, int dim, const tensor *index, const tensor *source)
+static int cpu_scatter_add(const char *op, tensor *out, int dim, const tensor *index,
+			   const tensor *source)
 {
-	return put("scatter_add", out, dim, index, source, index, SCATTER_ADD, 1);
+	return put(op, out, dim, index, source, index, SCATTER_ADD, 1);
 }
 
-static int cpu_scatter(tensor *out, int dim, const tensor *index, const tensor *source,
-		       enum scatter_mode mode)
+static int cpu_scatter(const char *op, tensor *out, int dim, const tensor *index,
+		       const tensor *source, enum scatter_mode mode)
 {
 	struct tensor walked = index->ndim == source->ndim ? *index :
 							     walk_spread(index, source, dim);
 
-	return put("scatter", out, dim, index, source, &walked, mode, 1);
+	return put(op, out, dim, index, source, &walked, mode, 1);
 }
 
-static int cpu_index_put(tensor *out, const tensor *at, const int *dims, int n,
+static int cpu_index_put(const char *op, tensor *out, const tensor *at, const int *dims, int n,
 			 const tensor *values, enum scatter_mode mode)
 {
-	struct indices x = { .name = "index_put" };
+	struct indices x = { .name = op };
 	struct tensor to, walked, first, from;
 	struct put_job job = { .put = { .x = &x, .alpha = 1 },
 			       .loop = put_loop(mode, out->dtype),

@@ -9,6 +9,7 @@
 #include <tgmath.h>
 
 /* The params of integer loops. */
+#define FLAG_TYPE	   bool *
 #define PARAM_FLAG(params) ((bool *)(params))
 #define SET_FLAG(flag)	   __atomic_store_n(flag, true, __ATOMIC_RELAXED)
 

@@ -4,6 +4,7 @@
 #define TENSOR_CUDA_INDEX_CUH
 
 #include "kernels/cuda/half.cuh"
+#include "kernels/cuda/report.cuh"
 
 /*
  * struct cuda_dims for N operands, in 64 bits, as walk in device.cuh. The loop is not unrolled:
@@ -62,14 +63,15 @@ static __device__ inline bool add_index(const cuda_indices &x, int k, int64_t in
 
 /* Adds all indices at offset `at` to *to. False: one is out of range; reports it. */
 static __device__ inline bool add_indices(const cuda_indices &x, const void *index, int64_t at,
-					  uint64_t position, unsigned long long *bad, int64_t *to)
+					  uint64_t position, const cuda_report &bad, int64_t *to)
 {
 	for (int k = 0; k < x.n; k++) {
-		if (add_index(x, k, read_index(x, index, at + k * x.slab), to))
+		const int64_t i = read_index(x, index, at + k * x.slab);
+
+		if (add_index(x, k, i, to))
 			continue;
-		if (bad)
-			atomicMin(bad,
-				  (unsigned long long)(position * (uint64_t)x.n + (uint64_t)k));
+		report_value(bad, CUDA_BAD_INDEX, position * (uint64_t)x.n + (uint64_t)k, i,
+			     x.limit[k]);
 		return false;
 	}
 	return true;

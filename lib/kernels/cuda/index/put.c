@@ -42,15 +42,11 @@ static int make_scratch(const struct cuda_call *c, struct cuda_put *p, void **al
 	return 0;
 }
 
-static int queue(const struct cuda_call *c, struct cuda_check *k, struct cuda_put *p,
-		 void *temporary, size_t nbytes, enum tensor_dtype to, enum tensor_dtype from)
+static int queue(const struct cuda_call *c, struct cuda_put *p, void *temporary, size_t nbytes,
+		 enum tensor_dtype to, enum tensor_dtype from)
 {
-	int err;
+	int err = cuda_launched(c, cuda_launch_put_keys(p, c->stream), TENSOR_I64);
 
-	p->bad = k->flag;
-	err = cuda_launched(c, cuda_launch_put_keys(p, c->stream), TENSOR_I64);
-	if (!err)
-		err = cuda_check_send(c, k);
 	if (!err)
 		err = cuda_check(c->op, cuda_launch_put_sort(p, temporary, &nbytes, c->stream));
 	if (!err)
@@ -66,7 +62,6 @@ static int put(const struct cuda_call *c, struct cuda_put *p, tensor *out, const
 	void *all = NULL, *temporary = NULL;
 	struct cuda_check k;
 	size_t nbytes = 0;
-	uint64_t bad = 0;
 	int err;
 
 	if (p->place.numel > INT32_MAX)
@@ -79,14 +74,11 @@ static int put(const struct cuda_call *c, struct cuda_put *p, tensor *out, const
 	err = make_scratch(c, p, &all, &temporary, &nbytes);
 	if (err)
 		return err;
-	err = cuda_check_open(c, &k);
+	err = cuda_check_open(c, &k, true);
 	if (!err) {
-		err = queue(c, &k, p, temporary, nbytes, out->dtype, source->dtype);
-		if (!err)
-			err = cuda_check_wait(c, &k, &bad);
-		if (!err)
-			err = cuda_index_refuse(c, &p->index, &p->place, index->data, bad);
-		cuda_check_close(c, &k);
+		p->bad = k.report;
+		err = queue(c, p, temporary, nbytes, out->dtype, source->dtype);
+		err = cuda_check_end(c, &k, err);
 	}
 	cuda_scratch_free(c, all);
 	return err;
@@ -159,31 +151,28 @@ static int put_dim(const char *op, tensor *out, int dim, const tensor *index, co
 	return cuda_end(&c, err);
 }
 
-int cuda_index_add(tensor *out, int dim, const tensor *index, const tensor *source, double alpha)
+int cuda_index_add(const char *op, tensor *out, int dim, const tensor *index, const tensor *source,
+		   double alpha)
 {
-	return put_dim("index_add", out, dim, index, source, SCATTER_ADD, alpha, true);
+	return put_dim(op, out, dim, index, source, SCATTER_ADD, alpha, true);
 }
 
-int cuda_put_along(const char *op, tensor *out, int dim, const tensor *index, const tensor *source)
+int cuda_scatter_add(const char *op, tensor *out, int dim, const tensor *index,
+		     const tensor *source)
 {
 	return put_dim(op, out, dim, index, source, SCATTER_ADD, 1, false);
 }
 
-int cuda_scatter_add(tensor *out, int dim, const tensor *index, const tensor *source)
-{
-	return put_dim("scatter_add", out, dim, index, source, SCATTER_ADD, 1, false);
-}
-
-int cuda_scatter(tensor *out, int dim, const tensor *index, const tensor *source,
+int cuda_scatter(const char *op, tensor *out, int dim, const tensor *index, const tensor *source,
 		 enum scatter_mode mode)
 {
-	return put_dim("scatter", out, dim, index, source, mode, 1, index->ndim != source->ndim);
+	return put_dim(op, out, dim, index, source, mode, 1, index->ndim != source->ndim);
 }
 
 /* ---- several indices ---- */
 
-int cuda_index_put(tensor *out, const tensor *at, const int *dims, int n, const tensor *values,
-		   enum scatter_mode mode)
+int cuda_index_put(const char *op, tensor *out, const tensor *at, const int *dims, int n,
+		   const tensor *values, enum scatter_mode mode)
 {
 	struct indexed r;
 	struct cuda_put p;
@@ -192,9 +181,9 @@ int cuda_index_put(tensor *out, const tensor *at, const int *dims, int n, const 
 
 	if (!values->numel || !at->numel)
 		return 0;
-	err = indexed_build(&r, "index_put", out, at, dims, n);
+	err = indexed_build(&r, op, out, at, dims, n);
 	if (!err)
-		err = begin(&c, "index_put", out, at, values);
+		err = begin(&c, op, out, at, values);
 	if (err)
 		return err;
 	put_init(&p, mode, 1);

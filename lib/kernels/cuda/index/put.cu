@@ -262,7 +262,7 @@ static int put_packs(const cuda_put *p, cudaStream_t stream)
 		      seeker<1>(p->keys), seeker<2>(p->place), seeker<2>(columns), o,
 		      (T *)p->data[0], (const S *)p->data[1],
 		      alpha_of<typename number<T>::compute>::from(p->alpha),
-		      (const unsigned long long *)p->bad);
+		      (const unsigned long long *)p->bad.flag);
 }
 
 template <class Op, class T, class S> static int put_wide(const cuda_put *p, cudaStream_t stream)

@@ -5,7 +5,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 __global__ void put_keys_kernel(seeker<3> place, cuda_indices x, const void *index, bool wide_keys,
-				void *key, uint32_t *position, unsigned long long *bad)
+				void *key, uint32_t *position, cuda_report bad)
 {
 	for (uint64_t i = first_element<uint64_t>(); i < place.numel;
 	     i += element_step<uint64_t>()) {

@@ -1,73 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * index_select, gather and indexing by tensors. An index that is small beside the result is checked
- * by a kernel before; then the host waits for the check only. Otherwise the elements' kernel checks
- * what it reads. An index out of range is an error of this call (docs/decisions/0004-cuda-
- * plugin.md).
+ * index_select, gather and indexing by tensors. The elements' kernel checks the indices that it reads, and writes zeros for
+ * those that are out of range.
  */
 #include "kernels/cuda/cuda.h"
 
 #include "iter/indexed.h"
 
-/* Bytes of a result for each byte of an index, from which a separate check costs little. */
-#define SMALL_INDEX 8
-
-/* The dimensions of an index alone, for a check of it: at[.., shape] from dimension `first` on. */
-static void index_dims(struct cuda_dims *d, const tensor *index, int first)
-{
-	cuda_dims_init(d);
-	for (int i = index->ndim - 1; i >= first; i--)
-		cuda_dims_add(d, 3, index->sizes[i], (const int64_t[]){ 0, 0, index->strides[i] });
-	cuda_dims_done(d, 3);
-}
-
-static int queue(const struct cuda_call *c, struct cuda_check *k, struct cuda_take *t,
-		 struct cuda_take *check, enum tensor_dtype dtype, bool separate)
-{
-	int err = 0;
-
-	t->bad = separate ? NULL : k->flag;
-	check->bad = k->flag;
-	if (separate) {
-		err = cuda_launched(c, cuda_launch_check_index(check, c->stream), TENSOR_I64);
-		if (!err)
-			err = cuda_check_send(c, k);
-	}
-	if (!err)
-		err = cuda_launched(c, cuda_launch_take(t, (int)tensor_itemsize(dtype), c->stream),
-				    dtype);
-	if (!err && !separate)
-		err = cuda_check_send(c, k);
-	return err;
-}
-
-/* `first`: the first dimension of `index` that belongs to the shape of an index tensor. */
 static int take(const struct cuda_call *c, struct cuda_take *t, const tensor *out,
-		const tensor *self, const tensor *index, int first)
+		const tensor *self, const tensor *index)
 {
-	struct cuda_take check = { .index = t->index, .data = { NULL, NULL, index->data } };
-	const bool separate = out->numel * (int64_t)tensor_itemsize(out->dtype) >=
-			      SMALL_INDEX * index->numel * (int64_t)tensor_itemsize(index->dtype);
 	struct cuda_check k;
-	uint64_t bad = 0;
-	int err;
+	int err = cuda_check_open(c, &k, false);
 
+	if (err)
+		return err;
 	cuda_dims_done(&t->dims, 3);
 	t->data[0] = out->data;
 	t->data[1] = self->data;
 	t->data[2] = index->data;
-	index_dims(&check.dims, index, first);
-	err = cuda_check_open_unread(c, &k);
-	if (err)
-		return err;
-	err = queue(c, &k, t, &check, self->dtype, separate);
-	if (!err)
-		err = cuda_check_wait(c, &k, &bad);
-	if (!err)
-		err = cuda_index_refuse(c, &t->index, separate ? &check.dims : &t->dims,
-					index->data, bad);
-	cuda_check_close(c, &k);
-	return err;
+	t->bad = k.report;
+	err = cuda_launch_take(t, (int)tensor_itemsize(self->dtype), c->stream);
+	return cuda_check_end(c, &k, cuda_launched(c, err, self->dtype));
 }
 
 static int begin(struct cuda_call *c, const char *op, const tensor *out, const tensor *self,
@@ -99,7 +53,7 @@ static int take_dim(const char *op, tensor *out, const tensor *self, int dim, co
 						 along });
 	}
 	if (!err)
-		err = take(&c, &t, out, self, index, 0);
+		err = take(&c, &t, out, self, index);
 	return cuda_end(&c, err);
 }
 
@@ -138,6 +92,6 @@ int cuda_index_take(tensor *out, const tensor *self, const tensor *at, const int
 						 from < 0 ? at->strides[d - r.first + 1] : 0 });
 	}
 	if (!err)
-		err = take(&c, &t, out, self, at, 1);
+		err = take(&c, &t, out, self, at);
 	return cuda_end(&c, err);
 }

@@ -8,43 +8,33 @@
 
 enum { AHEAD = 4 }; /* loads of a thread before its first store */
 
-__global__ void check_index_kernel(walk<3, 0, wide> w, cuda_indices x, const void *index,
-				   unsigned long long *bad)
-{
-	for (uint64_t i = first_element<uint64_t>(); i < w.numel; i += element_step<uint64_t>()) {
-		int64_t off[3] = {}, unused = 0;
-
-		w.seek(i, off);
-		add_indices(x, index, off[2], i, bad, &unused);
-	}
-}
-
 /* `rows` has all dimensions but the innermost, in elements of size T; `length` is that of a row. */
 template <class T, class W>
 __global__ void take_rows_kernel(walk<3, 0, W> rows, cuda_indices x, uint32_t length,
 				 uint64_t positions, T *out, const T *in, const void *index,
-				 unsigned long long *bad)
+				 cuda_report bad)
 {
 	typedef typename W::position position;
 	const uint64_t row = (uint64_t)blockIdx.x * blockDim.y + threadIdx.y;
 	typename W::offset off[3] = {};
-	const bool first = blockIdx.y == 0 && threadIdx.x == 0;
 	int64_t from = 0;
+	bool fits;
 
 	if (row >= rows.numel)
 		return;
 	rows.seek((position)row, off);
-	if (!add_indices(x, index, off[2], row * positions, first ? bad : nullptr, &from))
-		return;
+	if (blockIdx.y || threadIdx.x)
+		bad = {}; /* a row is reported once */
+	fits = add_indices(x, index, off[2], row * positions, bad, &from);
 	out += (int64_t)off[0];
 	in += (int64_t)off[1] + from;
 	for (uint32_t i = blockIdx.y * AHEAD * blockDim.x + threadIdx.x; i < length;
 	     i += gridDim.y * AHEAD * blockDim.x) {
-		T v[AHEAD];
+		T v[AHEAD] = {};
 
 #pragma unroll
 		for (uint32_t k = 0; k < AHEAD; k++)
-			if (i + k * blockDim.x < length)
+			if (fits && i + k * blockDim.x < length)
 				v[k] = in[i + k * blockDim.x];
 #pragma unroll
 		for (uint32_t k = 0; k < AHEAD; k++)
@@ -55,7 +45,7 @@ __global__ void take_rows_kernel(walk<3, 0, W> rows, cuda_indices x, uint32_t le
 
 template <class T, class W>
 __global__ void take_kernel(walk<3, 0, W> w, cuda_indices x, T *out, const T *in, const void *index,
-			    unsigned long long *bad)
+			    cuda_report bad)
 {
 	typedef typename W::position position;
 
@@ -64,8 +54,11 @@ __global__ void take_kernel(walk<3, 0, W> w, cuda_indices x, T *out, const T *in
 		int64_t from = 0;
 
 		w.seek(i, off);
+		T v = {};
+
 		if (add_indices(x, index, off[2], i, bad, &from))
-			out[(int64_t)off[0]] = in[(int64_t)off[1] + from];
+			v = in[(int64_t)off[1] + from];
+		out[(int64_t)off[0]] = v;
 	}
 }
 
@@ -73,15 +66,14 @@ __global__ void take_kernel(walk<3, 0, W> w, cuda_indices x, T *out, const T *in
  * of them; `along` is the stride of the source. */
 template <class T, class X, class W>
 __global__ void take_four_kernel(walk<3, 0, W> w, cuda_indices x, int64_t along, T *out,
-				 const T *in, const X *index, unsigned long long *bad)
+				 const T *in, const X *index, cuda_report bad)
 {
 	typedef typename W::position position;
 
 	for (position i = first_element<position>(); i < w.numel; i += element_step<position>()) {
 		typename W::offset off[3] = {};
 		pack<X, 16 / sizeof(X)> at[AHEAD * sizeof(X) / 16];
-		pack<T, AHEAD> v;
-		bool fits[AHEAD], all = true;
+		pack<T, AHEAD> v = {};
 
 		w.seek(i, off);
 #pragma unroll
@@ -89,35 +81,20 @@ __global__ void take_four_kernel(walk<3, 0, W> w, cuda_indices x, int64_t along,
 			at[k] = ((const pack<X, 16 / sizeof(X)> *)(index + (int64_t)off[2]))[k];
 #pragma unroll
 		for (int k = 0; k < AHEAD; k++) {
+			const int64_t of = at[k * sizeof(X) / 16].v[k % (16 / sizeof(X))];
 			int64_t from = (int64_t)off[1] + k * along;
 
-			fits[k] = add_index(x, 0, at[k * sizeof(X) / 16].v[k % (16 / sizeof(X))],
-					    &from);
-			if (fits[k])
+			if (add_index(x, 0, of, &from))
 				v.v[k] = in[from];
-			all &= fits[k];
+			else
+				report_value(bad, CUDA_BAD_INDEX, (uint64_t)i * AHEAD + k, of,
+					     x.limit[0]);
 		}
-		if (all)
-			*(pack<T, AHEAD> *)(out + (int64_t)off[0]) = v;
-#pragma unroll
-		for (int k = 0; k < AHEAD; k++) {
-			if (all)
-				break;
-			if (fits[k])
-				out[(int64_t)off[0] + k] = v.v[k];
-			else if (bad)
-				atomicMin(bad, (unsigned long long)((uint64_t)i * AHEAD + k));
-		}
+		*(pack<T, AHEAD> *)(out + (int64_t)off[0]) = v;
 	}
 }
 
 /* ---- launches ---- */
-
-int cuda_launch_check_index(const cuda_take *t, cudaStream_t stream)
-{
-	return launch(check_index_kernel, grid_for(t->dims.numel, BLOCK), BLOCK, stream,
-		      walk<3, 0, wide>(t->dims), t->index, (const void *)t->data[2], t->bad);
-}
 
 /* The dimensions but the innermost. */
 static cuda_dims outer_dims(const cuda_dims &d)

@@ -5,6 +5,7 @@
  */
 #include "kernels/cuda/half.cuh"
 #include "kernels/cuda/launch_embedding.h"
+#include "kernels/cuda/report.cuh"
 
 /* Element `at` of integers, and where it is stored. */
 template <class I> static __device__ inline int64_t index_at(const void *t, int64_t at)
@@ -21,14 +22,14 @@ template <class I> __global__ void bags_check_kernel(cuda_bags b)
 			const int64_t before = k ? index_at<I>(b.offsets, k - 1) : 0;
 
 			if (o < before || o > b.m || (!k && o))
-				atomicMin(b.bad, (unsigned long long)i);
+				report_value(b.bad, CUDA_BAD_OFFSET, (uint64_t)i, o, b.m);
 			continue;
 		}
 		const int64_t row = index_at<I>(b.indices, i);
 		int64_t low = 0, high = b.noffsets;
 
 		if (row < 0 || row >= b.rows)
-			atomicMin(b.bad, (unsigned long long)i);
+			report_value(b.bad, CUDA_BAD_ROW, (uint64_t)i, row, b.rows);
 		while (low < high) { /* the first bag that begins behind i */
 			const int64_t middle = low + (high - low) / 2;
 
@@ -105,9 +106,9 @@ template <class I> __global__ void bags_check_made_kernel(cuda_bags b)
 		const int64_t bag = index_at<I>(b.offset2bag, i), row = index_at<I>(b.indices, i);
 
 		if (bag < 0 || bag >= b.bags)
-			atomicMin(b.bad, (unsigned long long)i);
+			report_value(b.bad, CUDA_BAD_BAG, (uint64_t)i, bag, b.bags);
 		if (row < 0 || row >= b.rows)
-			atomicMin(b.bad, (unsigned long long)(b.m + i));
+			report_value(b.bad, CUDA_BAD_ROW, (uint64_t)(b.m + i), row, b.rows);
 	}
 }
 

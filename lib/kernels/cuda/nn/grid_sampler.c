@@ -57,7 +57,7 @@ static int add_terms(const struct cuda_call *c, const struct cuda_grid *g, tenso
 			    cuda_launch_grid_terms(g, taps, terms, positions, value.data,
 						   grad_input->dtype, c->stream),
 			    grad_input->dtype);
-	return err ? err : cuda_put_along(c->op, &out, 2, &at, &value);
+	return err ? err : cuda_scatter_add(c->op, &out, 2, &at, &value);
 }
 
 static int input_gradient(const struct cuda_call *c, const struct cuda_grid *g, tensor *grad_input)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* nll_loss and its gradient. A target that is no class is an error of the call, as on the CPU. */
+/* nll_loss and its gradient. A target that is no class is an error, and counts as one that is ignored until it is reported. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/launch_nn.h"
 
@@ -23,28 +23,6 @@ static struct cuda_nll describe(const tensor *self, const tensor *target, const 
 				  .each = reduction == LOSS_NONE && d > 1 };
 }
 
-/* Waits for the check of the targets, and fails with the one that it has found. */
-static int finish(const struct cuda_call *c, struct cuda_check *k, const struct cuda_nll *l)
-{
-	uint64_t row = 0;
-	int64_t target = 0;
-	int err = cuda_check_send(c, k);
-
-	if (!err)
-		err = cuda_check_wait(c, k, &row);
-	if (err || row == UINT64_MAX)
-		return err;
-	err = cuda_check(c->op,
-			 cudaMemcpyAsync(&target, l->target + (int64_t)row * l->target_stride,
-					 sizeof(target), cudaMemcpyDeviceToHost, c->stream));
-	if (!err)
-		err = cuda_wait(c);
-	return err ? err :
-		     tensor_fail(EINVAL,
-				 "nll_loss: target of row %lld is class %lld, expected 0 to %lld",
-				 (long long)row, (long long)target, (long long)l->classes - 1);
-}
-
 static int forward(const struct cuda_call *c, struct cuda_nll *l, tensor *output,
 		   tensor *total_weight, const tensor *self)
 {
@@ -57,15 +35,12 @@ static int forward(const struct cuda_call *c, struct cuda_nll *l, tensor *output
 	err = cuda_scratch(c, 2 * (size_t)blocks * sizeof(double), &sums);
 	if (err)
 		return err;
-	err = cuda_check_open(c, &k);
+	err = cuda_check_open(c, &k, false);
 	if (!err) {
-		l->bad = k.flag;
+		l->bad = k.report;
 		err = cuda_launch_nll(l, output->data, total_weight->data, self->data, sums,
 				      (int)blocks, self->dtype, c->stream);
-		err = cuda_launched(c, err, self->dtype);
-		if (!err)
-			err = finish(c, &k, l);
-		cuda_check_close(c, &k);
+		err = cuda_check_end(c, &k, cuda_launched(c, err, self->dtype));
 	}
 	cuda_scratch_free(c, sums);
 	return err;
@@ -111,17 +86,13 @@ static int backward(const struct cuda_call *c, struct cuda_nll *l, tensor *out, 
 	int err = clear(c, out);
 
 	if (!err)
-		err = cuda_check_open(c, &k);
+		err = cuda_check_open(c, &k, false);
 	if (err)
 		return err;
-	l->bad = k.flag;
+	l->bad = k.report;
 	err = cuda_launch_nll_backward(l, out->data, grad->data, total_weight->data, out->dtype,
 				       c->stream);
-	err = cuda_launched(c, err, out->dtype);
-	if (!err)
-		err = finish(c, &k, l);
-	cuda_check_close(c, &k);
-	return err;
+	return cuda_check_end(c, &k, cuda_launched(c, err, out->dtype));
 }
 
 int cuda_nll_loss_backward(tensor *out, const tensor *grad_output, const tensor *target,

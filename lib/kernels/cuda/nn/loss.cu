@@ -5,6 +5,7 @@
  */
 #include "kernels/cuda/launch_nn.h"
 #include "kernels/cuda/reduce/rows.cuh"
+#include "kernels/cuda/report.cuh"
 
 /* The class of a row, or -1 if it is ignored or out of range; reports the latter. */
 static __device__ inline int64_t class_of(const cuda_nll &l, int64_t row)
@@ -15,8 +16,7 @@ static __device__ inline int64_t class_of(const cuda_nll &l, int64_t row)
 		return -1;
 	if (t >= 0 && t < l.classes)
 		return t;
-	if (l.bad)
-		atomicMin(l.bad, (unsigned long long)row);
+	report_value(l.bad, CUDA_BAD_CLASS, (uint64_t)row, t, l.classes);
 	return -1;
 }
 

@@ -137,7 +137,7 @@ int cuda_max_pool_backward(tensor *out, const tensor *grad, const tensor *indice
 		       from = planes_of(grad, params->spatial);
 		const tensor index = planes_of(indices, params->spatial);
 
-		err = cuda_put_along("max_pool_backward", &to, 1, &index, &from);
+		err = cuda_scatter_add("max_pool_backward", &to, 1, &index, &from);
 	}
 	return err;
 }

@@ -39,6 +39,18 @@ static __device__ inline typename F::Out apply(const F &f, typename F::First x,
 		return f(x, other[0], other[1]);
 }
 
+/* Whether f must not write because a divisor is zero. */
+template <class F>
+static __device__ inline auto is_refused(const F &f, int) -> decltype(f.zero, bool())
+{
+	return f.zero.refused && *f.zero.refused != ~0ull;
+}
+
+template <class F> static __device__ inline bool is_refused(const F &, long)
+{
+	return false;
+}
+
 /* The result for the elements at the offsets off[1], ... bytes (O[0] is the output's). */
 template <class F, class A, class B, class O>
 static __device__ inline typename F::Out apply_at(const F &f, const inputs<F> &in, const O *off)
@@ -72,6 +84,8 @@ __global__ void packed_kernel(int64_t n, R *out, inputs<F> in, F f)
 	enum { OTHERS = inputs<F>::OTHERS };
 	const int64_t packs = n / PACK;
 
+	if (is_refused(f, 0))
+		return;
 	for (int64_t i = first_element<int64_t>(); i < packs; i += element_step<int64_t>()) {
 		pack<A, PACK> x = {};
 		pack<B, PACK> other[OTHERS] = {};
@@ -111,6 +125,8 @@ __global__ void strided_kernel(walk<F::N + 1, 0, mixed> w, char *out, inputs<F> 
 {
 	typedef mixed::position position;
 
+	if (is_refused(f, 0))
+		return;
 	for (position i = first_element<position>(); i < w.numel; i += element_step<position>()) {
 		mixed::offset off[F::N + 1] = {};
 

@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/pointwise/complex.cuh"
 #include "kernels/cuda/pointwise/elementwise.cuh"
+#include "kernels/cuda/report.cuh"
 #include "kernels/cuda/types.cuh"
 
 #include <type_traits>
@@ -47,9 +48,20 @@ template <class T> struct param<complex_of<T>> {
 
 #define PARAM_F(T, params, which) param<T>::of((params)->which)
 #define PARAM_I(T, params, which) param<T>::integer((params)->which)
-#define PARAM_FLAG(params)	  ((bool *)(params)->flag)
-#define SET_FLAG(to)		  (void)(*(volatile bool *)(to) = true)
+#define FLAG_TYPE		  formula_check
+#define PARAM_FLAG(params)	  formula_check(params)
+#define SET_FLAG(to)		  report_value((to).bad, CUDA_BAD_DIVISOR, 0, 0, 0)
 #define NO_PARAMS(T)
+
+/* The member `zero` of loops over integers that divide. */
+struct formula_check {
+	cuda_report bad;
+	const unsigned long long *refused;
+
+	explicit formula_check(const cuda_pointwise *p) : bad(p->bad), refused(p->refused)
+	{
+	}
+};
 
 /* ---- loops ---- */
 

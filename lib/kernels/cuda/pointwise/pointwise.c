@@ -29,7 +29,8 @@ static void prepare(const struct cuda_call *c, const struct tensor_iter *it,
 	size_t size = tensor_itemsize(dtype_wide(it->dtype));
 
 	memset(p->scalar, 0, sizeof(p->scalar));
-	p->flag = NULL;
+	p->bad = (struct cuda_report){ 0 };
+	p->refused = NULL;
 	for (int i = 0; i < it->nops; i++) {
 		p->data[i] = is_scalar(it, i) ? NULL : it->data[i];
 		p->itemsize[i] = it->op[i] ? tensor_itemsize(it->op[i]->dtype) : size;
@@ -97,22 +98,57 @@ int cuda_formula(const char *op, cuda_launcher launch, const struct tensor_iter 
 	return cuda_end(&c, cuda_launched(&c, err, it->dtype));
 }
 
-/* Launches with a flag in device memory; returns whether a divisor is zero, or -errno. */
-static int divide_with(const struct cuda_call *c, cuda_launcher launch,
-		       const struct tensor_iter *it, struct cuda_pointwise *p)
+/* Launches a check of the divisors alone. */
+static int check_divisors(const struct cuda_call *c, const struct cuda_pointwise *p, int dtype)
 {
-	uint32_t zero = 0;
-	int err = cuda_check(c->op, cudaMemsetAsync(p->flag, 0, sizeof(zero), c->stream));
+	struct cuda_pointwise q = { .data = { NULL, p->data[2] },
+				    .itemsize = { 0, p->itemsize[2] },
+				    .bad = p->bad };
 
+	cuda_dims_init(&q.dims);
+	for (int k = 0; k < p->dims.ndim; k++)
+		if (p->dims.stride[2][k])
+			cuda_dims_add(&q.dims, 2, p->dims.size[k],
+				      (const int64_t[]){ 0, p->dims.stride[2][k] });
+	return cuda_launched(c, cuda_launch_parts(cuda_launch_divisors, &q, 2, dtype, c->stream),
+			     dtype);
+}
+
+/*
+ * A division that writes one of its operands checks the divisors first, and does nothing if one is zero. Others write 0 there,
+ * and check what they read.
+ */
+static int divide_by(const struct cuda_call *c, cuda_launcher launch, const struct tensor_iter *it,
+		     struct cuda_pointwise *p)
+{
+	const bool in_place = p->data[0] == p->data[1] || p->data[0] == p->data[2];
+	struct cuda_check k;
+	int err = cuda_check_open(c, &k, in_place);
+
+	if (err)
+		return err;
+	p->bad = k.report;
+	if (in_place) {
+		err = check_divisors(c, p, it->dtype);
+		p->refused = k.report.flag;
+		p->bad = (struct cuda_report){ 0 };
+	}
 	if (!err)
 		err = cuda_launched(c, cuda_launch_parts(launch, p, it->nops, it->dtype, c->stream),
 				    it->dtype);
-	if (!err)
-		err = cuda_check(c->op, cudaMemcpyAsync(&zero, p->flag, sizeof(zero),
-							cudaMemcpyDeviceToHost, c->stream));
-	if (!err)
-		err = cuda_wait(c);
-	return err ? err : zero != 0;
+	return cuda_check_end(c, &k, err);
+}
+
+/* The value of a scalar is known: a division by it needs no check. */
+static int divide_by_scalar(const struct cuda_call *c, cuda_launcher launch,
+			    const struct tensor_iter *it, struct cuda_pointwise *p)
+{
+	static const struct cuda_element zero;
+
+	if (!memcmp(&p->scalar[2], &zero, p->itemsize[2]))
+		return tensor_fail(EDOM, "%s: integer division by zero", c->op);
+	return cuda_launched(c, cuda_launch_parts(launch, p, it->nops, it->dtype, c->stream),
+			     it->dtype);
 }
 
 int cuda_formula_division(const char *op, cuda_launcher launch, const struct tensor_iter *it)
@@ -127,14 +163,8 @@ int cuda_formula_division(const char *op, cuda_launcher launch, const struct ten
 	if (err)
 		return err;
 	prepare(&c, it, &p, NULL);
-	err = cuda_scratch(&c, sizeof(uint32_t), &p.flag);
-	if (!err) {
-		err = divide_with(&c, launch, it, &p);
-		cuda_scratch_free(&c, p.flag);
-	}
-	if (err > 0)
-		err = tensor_fail(EDOM, "%s: integer division by zero", op);
-	return cuda_end(&c, err);
+	return cuda_end(&c, p.data[2] ? divide_by(&c, launch, it, &p) :
+					divide_by_scalar(&c, launch, it, &p));
 }
 
 /* The iterator may have a source operand: it is replaced by the scalar. */

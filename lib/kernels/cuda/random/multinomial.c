@@ -1,24 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* multinomial: checks of the weights, for which the host waits, and the draws. */
+/* multinomial: checks of the weights, and the draws, which are within the row for any weights. */
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_search.h"
-
-static int refuse(uint64_t bad, int64_t k)
-{
-	switch (bad % 4) {
-	case CUDA_BAD_WEIGHT:
-		return tensor_fail(EINVAL, "multinomial: weights must be finite and not negative");
-	case CUDA_BAD_SUM:
-		return tensor_fail(EINVAL,
-				   "multinomial: the weights of a row must have a finite sum "
-				   "above 0");
-	default:
-		return tensor_fail(EINVAL,
-				   "multinomial: a row has fewer weights above 0 than the "
-				   "%lld that are to be drawn without replacement",
-				   (long long)k);
-	}
-}
 
 /* The positions of the greatest keys. */
 static int draw_greatest(const struct cuda_call *c, const struct cuda_draw *d, tensor *out,
@@ -44,22 +27,16 @@ static int draw(const struct cuda_call *c, struct cuda_draw *d, tensor *out, con
 		bool replacement)
 {
 	struct cuda_check k;
-	uint64_t bad = UINT64_MAX;
-	int err = cuda_check_open(c, &k);
+	int err = cuda_check_open(c, &k, false);
 
 	if (err)
 		return err;
-	d->bad = k.flag;
+	d->bad = k.report;
 	err = cuda_check(c->op, cuda_launch_draw_check(d, replacement, c->stream));
-	if (!err)
-		err = cuda_check_send(c, &k);
 	if (!err)
 		err = replacement ? cuda_check(c->op, cuda_launch_draw(d, out->data, c->stream)) :
 				    draw_greatest(c, d, out, weights);
-	if (!err)
-		err = cuda_check_wait(c, &k, &bad);
-	cuda_check_close(c, &k);
-	return err || bad == UINT64_MAX ? err : refuse(bad, d->k);
+	return cuda_check_end(c, &k, err);
 }
 
 int cuda_multinomial(tensor *out, const tensor *weights, tensor *work, bool replacement,

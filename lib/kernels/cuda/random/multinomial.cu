@@ -7,6 +7,7 @@
 #include "kernels/cuda/launch_search.h"
 #include "kernels/cuda/random/philox.cuh"
 #include "kernels/cuda/reduce/rows.cuh"
+#include "kernels/cuda/report.cuh"
 #include "kernels/cuda/sum_before.cuh"
 
 #ifdef __CUDACC__
@@ -36,7 +37,7 @@ __global__ void __launch_bounds__(BLOCK) draw_check_kernel(cuda_draw d, bool rep
 		const double *w = d.weights + row * d.n;
 		double before = 0, all;
 		uint64_t positive = 0;
-		int wrong = -1;
+		int wrong = -1; /* or an enum cuda_refusal */
 
 		for (int64_t tile = 0; tile < d.n; tile += BLOCK) {
 			const int64_t i = tile + threadIdx.x;
@@ -56,7 +57,8 @@ __global__ void __launch_bounds__(BLOCK) draw_check_kernel(cuda_draw d, bool rep
 				positive < (replacement ? 1 : (uint64_t)d.k) ? CUDA_TOO_FEW :
 									       -1;
 		if (wrong >= 0)
-			atomicMin(d.bad, (unsigned long long)(row * 4 + wrong));
+			report_value(d.bad, (cuda_refusal)wrong,
+				     (uint64_t)row * 4 + (wrong - CUDA_BAD_WEIGHT), 0, d.k);
 	}
 }
 

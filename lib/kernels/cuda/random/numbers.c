@@ -63,45 +63,30 @@ int cuda_randint(tensor *out, const struct random_params *p)
 	return fill("randint", cuda_launch_randint, out, p);
 }
 
-/* Fails with the number of refused probabilities unknown. */
-static int bernoulli_each(const struct cuda_call *c, struct cuda_check *k, tensor *out,
-			  const tensor *p, const struct random_params *params)
+static int bernoulli_each(const struct cuda_call *c, tensor *out, const tensor *p,
+			  const struct random_params *params)
 {
 	struct cuda_fill f = describe(out->numel, params);
-	uint64_t bad = 0;
+	struct cuda_check k;
 	int err = cuda_random_at(c, &f.seed, &f.at);
 
 	if (!err)
-		err = cuda_launched(c,
-				    cuda_launch_bernoulli_each(&f, out->data, p->data, k->flag,
-							       p->dtype, c->stream),
-				    p->dtype);
-	if (!err)
-		err = cuda_check_send(c, k);
-	if (!err)
-		err = cuda_check_wait(c, k, &bad);
-	if (!err && bad != UINT64_MAX)
-		err = tensor_fail(EINVAL, "bernoulli: probabilities must be within [0, 1]");
-	return err;
+		err = cuda_check_open(c, &k, false);
+	if (err)
+		return err;
+	err = cuda_launch_bernoulli_each(&f, out->data, p->data, &k.report, p->dtype, c->stream);
+	return cuda_check_end(c, &k, cuda_launched(c, err, p->dtype));
 }
 
 int cuda_bernoulli_each(tensor *out, const tensor *p, const struct random_params *params)
 {
-	struct cuda_check k;
 	struct cuda_call c;
 	int err;
 
 	if (!out->numel)
 		return 0;
 	err = cuda_begin_with(&c, "bernoulli", out->device.index, out, p);
-	if (err)
-		return err;
-	err = cuda_check_open(&c, &k);
-	if (!err) {
-		err = bernoulli_each(&c, &k, out, p, params);
-		cuda_check_close(&c, &k);
-	}
-	return cuda_end(&c, err);
+	return err ? err : cuda_end(&c, bernoulli_each(&c, out, p, params));
 }
 
 int cuda_randperm(tensor *out, const struct random_params *params)
@@ -131,7 +116,7 @@ int cuda_randperm(tensor *out, const struct random_params *params)
 		err = cuda_check(c.op, cudaMemcpyAsync(out->data, host.data, nbytes,
 						       cudaMemcpyHostToDevice, c.stream));
 		if (!err)
-			err = cuda_wait(&c);
+			err = cuda_drain(&c);
 		err = cuda_end(&c, err);
 	}
 	free(host.data);

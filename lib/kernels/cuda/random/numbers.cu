@@ -5,6 +5,7 @@
  * pair of normal numbers is made of two of them.
  */
 #include "kernels/cuda/random/philox.cuh"
+#include "kernels/cuda/report.cuh"
 
 #ifdef __CUDACC__
 #define inline inline __host__ __device__
@@ -219,7 +220,7 @@ template <> struct integer_as<bf16> {
 
 template <class T, int COUNT>
 __global__ void bernoulli_each_kernel(cuda_fill given, int64_t blocks, uint8_t *out, const T *p,
-				      unsigned long long *bad)
+				      cuda_report bad)
 {
 	const cuda_fill f = replayed(given);
 
@@ -236,9 +237,11 @@ __global__ void bernoulli_each_kernel(cuda_fill given, int64_t blocks, uint8_t *
 
 			if (at >= f.n)
 				continue;
-			if (!(p[at] >= 0 && p[at] <= 1))
-				atomicMin(bad, 0ull);
-			out[at] = unit < p[at];
+			const bool valid = p[at] >= 0 && p[at] <= 1;
+
+			if (!valid)
+				report_value(bad, CUDA_BAD_PROBABILITY, 0, 0, 0);
+			out[at] = valid && unit < p[at];
 		}
 	}
 }
@@ -313,17 +316,17 @@ int cuda_launch_randint(const cuda_fill *f, void *out, int dtype, cudaStream_t s
 }
 
 template <class T, int COUNT>
-static int bernoulli_each(const cuda_fill *f, uint8_t *out, const void *p, unsigned long long *bad,
+static int bernoulli_each(const cuda_fill *f, uint8_t *out, const void *p, const cuda_report *bad,
 			  cudaStream_t stream)
 {
 	const int64_t blocks = blocks_of(f, COUNT);
 
 	return launch(bernoulli_each_kernel<T, COUNT>, grid_for(blocks, BLOCK), BLOCK, stream, *f,
-		      blocks, out, (const T *)p, bad);
+		      blocks, out, (const T *)p, *bad);
 }
 
 int cuda_launch_bernoulli_each(const cuda_fill *f, uint8_t *out, const void *p,
-			       unsigned long long *bad, int dtype, cudaStream_t stream)
+			       const cuda_report *bad, int dtype, cudaStream_t stream)
 {
 	switch (dtype) {
 	case TENSOR_F32:

@@ -72,11 +72,18 @@ int cuda_launched(const struct cuda_call *c, int err, enum tensor_dtype dtype)
 	return cuda_check(c->op, err);
 }
 
-int cuda_wait(const struct cuda_call *c)
+int cuda_drain(const struct cuda_call *c)
 {
 	if (cuda_capturing(c))
 		return cuda_refuse(c, "waits for the device");
 	return cuda_check(c->op, cudaStreamSynchronize(c->stream));
+}
+
+int cuda_wait(const struct cuda_call *c)
+{
+	int err = cuda_drain(c);
+
+	return err ? err : cuda_checks_report(c->op, c->device);
 }
 
 /* ---- streams of a backward (struct tensor_streams) ---- */

@@ -1,159 +1,138 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Results of checks on a device: a kernel stores the lowest position that is refused in a flag, and
- * the host reads it. The copy goes to pinned memory and is followed by an event, so that the
- * kernels that use the checked values are queued before the host waits, and run while it does. A flag that
- * no other kernel reads is the pinned word itself, which needs neither the copy nor a kernel that sets it.
+ * Checks of values on a device. A kernel that refuses a value reports it to the log of the device (report.h), and the host
+ * reads the log after a wait that the program has asked for (late checks), or waits in the call itself (tensor_cuda_set_checks()).
+ * A kernel that must not write if a value was refused reads a flag on the device. In a capture the flag alone exists, and
+ * tensor_cuda_graph_wait() reads it.
  */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/runtime/log.h"
 
 #include "kernels/cuda/launch_graph.h"
 
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
-enum { WORDS = 64 };
+#define EXIT_WAIT_MS 1000
 
-/* A page of pinned words, registered at the first use. */
-static _Alignas(4096) unsigned long long words[512];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static uint64_t used = ~0ull;	   /* a bit for each word */
-static unsigned long long *mapped; /* the words in the address space of all devices, or NULL */
+/* ---- the end of the process ---- */
 
-static void pin_words(void)
+/* Waits for the streams of the library, but not for work that does not end. */
+static void wait_at_exit(int device)
 {
-	const enum cudaStreamCaptureMode before = cuda_relax();
+	const struct timespec nap = { .tv_nsec = 1000000 };
 
-	if (cudaHostRegister(words, sizeof(words),
-			     cudaHostRegisterPortable | cudaHostRegisterMapped) == cudaSuccess)
-		used = 0;
-	if (used || cudaHostGetDevicePointer((void **)&mapped, words, 0) != cudaSuccess)
-		cudaGetLastError();
-	cuda_unrelax(before);
+	for (int i = 0; i < EXIT_WAIT_MS && cuda_streams_busy(device); i++)
+		nanosleep(&nap, NULL);
 }
 
-/* A pinned word, or k->own, to which a copy waits. */
-static void take_word(struct cuda_check *k)
+static void report_at_exit(void)
 {
-	pthread_once(&once, pin_words);
-	pthread_mutex_lock(&lock);
-	k->word = ~used ? __builtin_ctzll(~used) : -1;
-	if (k->word >= 0)
-		used |= 1ull << k->word;
-	pthread_mutex_unlock(&lock);
-	k->seen = k->word >= 0 ? &words[k->word] : &k->own;
-}
+	char text[TENSOR_ERROR_TEXT];
+	struct log_refused first;
+	uint64_t taken;
 
-static void give_word(const struct cuda_check *k)
-{
-	pthread_mutex_lock(&lock);
-	if (k->word >= 0)
-		used &= ~(1ull << k->word);
-	pthread_mutex_unlock(&lock);
-}
-
-static int make_event(const struct cuda_call *c, struct cuda_check *k)
-{
-	return cuda_check(c->op, cudaEventCreateWithFlags(&k->done, cudaEventDisableTiming));
-}
-
-/* Makes a pinned word the flag. False without one, or if devices cannot write to it. */
-static bool use_word(struct cuda_check *k)
-{
-	take_word(k);
-	if (k->word < 0 || !mapped) {
-		give_word(k);
-		return false;
+	if (cuda_forked)
+		return;
+	for (int device = 0; device < CUDA_DEVICES; device++) {
+		if (!log_mapped(device))
+			continue;
+		wait_at_exit(device);
+		taken = log_take(device, &first);
+		if (!taken)
+			continue;
+		log_describe(&first.refused, text, sizeof(text));
+		fprintf(stderr,
+			"libtensor: cuda:%d: %s (and %" PRIu64
+			" more; no call waited for the device afterwards; "
+			"TENSOR_CUDA_CHECKS=wait reports it in the call itself)\n",
+			device, text, taken - 1);
 	}
-	*(volatile unsigned long long *)k->seen = UINT64_MAX;
-	k->flag = mapped + k->word;
-	k->direct = k->sent = true;
-	return true;
 }
 
-int cuda_check_open_unread(const struct cuda_call *c, struct cuda_check *k)
+static void register_exit(void)
 {
-	int err;
-
-	*k = (struct cuda_check){ .captured = cuda_capturing(c) };
-	if (k->captured || !use_word(k))
-		return cuda_check_open(c, k);
-	err = make_event(c, k);
-	if (err)
-		cuda_check_close(c, k);
-	return err;
+	atexit(report_at_exit);
 }
 
-int cuda_check_open(const struct cuda_call *c, struct cuda_check *k)
-{
-	void *flag = NULL;
-	int err;
+/* ---- a check ---- */
 
-	*k = (struct cuda_check){ .captured = cuda_capturing(c) };
-	if (k->captured) {
-		k->flag = cuda_capture_check(c);
-		return !k->flag ? -tensor_last_error()->code :
-				  cuda_check(c->op, cudaMemsetAsync(k->flag, 0xff, sizeof(*k->flag),
-								    c->stream));
-	}
-	err = cuda_scratch(c, sizeof(*k->flag), &flag);
-	if (err)
-		return err;
-	k->flag = flag;
-	take_word(k);
-	err = make_event(c, k);
+/* The first check of a device. What was registered after CUDA's own functions is called before them. */
+static int open_log(const struct cuda_call *c)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int err = log_map(c->op, c->device);
+
 	if (!err)
-		err = cuda_check(c->op, cudaMemsetAsync(flag, 0xff, sizeof(*k->flag), c->stream));
-	if (err)
-		cuda_check_close(c, k);
+		pthread_once(&once, register_exit);
 	return err;
 }
 
-int cuda_check_send(const struct cuda_call *c, struct cuda_check *k)
+static int clear_flag(const struct cuda_call *c, const struct cuda_check *k)
 {
-	int err;
-
-	if (k->captured)
-		return cuda_check(c->op, cuda_launch_keep_flag(k->flag, c->stream));
-	err = k->direct ? 0 :
-			  cuda_check(c->op, cudaMemcpyAsync(k->seen, k->flag, sizeof(*k->flag),
-							    cudaMemcpyDeviceToHost, c->stream));
-	k->sent = k->direct || !err;
-	if (!err)
-		err = cuda_check(c->op, cudaEventRecord(k->done, c->stream));
-	return err;
+	return cuda_check(c->op, cudaMemsetAsync(k->report.flag, 0xff, sizeof(*k->report.flag),
+						 c->stream));
 }
 
-int cuda_check_wait(const struct cuda_call *c, struct cuda_check *k, uint64_t *bad)
+static int open_captured(const struct cuda_call *c, struct cuda_check *k)
 {
+	k->captured = true;
+	k->report.flag = cuda_capture_check(c);
+	return k->report.flag ? clear_flag(c, k) : -tensor_last_error()->code;
+}
+
+int cuda_check_open(const struct cuda_call *c, struct cuda_check *k, bool flag)
+{
+	static _Atomic unsigned long long checks;
+	struct log_refused unused;
+	void *data = NULL;
 	int err = 0;
 
-	*bad = UINT64_MAX;
-	if (k->captured)
-		return 0;
-	err = cuda_check(c->op, cudaEventSynchronize(k->done));
+	*k = (struct cuda_check){ .report.op = c->op };
+	if (cuda_capturing(c))
+		return open_captured(c, k);
+	if (unlikely(!log_mapped(c->device)))
+		err = open_log(c);
 	if (err)
 		return err;
-	k->sent = false;
-	*bad = *(volatile unsigned long long *)k->seen;
-	return 0;
+	k->waits = tensor_cuda_checks() == TENSOR_CUDA_CHECKS_WAIT;
+	k->report.log = log_mapped(c->device);
+	k->report.check = 2 * (atomic_fetch_add(&checks, 1) + 1) + (k->waits ? LOG_WAITS : 0);
+	if (k->waits) /* the log has room for this check */
+		log_take_own(c->device, LOG_WAITS, &unused);
+	if (!flag)
+		return 0;
+	err = cuda_scratch(c, sizeof(*k->report.flag), &data);
+	k->report.flag = data;
+	if (!err)
+		err = clear_flag(c, k);
+	if (err)
+		cuda_scratch_free(c, data);
+	return err;
 }
 
-void cuda_check_close(const struct cuda_call *c, struct cuda_check *k)
+/* Waits for the stream, and fails if this check has refused a value. */
+static int wait_for(const struct cuda_call *c, const struct cuda_check *k)
 {
-	/* After an error the copy or the kernel may still write to the word, which is then not used again. */
-	bool idle;
+	char text[TENSOR_ERROR_TEXT];
+	struct log_refused r;
+	int err = cuda_drain(c);
 
+	if (!log_take_own(c->device, k->report.check, &r) || err)
+		return err;
+	err = log_describe(&r.refused, text, sizeof(text));
+	return tensor_fail(err, "%s", text);
+}
+
+int cuda_check_end(const struct cuda_call *c, struct cuda_check *k, int err)
+{
 	if (k->captured)
-		return;
-	idle = !k->sent || cudaStreamSynchronize(c->stream) == cudaSuccess;
-
-	if (k->done)
-		cudaEventDestroy(k->done);
-	if (k->flag) {
-		if (idle)
-			give_word(k);
-		if (!k->direct)
-			cuda_scratch_free(c, k->flag);
-	}
+		return err ? err :
+			     cuda_check(c->op, cuda_launch_keep_flag(k->report.flag, c->stream));
+	if (!err && k->waits)
+		err = wait_for(c, k);
+	cuda_scratch_free(c, k->report.flag);
+	return err;
 }

@@ -407,7 +407,7 @@ static int read_checks(const struct cuda_call *c, const tensor_cuda_graph *g)
 		err = cuda_check(c->op, cudaMemcpyAsync(&seen, k->flag + 1, sizeof(seen),
 							cudaMemcpyDeviceToHost, c->stream));
 		if (!err)
-			err = cuda_wait(c);
+			err = cuda_drain(c);
 		if (err || seen == ~0ull)
 			continue;
 		op = k->op;
@@ -438,7 +438,7 @@ static int graph_wait(tensor_cuda_graph *g)
 	/* Later replays follow a cleared check. */
 	if (g->checks && !err)
 		err = follow(&c, g->pool);
-	return cuda_end(&c, err);
+	return cuda_end(&c, err ? err : cuda_checks_report(c.op, g->device));
 }
 
 const struct cuda_graph_calls cuda_graphs = {

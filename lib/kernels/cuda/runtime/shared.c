@@ -350,7 +350,7 @@ static int settle(const char *op, int device)
 	struct cuda_call c;
 	int err = cuda_begin(&c, op, device);
 
-	return err ? err : cuda_end(&c, cuda_wait(&c));
+	return err ? err : cuda_end(&c, cuda_drain(&c));
 }
 
 /* ---- in ---- */

@@ -178,7 +178,7 @@ static int stream_synchronize(int device, void *stream)
 		return err;
 	err = cuda_end(&c, cuda_check(c.op, cudaStreamSynchronize(stream)));
 	cuda_reap();
-	return err;
+	return err ? err : cuda_checks_report(c.op, device);
 }
 
 static int stream_query(int device, void *stream)
@@ -190,6 +190,26 @@ static int stream_query(int device, void *stream)
 		return err;
 	err = is_done(&c, cudaStreamQuery(stream));
 	return err < 0 ? cuda_end(&c, err) : cuda_end(&c, 0) ?: err;
+}
+
+bool cuda_streams_busy(int device)
+{
+	bool busy;
+	int before;
+
+	if (cudaGetDevice(&before) != cudaSuccess || cudaSetDevice(device) != cudaSuccess)
+		return false;
+	busy = cudaStreamQuery(NULL) == cudaErrorNotReady;
+	lock_pools();
+	for (int i = 0; i < PRIORITIES * STREAMS && !busy; i++) {
+		cudaStream_t s = pools[device][i / STREAMS].stream[i % STREAMS];
+
+		busy = s && cudaStreamQuery(s) == cudaErrorNotReady;
+	}
+	unlock_pools();
+	cudaGetLastError(); /* clears cudaErrorNotReady */
+	cudaSetDevice(before);
+	return busy;
 }
 
 static int stream_wait(int device, void *stream, tensor_cuda_event *event)
@@ -327,7 +347,7 @@ static int event_synchronize(tensor_cuda_event *e)
 		return err;
 	err = cuda_end(&c, cuda_check(c.op, cudaEventSynchronize(e->event)));
 	cuda_reap();
-	return err;
+	return err ? err : cuda_checks_report(c.op, e->device);
 }
 
 static int event_elapsed(tensor_cuda_event *from, tensor_cuda_event *to, float *ms)

@@ -79,8 +79,8 @@ static int check_capture(const struct cuda_call *c, const struct tensor_iter *it
 				     "waits for a copy to the host");
 }
 
-/* Waits for a copy between host and device, or keeps the host's memory alive until it is done. */
-static int settle(const struct cuda_call *c, const tensor *host, bool staged)
+/* Waits for a copy between host and device, or keeps the host's memory alive until it is done. read: it is one to the host. */
+static int settle(const struct cuda_call *c, const tensor *host, bool staged, bool read)
 {
 	int err;
 
@@ -89,7 +89,7 @@ static int settle(const struct cuda_call *c, const tensor *host, bool staged)
 		return 0;
 	}
 	if (staged || !cuda_nonblocking() || !cuda_pinned(host))
-		return cuda_wait(c);
+		return read ? cuda_wait(c) : cuda_drain(c);
 	err = cuda_keep(c, host);
 	cuda_reap();
 	return err;
@@ -149,7 +149,7 @@ static int copy_in(struct cuda_call *c, const struct tensor_iter *it, enum tenso
 			err = send_piece(c, it, staging, to, from);
 	}
 	/* Also after an error: queued work may still read the host's memory. */
-	waited = settle(c, it->op[1], staging || err);
+	waited = settle(c, it->op[1], staging || err, false);
 	free(staging);
 	return err ? err : waited;
 }
@@ -197,7 +197,7 @@ static int copy_out(struct cuda_call *c, const struct tensor_iter *it, enum tens
 	if (dense(it, 0, size)) {
 		cuda_pinned(it->op[0]);
 		err = fetch_piece(c, it, it->data[0], to, from);
-		waited = settle(c, it->op[0], err);
+		waited = settle(c, it->op[0], err, true);
 		return err ? err : waited;
 	}
 	staging = malloc(it->numel * size);

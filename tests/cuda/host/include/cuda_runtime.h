@@ -82,6 +82,12 @@ static inline void __threadfence(void)
 {
 }
 
+/* Also for the host. */
+static inline void __threadfence_system(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 template <class T> static inline T cuda_host_shuffle(unsigned mask, T value, int lane)
 {
 	static_assert(sizeof(T) <= 8, "a shuffle has at most 8 bytes");
