@@ -107,7 +107,7 @@ TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd
 	test_autograd_function test_autograd_hazards test_autograd_hazards_order test_autograd_hazards_threads \
 	test_autograd_eight_threads test_autograd_depth test_autograd_depth_modes test_autograd_forward test_channel test_channel_many test_channel_pool test_channel_fork test_channel_group test_channel_ring test_channel_time test_version test_buffer \
 	test_buffer_errors test_tensor test_scope test_blob test_dlpack test_dispatch test_random test_optim test_clip test_autocast \
-	test_module_threads test_profiler test_loader test_loader_errors test_loader_workers test_attention test_group_requests test_group_threads test_group_in_place test_data_parallel \
+	test_module_threads test_profiler test_loader test_loader_errors test_loader_buffers test_loader_workers test_attention test_group_requests test_group_threads test_group_in_place test_data_parallel \
 	$(if $(UCX_SO),test_remote test_remote_ends)
 
 include tests/python/python.mk
