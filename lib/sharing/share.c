@@ -398,6 +398,21 @@ int channel_send_once(tensor_channel *ch, tensor *t)
 		       err;
 }
 
+static int driver_check(const tensor *t)
+{
+	struct tensor_storage *s = is_loan(t->storage) ? loan_base(t->storage) : t->storage;
+	const struct tensor_buffer *b = tensor_storage_buffer(s);
+
+	return !b || buffer_is_sendable(b) ?
+		       0 :
+		       tensor_fail(
+			       EOPNOTSUPP,
+			       "send: the memory of the tensor %s is a dma-buf of another driver, "
+			       "which makes its mappings: clone it, or pass tensor_buffer_fd() to "
+			       "a process that trusts the driver",
+			       SHAPE_STR(t));
+}
+
 int channel_send_check(tensor *t, unsigned flags)
 {
 	if (tensor_absent("send", t))
@@ -412,7 +427,9 @@ int channel_send_check(tensor *t, unsigned flags)
 			"send: a strided tensor of plain numbers in host memory or on a CUDA "
 			"device is needed, got a %s one %s of another kind or on another device",
 			tensor_layout_name(t->layout), SHAPE_STR(t));
-	return storage_is_private(t->storage) && !t->storage->readonly ? storage_share(t) : 0;
+	if (storage_is_private(t->storage) && !t->storage->readonly)
+		return storage_share(t);
+	return driver_check(t);
 }
 
 /* The file that t is a part of, to a peer that takes files; else NULL. */
