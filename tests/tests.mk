@@ -135,3 +135,20 @@ test-guest-library: all unit
 		--add tests/shell/kill.sh:/t/kselftest/kill --add tests/shell/demo.sh:/t/kselftest/demo \
 		--add $(B)/bin:/t/bin --add $(LIB_SO):/t/$(notdir $(LIB_SO)) --add tests/kselftest/suite \
 		--add $(DIGITS_DIR)/run:/t/digits/run --add $(DIGITS_DIR)/digits.csv:/t/digits/digits.csv -- suite
+
+# Dma-bufs of the emulation's device memory in /dev/tensor. /dev/udmabuf of Debian's 6.12 and 7.2, and of the kernels for debugging,
+# exports them; KERNEL selects one of these. In the amd64 flavour of 6.1 vgem does.
+GUEST_CUDA   := test_cuda_dmabuf test_cuda_dmabuf_lifetime test_cuda_send_use
+GUEST_CUDA_B := $(B)/guest-cuda
+GUEST_CUDA_LIBS = $(LIB_SO) $(HOST_SO) $(HOST_KERNELS) $(HOST_RT) $(HOST_FFT) $(HOST_SOLVER) $(HOST_DNN)
+
+.PHONY: test-guest-cuda
+test-guest-cuda: KERNEL := 6.1-amd64
+test-guest-cuda: guest-deps $(GUEST_CUDA:%=$(B)/tests/%) $(GUEST_CUDA_LIBS)
+	$(Q)mkdir -p $(GUEST_CUDA_B)
+	$(Q)for f in $(GUEST_CUDA_LIBS); do strip -S -o $(GUEST_CUDA_B)/$${f##*/} $$f || exit 1; done
+	@tests/vm/tally guest-cuda tests/vm/run --kernel $(KERNEL) --no-load --smp 2 --mem 2G --timeout 1800 \
+		$(if $(filter %-amd64,$(KERNEL)),--modprobe vgem) $(VM_FLAGS) \
+		--env TENSOR_PROVIDER=device --env CMOCKA_MESSAGE_OUTPUT=TAP --env TENSOR_CUDA_PLUGIN=/t/$(notdir $(HOST_SO)) \
+		$(foreach l,$(notdir $(GUEST_CUDA_LIBS)),--add $(GUEST_CUDA_B)/$(l):/t/$(l)) \
+		$(foreach t,$(GUEST_CUDA),--add $(B)/tests/$(t):/t/kselftest/$(t)) --add tests/kselftest/suite -- suite
