@@ -107,7 +107,7 @@ TSAN_RUN  := test_threads test_vmap_autograd test_autograd_threads test_autograd
 	test_autograd_function test_autograd_hazards test_autograd_hazards_order test_autograd_hazards_threads \
 	test_autograd_eight_threads test_autograd_depth test_autograd_depth_modes test_autograd_forward test_channel test_channel_many test_channel_pool test_channel_fork test_channel_group test_channel_ring test_channel_time test_version test_buffer \
 	test_buffer_errors test_tensor test_scope test_blob test_dlpack test_dispatch test_random test_optim test_clip test_autocast \
-	test_module_threads test_profiler test_loader test_loader_errors test_loader_workers test_attention test_group_requests test_group_threads test_group_in_place test_data_parallel \
+	test_module_threads test_profiler test_loader test_loader_errors test_loader_buffers test_loader_workers test_attention test_group_requests test_group_threads test_group_in_place test_data_parallel \
 	$(if $(UCX_SO),test_remote test_remote_ends)
 
 include tests/python/python.mk
@@ -135,3 +135,20 @@ test-guest-library: all unit
 		--add tests/shell/kill.sh:/t/kselftest/kill --add tests/shell/demo.sh:/t/kselftest/demo \
 		--add $(B)/bin:/t/bin --add $(LIB_SO):/t/$(notdir $(LIB_SO)) --add tests/kselftest/suite \
 		--add $(DIGITS_DIR)/run:/t/digits/run --add $(DIGITS_DIR)/digits.csv:/t/digits/digits.csv -- suite
+
+# Dma-bufs of the emulation's device memory in /dev/tensor. /dev/udmabuf of Debian's 6.12 and 7.2, and of the kernels for debugging,
+# exports them; KERNEL selects one of these. In the amd64 flavour of 6.1 vgem does.
+GUEST_CUDA   := test_cuda_dmabuf test_cuda_dmabuf_lifetime test_cuda_send_use
+GUEST_CUDA_B := $(B)/guest-cuda
+GUEST_CUDA_LIBS = $(LIB_SO) $(HOST_SO) $(HOST_KERNELS) $(HOST_RT) $(HOST_FFT) $(HOST_SOLVER) $(HOST_DNN)
+
+.PHONY: test-guest-cuda
+test-guest-cuda: KERNEL := 6.1-amd64
+test-guest-cuda: guest-deps $(GUEST_CUDA:%=$(B)/tests/%) $(GUEST_CUDA_LIBS)
+	$(Q)mkdir -p $(GUEST_CUDA_B)
+	$(Q)for f in $(GUEST_CUDA_LIBS); do strip -S -o $(GUEST_CUDA_B)/$${f##*/} $$f || exit 1; done
+	@tests/vm/tally guest-cuda tests/vm/run --kernel $(KERNEL) --no-load --smp 2 --mem 2G --timeout 1800 \
+		$(if $(filter %-amd64,$(KERNEL)),--modprobe vgem) $(VM_FLAGS) \
+		--env TENSOR_PROVIDER=device --env CMOCKA_MESSAGE_OUTPUT=TAP --env TENSOR_CUDA_PLUGIN=/t/$(notdir $(HOST_SO)) \
+		$(foreach l,$(notdir $(GUEST_CUDA_LIBS)),--add $(GUEST_CUDA_B)/$(l):/t/$(l)) \
+		$(foreach t,$(GUEST_CUDA),--add $(B)/tests/$(t):/t/kselftest/$(t)) --add tests/kselftest/suite -- suite

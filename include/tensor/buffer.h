@@ -93,7 +93,7 @@ int tensor_buffer_fd(tensor *t, unsigned rights);
  * Return: a tensor, owned like the result of an operator, or NULL. EBADF: not an open descriptor.
  *   EBADMSG: none of the kinds above. EINVAL: no @dtype, and the buffer has no descriptor or one
  *   that the library does not know; or elements outside the memory. ENOTSUP: a dma-buf without
- *   /dev/tensor. ENODEV, EACCES: memory that cannot be mapped.
+ *   /dev/tensor, or without mmap(), which only devices can use. ENODEV, EACCES: memory that cannot be mapped.
  */
 tensor *tensor_from_buffer_fd(int fd, enum tensor_dtype dtype, tensor_ints_arg size,
 			      int64_t offset);

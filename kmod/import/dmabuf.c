@@ -18,12 +18,17 @@
 /*
  * The exporter moves the mapping to a file of its choice, which may permit more than the holder's
  * rights. So a mapping without the right to write gets the flags that the core sets for a mapping
- * of a file that is open read-only: without VM_SHARED remap_file_pages() refuses it.
+ * of a file that is open read-only: without VM_SHARED remap_file_pages() refuses it. Memory whose
+ * exporter has no mmap(), as that of many GPUs, is for devices only.
  */
 static int imported_map(const struct tensor_hold *hold, struct vm_area_struct *vma)
 {
+	struct dma_buf *dmabuf = hold->buf->source;
 	vm_flags_t shared = vma->vm_flags & VM_MAYSHARE;
 
+	/* the core's -EINVAL would not differ from that of a wrong size */
+	if (!dmabuf->ops->mmap)
+		return -EOPNOTSUPP;
 	if (!tensor_hold_may(hold, TENSOR_RIGHT_WRITE))
 		vm_flags_clear(vma, VM_MAYWRITE | VM_SHARED);
 	else if (!shared)
@@ -31,7 +36,7 @@ static int imported_map(const struct tensor_hold *hold, struct vm_area_struct *v
 	vm_flags_clear(vma, VM_MAYEXEC);
 	/* growing would extend the mapping beyond the buffer */
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	return dma_buf_mmap(hold->buf->source, vma, vma->vm_pgoff);
+	return dma_buf_mmap(dmabuf, vma, vma->vm_pgoff);
 }
 
 static struct dma_resv *imported_resv(struct tensor_buf *buf)

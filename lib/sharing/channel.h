@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * A channel: send.c and share.c send, receive.c and group.c receive, link.c has the socket and the rings. One to another
- * machine has functions of lib/remote instead (channel_remote).
+ * A channel: send.c and share.c send, receive.c and group.c receive, link.c has the socket and the rings, channels.c the
+ * list of all channels. One to another machine has functions of lib/remote instead (channel_remote).
  */
 #ifndef TENSOR_LIB_CHANNEL_H
 #define TENSOR_LIB_CHANNEL_H
@@ -96,7 +96,7 @@ struct tensor_channel {
 	pthread_mutex_t changing;
 	bool orphan; /* in a child: another thread of the parent used the channel at the fork; it can only be closed */
 
-	/* Sending; protected by tables_lock. */
+	/* Sending; protected by channels_lock_tables(). */
 	struct sent sent[WIRE_SLOTS];
 	uint64_t forget[WIRE_SLOTS / 64]; /* slots to forget, not sent yet */
 	uint8_t victim[SETS];
@@ -130,10 +130,18 @@ struct tensor_channel {
 	uint64_t chosen;      /* when tensor_channel_wait() returned it last */
 };
 
-/* A channel on a descriptor, which is not in the list of channels yet; NULL with the error set. */
+/* A channel on a descriptor, which is not in the list of channels yet; NULL with the error set (share.c). */
 tensor_channel *channel_new(const char *function, int socket);
-/* From now on forks and the ends of buffers see it. */
+
+/* ---- the list of all channels (channels.c) ---- */
+
+/* From now on forks and the ends of buffers see it; until it is withdrawn. */
 void channel_publish(tensor_channel *ch);
+void channel_withdraw(tensor_channel *ch);
+/* The lock of the tables of sent buffers, and of the list from its first channel on. */
+void channels_lock_tables(void);
+void channels_unlock_tables(void);
+tensor_channel *channels_first(void);
 
 /* 0, or -EBUSY with the error set if the channel is an orphan. */
 int channel_orphan(const tensor_channel *ch);

@@ -177,6 +177,23 @@ int import_seal(struct tensor_storage *s)
 	return err;
 }
 
+static int map_error(const char *function, const struct tensor_buffer *b, int err)
+{
+	if (err == -EOPNOTSUPP && b->kind == TENSOR_BUFFER_KIND_DMABUF)
+		return tensor_fail(
+			EOPNOTSUPP,
+			"%s: the driver of the dma-buf does not map it for the processor: "
+			"devices alone can use it, through the dma-buf itself or through a "
+			"handle of /dev/tensor (TENSOR_IOC_IMPORT)",
+			function);
+	if (err == -EOPNOTSUPP && b->kind == TENSOR_BUFFER_KIND_PIN)
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: the buffer is memory that a program pinned for devices, "
+				   "which alone can use it",
+				   function);
+	return tensor_fail(-err, "%s: the buffer cannot be mapped: %s", function, strerror(-err));
+}
+
 static struct tensor_storage *storage_on(const char *function, struct tensor_buffer *b)
 {
 	struct tensor_storage *s;
@@ -184,7 +201,7 @@ static struct tensor_storage *storage_on(const char *function, struct tensor_buf
 	int err = import_get(b, &i);
 
 	if (err < 0) {
-		tensor_fail(-err, "%s: the buffer cannot be mapped: %s", function, strerror(-err));
+		map_error(function, b, err);
 		return NULL;
 	}
 	s = storage_alloc_struct();

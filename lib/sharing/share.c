@@ -19,102 +19,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/*
- * All channels, for forget_buffer() and forks. Whoever changes the list holds both locks. No function blocks while it
- * holds tables_lock; list_lock is outside of it and of changing.
- */
-static struct tensor_channel *channels;
-static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void lock_tables(void)
-{
-	pthread_mutex_lock(&tables_lock);
-}
-
-static void unlock_tables(void)
-{
-	pthread_mutex_unlock(&tables_lock);
-}
-
-/* ---- forks ---- */
-
-/*
- * A receiver of a device tensor takes locks of a plugin while it holds `changing`, so a fork takes the locks of channels
- * before those of the plugin: the handlers are registered once more after it has been loaded, and the first of the two
- * that run before a fork does the work, as does the last after it.
- */
-static __thread int handlers_run;
-
-static void lock_channels(void)
-{
-	if (handlers_run++)
-		return;
-	pthread_mutex_lock(&list_lock);
-	for (tensor_channel *ch = channels; ch; ch = ch->next)
-		pthread_mutex_lock(&ch->changing);
-}
-
-static void unlock_channels(void)
-{
-	if (--handlers_run)
-		return;
-	for (tensor_channel *ch = channels; ch; ch = ch->next)
-		pthread_mutex_unlock(&ch->changing);
-	pthread_mutex_unlock(&list_lock);
-}
-
-/* Whether a thread had the lock, which does not exist in the child. The lock is free then. */
-static bool take_over(pthread_mutex_t *lock)
-{
-	if (!pthread_mutex_trylock(lock)) {
-		pthread_mutex_unlock(lock);
-		return false;
-	}
-	pthread_mutex_init(lock, NULL);
-	return true;
-}
-
-static void adopt_channels(void)
-{
-	for (tensor_channel *ch = channels; ch && handlers_run == 1; ch = ch->next) {
-		/* The number of a descriptor that was just received may be of none in the child, or of another file. */
-		if (take_over(&ch->receiving)) {
-			ch->orphan = true;
-			ch->in.fd = -1;
-		}
-		ch->orphan |= take_over(&ch->sending);
-		/* The connection goes on in the parent, whose threads serve it. */
-		ch->orphan |= ch->remote != NULL;
-	}
-	unlock_channels();
-}
-
-static void handle_forks(void)
-{
-	pthread_atfork(lock_channels, unlock_channels, adopt_channels);
-}
-
-INIT(INIT_CHANNEL) static void channel_init(void)
-{
-	handle_forks();
-}
-
-void channels_before_plugin(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, handle_forks);
-}
-
-int channel_orphan(const tensor_channel *ch)
-{
-	return ch->orphan ? tensor_fail(EBUSY, "the channel is the parent's: %s; close it here",
-					ch->remote ? "it leads to another machine" :
-						     "another thread used it at fork()") :
-			    0;
-}
-
 /* ---- channels ---- */
 
 static int socket_option(int fd, int option)
@@ -151,19 +55,6 @@ tensor_channel *channel_new(const char *function, int socket)
 	pthread_mutex_init(&ch->receiving, NULL);
 	pthread_mutex_init(&ch->changing, NULL);
 	return ch;
-}
-
-void channel_publish(tensor_channel *ch)
-{
-	pthread_mutex_lock(&list_lock);
-	lock_tables();
-	ch->next = channels;
-	ch->link = &channels;
-	if (channels)
-		channels->link = &ch->next;
-	channels = ch;
-	unlock_tables();
-	pthread_mutex_unlock(&list_lock);
 }
 
 TENSOR_EXPORT tensor_channel *tensor_channel_open_with(int socket,
@@ -225,13 +116,7 @@ TENSOR_EXPORT void tensor_channel_close(tensor_channel *ch)
 {
 	if (!ch)
 		return;
-	pthread_mutex_lock(&list_lock);
-	lock_tables();
-	*ch->link = ch->next;
-	if (ch->next)
-		ch->next->link = ch->link;
-	unlock_tables();
-	pthread_mutex_unlock(&list_lock);
+	channel_withdraw(ch);
 	if (ch->remote)
 		ch->remote->close(ch);
 	group_end(ch);
@@ -279,21 +164,21 @@ static void give_up(tensor_channel *ch, int slot)
 
 void share_mark(struct tensor_buffer *b)
 {
-	lock_tables();
+	channels_lock_tables();
 	b->shared = true;
-	unlock_tables();
+	channels_unlock_tables();
 }
 
 static void forget_buffer(const struct tensor_buffer *b)
 {
 	int slot;
 
-	lock_tables();
-	for (tensor_channel *ch = channels; ch; ch = ch->next)
+	channels_lock_tables();
+	for (tensor_channel *ch = channels_first(); ch; ch = ch->next)
 		for (int readonly = 0; readonly < 2; readonly++)
 			while ((slot = find_sent(ch, b->id, readonly)) >= 0)
 				give_up(ch, slot);
-	unlock_tables();
+	channels_unlock_tables();
 }
 
 /* The caller holds the lock. An empty slot for the buffer, or the next one of its set. */
@@ -315,7 +200,7 @@ static void choose_slot(tensor_channel *ch, struct tensor_buffer *b, bool once, 
 
 	m->flags |= readonly ? WIRE_READONLY : 0;
 	m->slot = WIRE_NO_SLOT;
-	lock_tables();
+	channels_lock_tables();
 	if (!once)
 		slot = find_sent(ch, b->id, readonly);
 	if (slot < 0) {
@@ -330,18 +215,18 @@ static void choose_slot(tensor_channel *ch, struct tensor_buffer *b, bool once, 
 		m->slot = slot;
 	memcpy(m->forget, ch->forget, sizeof(m->forget));
 	memset(ch->forget, 0, sizeof(ch->forget));
-	unlock_tables();
+	channels_unlock_tables();
 }
 
 /* Reverts the table after a failed send: the receiver did not get the buffer or the forget bits. */
 static void undo_slot(tensor_channel *ch, const struct wire_message *m)
 {
-	lock_tables();
+	channels_lock_tables();
 	for (size_t i = 0; i < ARRAY_SIZE(m->forget); i++)
 		ch->forget[i] |= m->forget[i];
 	if (m->flags & WIRE_FD && m->slot != WIRE_NO_SLOT)
 		give_up(ch, (int)m->slot);
-	unlock_tables();
+	channels_unlock_tables();
 }
 
 /* ---- send ---- */
@@ -513,6 +398,21 @@ int channel_send_once(tensor_channel *ch, tensor *t)
 		       err;
 }
 
+static int driver_check(const tensor *t)
+{
+	struct tensor_storage *s = is_loan(t->storage) ? loan_base(t->storage) : t->storage;
+	const struct tensor_buffer *b = tensor_storage_buffer(s);
+
+	return !b || buffer_is_sendable(b) ?
+		       0 :
+		       tensor_fail(
+			       EOPNOTSUPP,
+			       "send: the memory of the tensor %s is a dma-buf of another driver, "
+			       "which makes its mappings: clone it, or pass tensor_buffer_fd() to "
+			       "a process that trusts the driver",
+			       SHAPE_STR(t));
+}
+
 int channel_send_check(tensor *t, unsigned flags)
 {
 	if (tensor_absent("send", t))
@@ -527,7 +427,9 @@ int channel_send_check(tensor *t, unsigned flags)
 			"send: a strided tensor of plain numbers in host memory or on a CUDA "
 			"device is needed, got a %s one %s of another kind or on another device",
 			tensor_layout_name(t->layout), SHAPE_STR(t));
-	return storage_is_private(t->storage) && !t->storage->readonly ? storage_share(t) : 0;
+	if (storage_is_private(t->storage) && !t->storage->readonly)
+		return storage_share(t);
+	return driver_check(t);
 }
 
 /* The file that t is a part of, to a peer that takes files; else NULL. */
@@ -560,8 +462,7 @@ int channel_send_tensor(tensor_channel *ch, tensor *t, unsigned flags, int64_t u
 	return err == -ESTALE ? send_copy(ch, t, flags, until) : err;
 }
 
-INIT(INIT_SHARE) static void share_init(void)
+INIT(INIT_HOOKS) static void share_init(void)
 {
-	pthread_atfork(lock_tables, unlock_tables, unlock_tables);
 	buffer_forget = forget_buffer;
 }

@@ -57,6 +57,12 @@ static inline void storage_on_memory_of(struct tensor_storage *s, const struct t
 
 /* ---- buffers of this process (share.c, label.c, buffer.c) ---- */
 
+/* Whether a channel sends the buffer: a receiver takes no memory whose mappings another driver than the module makes. */
+static inline bool buffer_is_sendable(const struct tensor_buffer *b)
+{
+	return b->kind != TENSOR_BUFFER_KIND_DMABUF;
+}
+
 /* Marks a buffer that another process has or will have mapped: it is not reused. */
 void share_mark(struct tensor_buffer *b);
 /* Writes t's geometry, and a label, into the descriptor of its buffer. */

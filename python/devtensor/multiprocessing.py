@@ -56,7 +56,7 @@ def _shareable(tensor):
 def _rebuild(df, dtype, shape, strides, offset, requires_grad, cls):
     fd = df.detach()
     try:
-        t = _C._from_buffer_fd(fd, dtype)
+        t = _C._from_buffer_fd(fd, dtype, None, 0)
     finally:
         os.close(fd)
     t = _C.as_strided(t, shape, strides, offset)

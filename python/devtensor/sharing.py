@@ -29,10 +29,10 @@ import stat
 import weakref
 
 import devtensor as dt
-from devtensor._C import Channel, _channel_wait, _connect_remote, _Group, _Pool, _RemoteListener
+from devtensor._C import Channel, _channel_wait, _connect_remote, _from_buffer_fd, _Group, _Pool, _RemoteListener
 
 __all__ = ['Channel', 'AsyncChannel', 'Group', 'Pool', 'pair', 'connect', 'listen', 'wait', 'Listener',
-           'RemoteListener']
+           'RemoteListener', 'from_buffer_fd']
 
 _FULL = {'wait': 0, 'drop': 1, 'refuse': 2}     # enum tensor_pool_full
 _TO = {'all': 0, 'next': 1}                     # enum tensor_channel_group_kind
@@ -83,6 +83,16 @@ def wait(channels, timeout=None):
     the one that was returned longest ago. TimeoutError after timeout seconds."""
     channels = list(channels)
     return channels[_channel_wait(channels, timeout)]
+
+
+def from_buffer_fd(fd, shape=None, *, dtype=None, offset=0):
+    """A tensor on the memory of a descriptor: a buffer of /dev/tensor, a dma-buf of any driver, or a memfd sealed
+    against shrinking and growing. Nothing is copied; the descriptor remains the caller's.
+
+    dtype None: shape and dtype that are stored in the buffer. shape None: one dimension with all elements from
+    offset in bytes. The tensor is read-only if the descriptor has no right to write. NotImplementedError: memory
+    that only devices can use, as that of most GPUs, or a dma-buf without /dev/tensor."""
+    return _from_buffer_fd(fd, dtype, shape, offset)
 
 
 class Pool(_Pool):

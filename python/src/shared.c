@@ -19,19 +19,32 @@ static PyObject *buffer_fd(PyObject *module, PyObject *args)
 	Py_END_ALLOW_THREADS return fd < 0 ? raise_error() : PyLong_FromLong(fd);
 }
 
+/* dtype None: as the buffer's descriptor says; shape None: all elements after the offset. */
 static PyObject *from_buffer_fd(PyObject *module, PyObject *args)
 {
-	int fd, d;
-	PyObject *dtype;
+	PyObject *dtype, *shape, *res = NULL;
+	tensor_ints sizes = TENSOR_NO_INTS;
+	int fd, d = TENSOR_DTYPE_NONE;
+	long long offset;
+	struct arena arena;
 	tensor *t;
 
-	if (!PyArg_ParseTuple(args, "iO", &fd, &dtype))
+	if (!PyArg_ParseTuple(args, "iOOL", &fd, &dtype, &shape, &offset))
 		return NULL;
-	if (as_dtype(dtype, &d) <= 0)
+	if (dtype != Py_None && as_dtype(dtype, &d) <= 0)
 		return PyErr_Occurred() ? NULL :
 					  PyErr_Format(PyExc_TypeError, "%R is no dtype", dtype);
-	Py_BEGIN_ALLOW_THREADS t = tensor_from_buffer_fd(fd, d, TENSOR_NO_INTS, 0);
-	Py_END_ALLOW_THREADS return wrap_result(t);
+	arena_init(&arena);
+	if (shape != Py_None && convert_ints(&arena, shape, &sizes) <= 0) {
+		if (!PyErr_Occurred())
+			PyErr_Format(PyExc_TypeError, "%R is no shape", shape);
+		goto free_arena;
+	}
+	Py_BEGIN_ALLOW_THREADS t = tensor_from_buffer_fd(fd, d, sizes, offset);
+	Py_END_ALLOW_THREADS res = wrap_result(t);
+free_arena:
+	arena_free(&arena);
+	return res;
 }
 
 static PyObject *share_memory(PyObject *module, PyObject *arg)
@@ -99,7 +112,7 @@ static PyMethodDef functions[] = {
 	{ "_buffer_fd", buffer_fd, METH_VARARGS,
 	  "_buffer_fd(tensor, writable, /)\n--\n\nA new descriptor of the tensor's buffer." },
 	{ "_from_buffer_fd", from_buffer_fd, METH_VARARGS,
-	  "_from_buffer_fd(fd, dtype, /)\n--\n\nAll elements of a buffer, in one dimension." },
+	  "_from_buffer_fd(fd, dtype, shape, offset, /)\n--\n\nA tensor on the memory of a descriptor." },
 	{ "_share_memory", share_memory, METH_O,
 	  "_share_memory(tensor, /)\n--\n\nMove the storage to a buffer that processes can share." },
 	{ "_buffer_info", buffer_info, METH_O,

@@ -33,7 +33,7 @@ $(addprefix $(KST_B)/,race seal_race seal_fails revoke_race advise_race event ev
 KST_NL := $(addprefix $(KST_B)/,neighbour netlink netlink_ask netlink_event netlink_list)
 $(KST_NL): KST_LIBS = $(shell pkg-config --libs libnl-genl-3.0) -pthread
 $(KST_NL): KST_FLAGS = $(shell pkg-config --cflags libnl-genl-3.0)
-$(addprefix $(KST_B)/,dmabuf failnth_devices handles import import_race mapping_rights mapping_uffd memfd payer pinmem \
+$(addprefix $(KST_B)/,dmabuf exporter failnth_devices handles import import_hostile import_race mapping_rights mapping_uffd memfd payer pinmem \
 	reply rights seal_fails sync sync_deadline vgem vivid vivid_rights): KST_FLAGS = $(shell pkg-config --cflags libdrm)
 
 # A 32-bit program; linked statically because the guest has no 32-bit libraries.

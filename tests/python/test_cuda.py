@@ -243,9 +243,18 @@ def test_dmabuf():
         pytest.skip(str(e))
     try:
         assert offset == 100 and size >= 400 and os.lseek(fd, 0, os.SEEK_END) == size
+        try:
+            host = sharing.from_buffer_fd(fd, (3, 25), dtype=dt.float32, offset=offset)
+        except NotImplementedError as e:    # no /dev/tensor, or memory that a GPU's driver does not map
+            assert '/dev/tensor' in str(e)
+            host = None
     finally:
         os.close(fd)
     assert x.sum().item() == 4950
+    if host is not None:
+        assert host.device == 'cpu' and host[1].tolist() == list(range(50, 75))
+        host.fill_(1.0)
+        assert x.sum().item() == sum(range(25)) + 75
     with pytest.raises(ValueError):
         cuda.export_dmabuf(dt.ones(3))
     with pytest.raises(TypeError):

@@ -9,6 +9,7 @@
 #   make test-suite-NAME       the selftests on one kernel
 #   make test-kunit            KUnit tests of kmod/alloc, on the debug kernel of 6.1
 #   make test-devices          dma-bufs with vgem and vivid, drivers of the amd64 flavour
+#   make test-guest-cuda       dma-bufs of device memory, with the emulation of CUDA and vgem, on the amd64 flavour
 #   make test-kcsan            concurrent tests on the kernel that detects data races
 #   make fuzz-kernel [KERNEL=debug]  1,000,000 fuzzed calls on a debug kernel
 #   make stress KERNEL=debug   10,000 kills, 1,000 unloads
@@ -85,7 +86,7 @@ test-fuzz-%:
 # suite includes the programs that make each allocation fail in turn (failnth*).
 DEBUG_KERNELS := debug debug-6.12 debug-7.2
 TEST_KERNEL := test-rig=rig $(foreach k,6.1 6.12 7.2 $(DEBUG_KERNELS),test-suite-$(k)=guest-$(k)) test-kunit=kunit \
-	test-devices=devices test-kcsan=kcsan test-stress=stress-debug test-lifetimes=lifetimes \
+	test-devices=devices test-guest-cuda=guest-cuda test-kcsan=kcsan test-stress=stress-debug test-lifetimes=lifetimes \
 	test-transitions=transitions test-scale=scale test-linear=linear $(foreach k,$(DEBUG_KERNELS),test-fuzz-$(k)=fuzz-$(k)) \
 	coverage-kernel=coverage
 

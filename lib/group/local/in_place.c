@@ -12,7 +12,7 @@
 #include "group/local/local.h"
 
 #include "core/scope.h"
-#include "storage/provider/provider.h"
+#include "sharing/sharing.h"
 
 #include <tensor/channel.h>
 #include <tensor/ops.h>
@@ -112,7 +112,7 @@ static bool can_send(struct local_in_place *p, const tensor *t)
 	struct tensor_identity *tried;
 	int fd;
 
-	if (!b || b->purgeable)
+	if (!b || b->purgeable || !buffer_is_sendable(b))
 		return false;
 	tried = &p->tried[b->id.ino % ARRAY_SIZE(p->tried)];
 	if (identity_equal(*tried, b->id))

@@ -38,9 +38,10 @@ static struct local_peer *peer_of(const tensor_request *r)
 
 static bool is_whole(const tensor_request *r)
 {
-	const tensor *t = r->in_tensor;
+	const struct tensor_buffer *b = r->in_packed ? NULL :
+						       tensor_storage_buffer(r->in_tensor->storage);
 
-	return !r->in_packed && tensor_storage_buffer(t->storage) && request_bytes(r) > PIECE / 4;
+	return b && buffer_is_sendable(b) && request_bytes(r) > PIECE / 4;
 }
 
 /* Bytes of the message's next buffer behind its head. */

@@ -3,7 +3,8 @@
  * Virtual memory of the driver's API. An allocation is a memfd, whose name is that of its device, and a descriptor that is
  * exported is one of the memfd: processes that have mapped it share its bytes. Like the driver, a handle, an exported
  * descriptor and a mapping each keep the memory; a reserved range belongs to the device that is current, which CUDA does
- * not ask for. A dma-buf is one of /dev/udmabuf; without that device it is a descriptor of the memfd.
+ * not ask for. A dma-buf is one of /dev/udmabuf. Where only vgem makes dma-bufs, an allocation is one of its instead of a
+ * memfd (dmabuf.cc), and without both a dma-buf is a descriptor of the memfd.
  */
 #include "cuda.h"
 #include "host.hpp"
@@ -11,10 +12,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
-#include <linux/udmabuf.h>
 #include <map>
 #include <string>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -129,10 +128,15 @@ static int new_memory(int device, size_t size)
 	char text[32];
 	void *p = MAP_FAILED;
 	int fd;
+	bool sized = true;
 
 	snprintf(text, sizeof(text), "%s%d", name, device);
-	fd = memfd_create(text, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd >= 0 && !ftruncate(fd, (off_t)size) && !fcntl(fd, F_ADD_SEALS, SEALS))
+	fd = host_vgem(size, text);
+	if (fd < 0) {
+		fd = memfd_create(text, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		sized = fd >= 0 && !ftruncate(fd, (off_t)size) && !fcntl(fd, F_ADD_SEALS, SEALS);
+	}
+	if (sized)
 		p = mmap(nullptr, size, PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED) {
 		if (fd >= 0)
@@ -208,22 +212,25 @@ CUresult cuMemExportToShareableHandle(void *to, CUmemGenericAllocationHandle han
 	return *(int *)to < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
+/* Whether the file is a memfd of this library. */
+static bool is_sealed(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) == SEALS;
+}
+
 /* The device whose memory the file is, or -1. */
 static int device_of_file(int fd)
 {
+	static const std::string begins[] = { "/dmabuf:", "/memfd:" };
 	char path[64], text[64];
-	static const char begin[] = "/memfd:";
 	ssize_t n;
 
-	if (fcntl(fd, F_GET_SEALS) != SEALS)
-		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	n = readlink(path, text, sizeof(text) - 1);
 	text[n < 0 ? 0 : n] = 0;
-	if (strncmp(text, begin, sizeof(begin) - 1) != 0 ||
-	    strncmp(text + sizeof(begin) - 1, name, sizeof(name) - 1) != 0)
-		return -1;
-	return atoi(text + sizeof(begin) - 1 + sizeof(name) - 1);
+	const std::string target = text, begin = begins[is_sealed(fd)] + name;
+
+	return target.compare(0, begin.size(), begin) ? -1 : atoi(text + begin.size());
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *from,
@@ -340,17 +347,12 @@ CUresult cuMemUnmap(CUdeviceptr data, size_t size)
 
 /* ---- dma-bufs ---- */
 
-/* -1: there is no /dev/udmabuf. */
-static int udmabuf(int memory, size_t offset, size_t size)
+/* The file that is the memory is the dma-buf if it is vgem's, and stands for one if the kernel makes none. */
+static int dmabuf_of(const allocation &a, size_t offset, size_t size)
 {
-	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
-	struct udmabuf_create create = { (uint32_t)memory, UDMABUF_FLAGS_CLOEXEC, offset, size };
+	int fd = is_sealed(a.fd) ? host_udmabuf(a.fd, offset, size) : -1;
 
-	if (device < 0)
-		return -1;
-	fd = ioctl(device, UDMABUF_CREATE, &create);
-	close(device);
-	return fd < 0 ? -2 : fd;
+	return fd == -1 ? fcntl(a.fd, F_DUPFD_CLOEXEC, 0) : fd;
 }
 
 CUresult cuMemGetHandleForAddressRange(void *to, CUdeviceptr data, size_t size,
@@ -364,11 +366,9 @@ CUresult cuMemGetHandleForAddressRange(void *to, CUdeviceptr data, size_t size,
 	    at == mapped.end() || data < at->first || data + size > at->first + at->second.size)
 		return CUDA_ERROR_INVALID_VALUE;
 	const allocation &a = allocations[at->second.handle];
-	if (is_set("CUDA_HOST_NO_DMABUF") || !a.rdma)
+	if (is_set("CUDA_HOST_NO_DMABUF") || !a.rdma || (!is_sealed(a.fd) && size != a.size))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	int fd = udmabuf(a.fd, data - at->first, size);
-	if (fd == -1)
-		fd = fcntl(a.fd, F_DUPFD_CLOEXEC, 0);
+	int fd = dmabuf_of(a, data - at->first, size);
 	*(int *)to = fd;
 	return fd < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }

@@ -191,6 +191,13 @@ const std::vector<CUstream_st *> &host_streams(void);
 /* The operation that runs, or NULL. */
 const host_op *host_running(void);
 
+/* ---- dma-bufs (dmabuf.cc) ---- */
+
+/* A dma-buf of a part of a memfd: its descriptor. -1: there is no /dev/udmabuf; -2: it fails. */
+int host_udmabuf(int memory, size_t offset, size_t size);
+/* Memory that is a dma-buf with this name: its descriptor. -1: there is /dev/udmabuf, or no vgem. */
+int host_vgem(size_t size, const char *name);
+
 /* ---- captures (graph.cc) ---- */
 
 /* Each returns cudaSuccess, or the error of a call that a capture forbids, which invalidates the capture. */

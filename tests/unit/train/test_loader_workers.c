@@ -1,120 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
-/* Data loaders: memory of batches, workers that die at any moment, forks and threads. */
+/* Data loaders: workers that die at any moment, forks and threads. */
 #include "loader.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-
-/* ---- memory of batches ---- */
-
-static void batch_that_the_program_keeps_is_not_written_again(void **state)
-{
-	struct tensor_loader_options o = options_of(&plain, 2);
-	tensor_loader *l = loader_of(&o);
-	tensor *kept[13], *batch[2], *sum = NULL;
-	float before[13][BATCH * 4];
-
-	tensor_scope {
-		for (int i = 0; i < 13; i++) {
-			assert_int_equal(tensor_loader_next(l, batch, 2), 1);
-			/* A view, or what a view of the detached tensor holds. */
-			kept[i] =
-				tensor_retain(i % 2 ? batch[0] : tensor_t(tensor_detach(batch[0])));
-			assert_done(tensor_copy_to(batch[0], before[i],
-						   (size_t)tensor_numel(batch[0]) * 4));
-		}
-	}
-	for (int epoch = 0; epoch < 5; epoch++) {
-		int64_t n = 0;
-
-		if (epoch)
-			read_epoch(l, &n);
-		else
-			assert_int_equal(tensor_loader_next(l, batch, 2), 0);
-	}
-	for (int i = 0; i < 13; i++) {
-		float now[BATCH * 4];
-
-		tensor_scope {
-			sum = i % 2 ? kept[i] : tensor_t(kept[i]);
-			assert_done(tensor_copy_to(sum, now, (size_t)tensor_numel(sum) * 4));
-			assert_memory_equal(now, before[i], (size_t)tensor_numel(sum) * 4);
-		}
-	}
-	tensor_loader_free(l);
-	for (int i = 0; i < 13; i++)
-		tensor_release(kept[i]);
-}
-
-static void buffers_are_used_again_after_the_program_released_them(void **state)
-{
-	struct tensor_loader_options o = options_of(&plain, 2);
-	tensor_loader *l = loader_of(&o);
-	const void *seen[64];
-	int n = 0;
-
-	for (int i = 0; i < 60; i++)
-		tensor_scope {
-			tensor *batch[2];
-			int err = tensor_loader_next(l, batch, 2), k = 0;
-
-			assert_done(err);
-			if (err) {
-				while (k < n && seen[k] != tensor_data(batch[0]))
-					k++;
-				if (k == n)
-					seen[n++] = tensor_data(batch[0]);
-			}
-		}
-	/* For each worker two batches that are ready or loading, one that the program has. */
-	assert_in_range(n, 2, 2 * 4);
-	tensor_loader_free(l);
-}
-
-static void batch_that_another_process_got_is_not_written_again(void **state)
-{
-	struct tensor_loader_options o = options_of(&plain, 1);
-	struct pair p = pair_open(SOCK_STREAM);
-	tensor_loader *l = loader_of(&o);
-	tensor *batch[2], *got;
-	float before[BATCH * 4], now[BATCH * 4];
-	int64_t n = 0;
-
-	tensor_scope {
-		assert_int_equal(tensor_loader_next(l, batch, 2), 1);
-		got = tensor_retain(pass(&p, batch[0]));
-		assert_done(tensor_copy_to(got, before, sizeof(before)));
-	}
-	read_epoch(l, &n);
-	read_epoch(l, &n);
-	assert_done(tensor_copy_to(got, now, sizeof(now)));
-	assert_memory_equal(now, before, sizeof(now));
-	tensor_release(got);
-	pair_close(&p);
-	tensor_loader_free(l);
-}
-
-static void batches_of_workers_can_be_shared(void **state)
-{
-	struct tensor_loader_options o = options_of(&plain, 1);
-
-	for (int workers = 0; workers < 2; workers++)
-		tensor_scope {
-			struct tensor_buffer_info info = { .size = sizeof(info) };
-			tensor_loader *l;
-			tensor *batch[2];
-
-			o.workers = workers;
-			o.shareable = true;
-			l = loader_of(&o);
-			assert_int_equal(tensor_loader_next(l, batch, 2), 1);
-			assert_done(tensor_buffer_info(batch[0], &info));
-			assert_true(tensor_is_writable(batch[0]));
-			tensor_loader_free(l);
-		}
-}
 
 /* ---- workers that die ---- */
 
@@ -464,10 +355,6 @@ static void no_descriptor_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(batch_that_the_program_keeps_is_not_written_again),
-		cmocka_unit_test(buffers_are_used_again_after_the_program_released_them),
-		cmocka_unit_test(batch_that_another_process_got_is_not_written_again),
-		cmocka_unit_test(batches_of_workers_can_be_shared),
 		cmocka_unit_test(worker_that_dies_is_reported_with_its_sample),
 		cmocka_unit_test(random_kills_lose_and_change_nothing),
 		cmocka_unit_test(worker_that_hangs_is_reported_and_ended),
