@@ -277,7 +277,7 @@ static int make(const char *op, int device, const void *from, size_t n,
 	if (err)
 		return err;
 	err = cuda_wait_device(op, device);
-	if (!err && cuda_memory_of_capture(from))
+	if (!err && cuda_memory_of_capture(device, from))
 		err = tensor_fail(EBUSY,
 				  "%s: the memory belongs to a graph, whose replays use its "
 				  "address: clone the tensor",
