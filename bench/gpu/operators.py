@@ -5,8 +5,13 @@ libraries; bench/gpu/ours.c has those of which the call is measured, too.
 usage: python bench/gpu/operators.py devtensor|torch [tiny]
 
 Prints "NAME SECONDS" for each row, separated by a tab."""
+import os
+import subprocess
+import sys
+
 from both import TINY, below, m, measure, numbers
 
+WITHOUT_CUSPARSE = os.environ.get('TENSOR_CUSPARSE') == '0'
 F = m.nn.functional
 
 
@@ -75,19 +80,22 @@ def others():
 
 
 def sparse():
-    """A matrix with 32 entries in each row, by 1 and by 64 columns."""
+    """A matrix with 32 entries in each row, by 1, 8 and 64 columns. PyTorch calls cuSPARSE in any case."""
+    own = ', without cuSPARSE' if WITHOUT_CUSPARSE else ''
     n, count = size(1 << 17, 40), size(32, 4)
     columns = m.arange(0, count, device='cuda') * (n // count) + below(n // count, n, count)
     a = m.sparse_csr_tensor(m.arange(0, n + 1, device='cuda') * count, columns.reshape(-1), numbers(n * count), (n, n))
-    for columns in 1, 64:
+    for columns in 1, 8, 64:
         x = numbers(n, columns)
-        yield f'CSR 2^17 x 2^17, 32 in a row, by {columns} columns', lambda x=x: m.mm(a, x)
+        yield f'CSR 2^17 x 2^17, 32 in a row, by {columns} columns{own}', lambda x=x: m.mm(a, x)
 
 
 def main():
-    for group in convolutions, attention, others, sparse:
+    for group in (sparse,) if WITHOUT_CUSPARSE else (convolutions, attention, others, sparse):
         for name, call in group():
             print(f'{name}\t{measure(call):.4g}', flush=True)
+    if not WITHOUT_CUSPARSE:  # the variable is read once
+        subprocess.run([sys.executable] + sys.argv, env={**os.environ, 'TENSOR_CUSPARSE': '0'}, check=True)
 
 
 main()

@@ -67,7 +67,8 @@ int tensor_cuda_device_properties(int device, struct tensor_cuda_properties *pro
  * A stream is a cudaStream_t. NULL is CUDA's default stream, which is a thread's initial one. The streams of
  * tensor_cuda_stream() do not wait for the default stream, and belong to the library. A stream of the program must live
  * as long as memory that was allocated in it: before it is destroyed, wait for it, release its tensors and call
- * tensor_cuda_memory_trim(). Functions return 0 or -errno. In a thread that captures a graph on the device, those that
+ * tensor_cuda_memory_trim(). It must also live as long as tensors of other streams that an operator used in it, or that
+ * tensor_cuda_record_stream() was called for with it. Functions return 0 or -errno. In a thread that captures a graph on the device, those that
  * order streams or wait fail with EOPNOTSUPP, which ends the capture.
  */
 /* One of the device's 32 streams of a priority, in turns, so that many callers get different ones. priority: 0, or less for
@@ -165,7 +166,7 @@ int tensor_cuda_memory_info(int device, uint64_t *unused, uint64_t *total);
  *
  * Returns the descriptor, or -errno. EINVAL: t is not a strided tensor on a CUDA device. EOPNOTSUPP: the driver makes no
  * dma-bufs of the device's memory (they need the open kernel modules), or t's memory is of another library. EBUSY: a graph
- * or another library has the address: clone the tensor.
+ * or another library has the address: clone the tensor. EMFILE: as many files are open as RLIMIT_NOFILE permits.
  */
 int tensor_cuda_export_dmabuf(tensor *t, uint64_t *offset, uint64_t *size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
-/* Functions of a library of others that is loaded when it is first needed: cuFFT, cuSOLVER, NCCL. */
+/* Functions of a library of others that is loaded when it is first needed: cuFFT, cuSOLVER, cuSPARSE, NCCL. */
 #ifndef TENSOR_LIBRARY_H
 #define TENSOR_LIBRARY_H
 

@@ -177,8 +177,9 @@ class Stream:
 
 
 class ExternalStream(Stream):
-    """A stream of other code, by the address of its cudaStream_t, which must live as long as memory that was allocated
-    in it (see tensor_cuda_stream() in <tensor/cuda.h>)."""
+    """A stream of other code, by the address of its cudaStream_t. It must live as long as memory that was allocated in
+    it, and as tensors of other streams that operators used in it or that record_stream() was called for with it (see
+    tensor_cuda_stream() in <tensor/cuda.h>)."""
 
     def __init__(self, stream_ptr, device=None):
         self._set(_index(device), int(stream_ptr))

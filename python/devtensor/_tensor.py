@@ -154,7 +154,8 @@ def _cuda(self, device=None, non_blocking=False):
 
 def _record_stream(self, stream):
     """For work that is not the library's: the memory is not reused before the work that is in the stream when it is
-    released has finished. It does nothing for memory of another library."""
+    released has finished; a cuda.ExternalStream must exist until then. It does nothing for memory of another
+    library."""
     _C._cuda_record_stream(self, stream.cuda_stream)
 
 

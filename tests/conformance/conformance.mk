@@ -14,7 +14,7 @@ GPU_HERE := $(wildcard /dev/nvidiactl)
 CONFORMANCE_CUDA  = $(if $(GPU_HERE),cuda,$(HOST_SO))
 CONFORMANCE_DIR   = $(B)/conformance$(if $(filter cuda,$(DEVICE)),-cuda)
 # $(call on_device,DEVICE): variables of the environment. PyTorch has loaded a cuFFT of the stand-in's name.
-on_device = $(if $(filter cuda,$(1)),$(if $(GPU_HERE),,TENSOR_CUDA_PLUGIN=$(abspath $(HOST_SO)) TENSOR_CUFFT=$(abspath $(HOST_FFT)) TENSOR_CUSOLVER=$(abspath $(HOST_SOLVER)) TENSOR_CUDNN=$(abspath $(HOST_DNN))))
+on_device = $(if $(filter cuda,$(1)),$(if $(GPU_HERE),,TENSOR_CUDA_PLUGIN=$(abspath $(HOST_SO)) TENSOR_CUFFT=$(abspath $(HOST_FFT)) TENSOR_CUSOLVER=$(abspath $(HOST_SOLVER)) TENSOR_CUSPARSE=$(abspath $(HOST_SPARSE)) TENSOR_CUDNN=$(abspath $(HOST_DNN))))
 
 # THROUGH=extension: calls of the Python package in place of boxed calls with ctypes.
 THROUGH ?= boxed

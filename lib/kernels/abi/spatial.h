@@ -25,11 +25,13 @@ extern convolution_kernel type_of_convolution, type_of_convolution_input,
 	type_of_convolution_weight;
 /*
  * For a and b of bf16 or f16, contiguous: the dtype of the result, and of a bias, with which the backend's three kernels take
- * them as they are, which is f32 or theirs; TENSOR_DTYPE_NONE if they must be widened. sizes: of the result.
+ * them as they are, which is f32 or theirs; TENSOR_DTYPE_NONE if they must be widened. sizes: of the result, which is the
+ * gradient of a weight, [out, channels of one group, ..], if `of_weight`: a and b are both images then.
  */
 typedef enum tensor_dtype (*convolution_reduced_kernel)(const tensor *a, const tensor *b,
 							const int64_t *sizes,
-							const struct conv_params *params);
+							const struct conv_params *params,
+							bool of_weight);
 extern convolution_reduced_kernel type_of_convolution_reduced;
 
 /*

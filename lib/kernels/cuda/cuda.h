@@ -172,7 +172,7 @@ void cuda_memory_end_owner(int device, uint64_t owner);
 /* True if the memory was allocated in the call's capture. */
 bool cuda_captured_memory(const struct cuda_call *c, const void *data);
 /* True if the memory was allocated in any capture. */
-bool cuda_memory_of_capture(const void *data);
+bool cuda_memory_of_capture(int device, const void *data);
 /* Device memory for the duration of a call, ordered by its stream. */
 int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data);
 void cuda_scratch_free(const struct cuda_call *c, void *data);

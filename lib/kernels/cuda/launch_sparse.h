@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* out [m, n] with rows ldo elements apart, dense with rows lda apart; entries of the sparse matrix. */
+/* out [m, n] with rows ldo elements apart, dense [k, n] with rows lda apart; entries of the sparse matrix. */
 struct cuda_spmm {
-	int64_t m, n, lda, ldo, entries;
+	int64_t m, n, k, lda, ldo, entries;
 	const int64_t *crow, *col;
 	const void *values, *dense;
 	void *out;

@@ -173,9 +173,11 @@ static enum tensor_dtype reduced_result(const struct convolution *c, const int64
 	/* cppcheck-suppress AssignmentAddressToInteger */
 	convolution_reduced_kernel fn =
 		(convolution_reduced_kernel)kernels_convolution_reduced.fn[backend_key(c->a)];
+	const bool of_weight = c->kernels == &kernels_convolution_weight;
 
-	return dtype_wide(c->a->dtype) == c->a->dtype || !fn ? TENSOR_DTYPE_NONE :
-							       fn(c->a, c->b, sizes, &c->p);
+	return dtype_wide(c->a->dtype) == c->a->dtype || !fn ?
+		       TENSOR_DTYPE_NONE :
+		       fn(c->a, c->b, sizes, &c->p, of_weight);
 }
 
 /* As output_begin_dense(), with the result of a dtype that the backend takes. */

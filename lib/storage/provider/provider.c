@@ -55,14 +55,14 @@ int provider_open_fd(int fd, bool foreign, struct tensor_buffer *b)
 	return err;
 }
 
-unsigned long long fd_limit(void)
+TENSOR_EXPORT unsigned long long fd_limit(void)
 {
 	struct rlimit r;
 
 	return getrlimit(RLIMIT_NOFILE, &r) < 0 ? 0 : r.rlim_cur;
 }
 
-bool fd_limit_raise(void)
+TENSOR_EXPORT bool fd_limit_raise(void)
 {
 	struct rlimit r;
 

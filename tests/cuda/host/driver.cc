@@ -334,6 +334,7 @@ CUresult cuMemSetAccess(CUdeviceptr data, size_t size, const CUmemAccessDesc *ac
 /* Queued work that still uses the memory finds it gone, as on a device. */
 CUresult cuMemUnmap(CUdeviceptr data, size_t size)
 {
+	host_before_free();
 	DRIVER_API();
 	auto at = mapped.find(data);
 

@@ -79,6 +79,9 @@ static inline void host_context_switch(void *)
 /* Prints the message, with the kernel and the thread that runs, and ends the process. */
 [[noreturn]] void host_fatal(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Calls what cuda_host_before_free() has set; the caller holds no lock. */
+void host_before_free(void);
+
 /* ---- memory of the devices (memory.cc) ---- */
 
 enum { HOST_DEVICES = 8 };

@@ -25,6 +25,9 @@ HOST_FFT    := $(HOST_DIR)/libcufft.so.12
 # A stand-in for libcusolver, and for what is used of libcublas.
 HOST_SOLVER_CC := $(patsubst tests/cuda/host/solver/%.cc,$(HOST_DIR)/solver/%.o,$(wildcard tests/cuda/host/solver/*.cc))
 HOST_SOLVER    := $(HOST_DIR)/libcusolver.so.12
+# A stand-in for libcusparse.
+HOST_SPARSE_CC := $(patsubst tests/cuda/host/sparse/%.cc,$(HOST_DIR)/sparse/%.o,$(wildcard tests/cuda/host/sparse/*.cc))
+HOST_SPARSE    := $(HOST_DIR)/libcusparse.so.12
 # A stand-in for libcudnn.
 HOST_DNN_CC := $(patsubst tests/cuda/host/dnn/%.cc,$(HOST_DIR)/dnn/%.o,$(wildcard tests/cuda/host/dnn/*.cc))
 HOST_DNN    := $(HOST_DIR)/libcudnn.so.9
@@ -70,7 +73,7 @@ $(HOST_KERNELS): $(HOST_CU) $(HOST_RT)
 	$(call say,LD,$@)
 	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(or $(SANITIZE),-fsanitize=undefined) -o $@ $(HOST_CU) -L$(HOST_DIR) -lcuda_host
 
-$(HOST_SO): $(HOST_OBJ) $(HOST_KERNELS) $(HOST_FFT) $(HOST_SOLVER) $(HOST_DNN) $(LIB_SO) $(B)/libtensor.so
+$(HOST_SO): $(HOST_OBJ) $(HOST_KERNELS) $(HOST_FFT) $(HOST_SOLVER) $(HOST_SPARSE) $(HOST_DNN) $(LIB_SO) $(B)/libtensor.so
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' $(SANITIZE) -o $@ $(HOST_OBJ) \
 		-L$(B) -ltensor -L$(HOST_DIR) -lcuda_kernels -lcuda_host -lm -pthread
@@ -92,6 +95,15 @@ $(HOST_SOLVER_CC): $(HOST_DIR)/solver/%.o: tests/cuda/host/solver/%.cc
 $(HOST_SOLVER): $(HOST_SOLVER_CC) $(HOST_RT)
 	$(call say,LD,$@)
 	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(SANITIZE) -o $@ $(HOST_SOLVER_CC) -L$(HOST_DIR) -lcuda_host -ldl
+
+$(HOST_SPARSE_CC): $(HOST_DIR)/sparse/%.o: tests/cuda/host/sparse/%.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(HOST_INC) -Itests/cuda/host -Ilib $(HOST_CCFLAGS) -c -o $@ $<
+
+$(HOST_SPARSE): $(HOST_SPARSE_CC) $(HOST_RT)
+	$(call say,LD,$@)
+	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' $(SANITIZE) -o $@ $(HOST_SPARSE_CC) -L$(HOST_DIR) -lcuda_host
 
 $(HOST_DNN_CC): $(HOST_DIR)/dnn/%.o: tests/cuda/host/dnn/%.cc
 	@mkdir -p $(@D)
@@ -121,7 +133,7 @@ $(HOST_NCCL_SO): $(HOST_NCCL_OBJ) $(HOST_NCCL) $(LIB_SO) $(B)/libtensor.so
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=lib/group/nccl/plugin.map -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..' \
 		$(SANITIZE) -o $@ $(HOST_NCCL_OBJ) -L$(B) -ltensor -L$(HOST_DIR) -lcuda_host -ldl -pthread
 
--include $(HOST_CC:.o=.d) $(HOST_OBJ:.o=.d) $(HOST_CU:.o=.d) $(HOST_FFT_CC:.o=.d) $(HOST_SOLVER_CC:.o=.d) $(HOST_DNN_CC:.o=.d) $(HOST_NCCL_CC:.o=.d) $(HOST_NCCL_OBJ:.o=.d)
+-include $(HOST_CC:.o=.d) $(HOST_OBJ:.o=.d) $(HOST_CU:.o=.d) $(HOST_FFT_CC:.o=.d) $(HOST_SOLVER_CC:.o=.d) $(HOST_SPARSE_CC:.o=.d) $(HOST_DNN_CC:.o=.d) $(HOST_NCCL_CC:.o=.d) $(HOST_NCCL_OBJ:.o=.d)
 
 # The emulation's own tests, which need no library.
 HOST_SELF := $(patsubst tests/cuda/host/self/%.cu,%,$(wildcard tests/cuda/host/self/test_*.cu))

@@ -5,6 +5,7 @@
  */
 #include "host.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cxxabi.h>
@@ -330,8 +331,25 @@ cudaError_t cudaMalloc(void **data, size_t size)
 	return host_result(size ? host_malloc(current, size, data) : cudaSuccess);
 }
 
+static std::atomic<void (*)(void)> before_free;
+
+void cuda_host_before_free(void (*fn)(void))
+{
+	before_free = fn;
+}
+
+void host_before_free(void)
+{
+	void (*fn)(void) = before_free;
+
+	if (fn)
+		fn();
+}
+
 cudaError_t cudaFree(void *data)
 {
+	if (data)
+		host_before_free();
 	API();
 	cudaError_t err = host_may_be_unsafe();
 

@@ -74,6 +74,14 @@ static int backward(const struct operands *o, tensor *grad, tensor **g)
 					   TENSOR_INTS(0), 2, 3, &g[0], &g[1], &g[2]);
 }
 
+/* Of two groups. */
+static int weight_gradient(const struct operands *o, tensor *grad, tensor **g)
+{
+	return tensor_convolution_backward(grad, o->x, o->w, TENSOR_INTS(8), TENSOR_INTS(1, 1),
+					   TENSOR_INTS(0, 0), TENSOR_INTS(1, 1), false,
+					   TENSOR_INTS(0), 2, 2, &g[0], &g[1], &g[2]);
+}
+
 static double tolerance_of(enum tensor_dtype d)
 {
 	return d == TENSOR_F64 ? 1e-11 : d == TENSOR_BF16 ? 1e-1 : d == TENSOR_F16 ? 2e-2 : 2e-4;
@@ -132,6 +140,32 @@ static void reduced_floats_are_not_converted(void **state)
 			ok(forward(&g));
 			assert_done(backward(&g, y, v));
 			assert_int_equal(counted(), 0);
+		}
+}
+
+/* Whether loops or cuDNN compute depends on the channels of the images, not on those that the weight has of one group. */
+static void weights_of_groups_are_not_converted(void **state)
+{
+	static const enum tensor_dtype dtypes[] = { TENSOR_F16, TENSOR_BF16 };
+
+	NEED_EMULATION();
+	for (int d = 0; d < 2; d++)
+		tensor_scope {
+			tensor *x = pseudo_random(TENSOR_SHAPE(2, 16, 6, 6), dtypes[d]);
+			tensor *w = pseudo_random(TENSOR_SHAPE(8, 8, 3, 3), dtypes[d]);
+			tensor *grad = pseudo_random(TENSOR_SHAPE(2, 8, 4, 4), dtypes[d]);
+			struct operands o = { x, w, tensor_none }, g = on_device(&o);
+			tensor *cpu[3], *gpu[3], *on = on_cuda(grad);
+
+			assert_done(weight_gradient(&o, grad, cpu));
+			assert_done(weight_gradient(&g, on, gpu));
+			count_calls("cudaLaunchKernel");
+			assert_done(weight_gradient(&g, on, gpu));
+			assert_int_equal(counted(), 0);
+			count_calls("cudnnBackendExecute");
+			assert_done(weight_gradient(&g, on, gpu));
+			assert_int_equal(counted(), 1);
+			assert_near(gpu[1], cpu[1], 10 * tolerance_of(dtypes[d]));
 		}
 }
 
@@ -345,6 +379,7 @@ int main(void)
 		cmocka_unit_test(convolutions_have_kernels_without_cudnn),
 		cmocka_unit_test(cudnn_computes_floats),
 		cmocka_unit_test(reduced_floats_are_not_converted),
+		cmocka_unit_test(weights_of_groups_are_not_converted),
 		cmocka_unit_test(a_bias_is_fused_or_added),
 		cmocka_unit_test(plans_are_kept),
 		cmocka_unit_test(refusals_are_kept),

@@ -4,8 +4,8 @@
  * the memory of the device needs the emulation. The variable is read once, so that other settings are for other processes.
  */
 #include "cuda_results.h"
+#include "cuda_trim.h"
 #include "peer.h"
-#include "tests/cuda/host/include/cuda_host.h"
 
 #include <sys/resource.h>
 #include <tensor/dlpack.h>
@@ -459,10 +459,46 @@ static void any_order_keeps_what_tensors_have(void **state)
 	assert_int_equal(b.inactive_split_bytes.all.current, a.inactive_split_bytes.all.current);
 }
 
+/* Granules that are being returned are neither free nor gaps: what lies beside them is allocated, extended and freed. */
+static void a_range_is_used_while_a_part_of_it_is_returned(void **state)
+{
+	struct tensor_cuda_stats a, b;
+	pthread_t thread;
+	tensor *kept, *t, *u;
+
+	NEED_DEVICE();
+	if (!trim_is_emulated())
+		skip();
+	kept = bytes(30 * MIB, 1);
+	begin();
+	thread = trim_begin();
+	a = now();
+	assert_int_equal(a.num_device_free, 0);
+	t = bytes(9 * MIB, 2);	/* beside `kept` */
+	u = bytes(35 * MIB, 3); /* after the granules */
+	assert_bytes(kept, 1);
+	tensor_release(t);
+	tensor_release(kept);
+	assert_bytes(u, 3);
+	trim_end(thread);
+	b = now();
+	assert_true(b.num_device_free > 0);
+	assert_int_equal(a.reserved_bytes.all.current % GRANULE, 0);
+	tensor_release(u);
+	b = begin();
+	t = bytes(90 * MIB, 4); /* of all of it */
+	assert_bytes(t, 4);
+	tensor_release(t);
+	a = begin();
+	assert_int_equal(a.reserved_bytes.all.current, b.reserved_bytes.all.current);
+	assert_int_equal(a.inactive_split_bytes.all.current, b.inactive_split_bytes.all.current);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_that_rise_extend_the_memory),
+		cmocka_unit_test(a_range_is_used_while_a_part_of_it_is_returned),
 		cmocka_unit_test(memory_without_tensors_is_returned),
 		cmocka_unit_test(small_requests_have_small_granules),
 		cmocka_unit_test(holes_serve_large_requests),

@@ -8,6 +8,8 @@
 #include "rings.h"
 #include "tests/cuda/host/include/cuda_host.h"
 
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <tensor/dlpack.h>
 
 #define GPU	     TENSOR_DEVICE_CUDA(0)
@@ -668,9 +670,67 @@ static void a_failing_driver_costs_nothing(void **state)
 	assert_held(before);
 }
 
+/* ---- the limit of open files ---- */
+
+static tensor_channel *channel_to_nobody(void)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	return tensor_channel_open(ends[0]);
+}
+
+static void take_all_descriptors(rlim_t soft, rlim_t hard)
+{
+	const struct rlimit limit = { soft, hard };
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (dup(STDERR_FILENO) >= 0)
+		;
+	assert_int_equal(errno, EMFILE);
+}
+
+/* In a process of its own, which cannot raise its limit again. */
+static void without_descriptors(void)
+{
+	tensor_channel *ch = channel_to_nobody();
+	tensor *x = numbers(10), *y = numbers(10), *z = numbers(10);
+	uint64_t offset, size;
+	const int fd = tensor_cuda_export_dmabuf(x, &offset, &size);
+
+	take_all_descriptors(100, 250);
+	assert_done(tensor_send(ch, y, 0)); /* the soft limit is raised */
+	if (fd >= 0) {
+		take_all_descriptors(200, 250);
+		assert_true(tensor_cuda_export_dmabuf(x, &offset, &size) >= 0);
+	}
+	take_all_descriptors(250, 250);
+	assert_fails(tensor_send(ch, z, 0), EMFILE, "RLIMIT_NOFILE");
+	if (fd >= 0)
+		assert_fails(tensor_cuda_export_dmabuf(x, &offset, &size), EMFILE, "RLIMIT_NOFILE");
+}
+
+static void a_lack_of_descriptors_is_said(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (!tensor_cuda_is_available())
+			_exit(2);
+		without_descriptors();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lack_of_descriptors_is_said), /* before CUDA is opened */
 		cmocka_unit_test(tensors_of_any_kind_go_both_ways),
 		cmocka_unit_test(a_tensor_sent_twice_is_mapped_once),
 		cmocka_unit_test(memory_outlives_its_sender),

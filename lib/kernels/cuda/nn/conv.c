@@ -30,14 +30,15 @@ static bool is_reduced(enum tensor_dtype d)
 	return d == TENSOR_BF16 || d == TENSOR_F16;
 }
 
-/* Few channels of a group in both are summed by loops, in f32. sizes: of the result; the weight has the channels of one group. */
+/* Few channels of a group in both images are summed by loops, in f32. */
 enum tensor_dtype cuda_convolution_reduced(const tensor *a, const tensor *b, const int64_t *sizes,
-					   const struct conv_params *p)
+					   const struct conv_params *p, bool of_weight)
 {
 	const int64_t few = LOOP_CHANNELS * p->groups;
+	const int64_t channels = of_weight ? b->sizes[1] : sizes[1];
 
 	if (!is_reduced(a->dtype) || !a->numel || !b->numel ||
-	    (p->groups > 1 && a->sizes[1] <= few && sizes[1] <= few))
+	    (p->groups > 1 && a->sizes[1] <= few && channels <= few))
 		return TENSOR_DTYPE_NONE;
 	/* Without cuDNN most results are sums of columns, or of several products. */
 	return cudnn() ? a->dtype : TENSOR_F32;

@@ -9,44 +9,48 @@
 
 #include <stdlib.h>
 
-/* Live blocks by address. */
-static struct block **live;
-static size_t live_size, live_count;
+/* Live blocks of each device by address. */
+static struct live_table {
+	struct block **bucket;
+	size_t size, count;
+} live[CUDA_DEVICES];
 
 /* ---- live blocks ---- */
 
-static struct block **live_bucket(const void *data)
+static struct block **live_bucket(const struct live_table *t, const void *data)
 {
-	return &live[((uintptr_t)data * 0x9e3779b97f4a7c15u >> 32) & (live_size - 1)];
+	return &t->bucket[((uintptr_t)data * 0x9e3779b97f4a7c15u >> 32) & (t->size - 1)];
 }
 
 /* Keeps the lists short; without memory for a larger table they grow. False without any table. */
-static bool grow_live(void)
+static bool grow_live(struct live_table *t)
 {
-	struct block **old = live, **fresh, *b;
-	size_t n = live_size, size = n ? n * 2 : 1024;
+	struct block **old = t->bucket, *b;
+	const size_t n = t->size, size = n ? n * 2 : 1024;
+	struct block **fresh;
 
-	if (live_count < n)
+	if (t->count < n)
 		return true;
 	fresh = calloc(size, sizeof(*fresh));
 	if (!fresh)
 		return n != 0;
-	live = fresh;
-	live_size = size;
+	t->bucket = fresh;
+	t->size = size;
 	for (size_t i = 0; i < n; i++) {
 		while ((b = old[i])) {
 			old[i] = b->next;
-			b->next = *live_bucket(b->data);
-			*live_bucket(b->data) = b;
+			b->next = *live_bucket(t, b->data);
+			*live_bucket(t, b->data) = b;
 		}
 	}
 	free(old);
 	return true;
 }
 
-struct block *block_find_locked(const void *data)
+struct block *block_find_locked(int device, const void *data)
 {
-	struct block *b = live_size ? *live_bucket(data) : NULL;
+	struct live_table *t = &live[device];
+	struct block *b = t->size ? *live_bucket(t, data) : NULL;
 
 	while (b && b->data != data)
 		b = b->next;
@@ -56,12 +60,13 @@ struct block *block_find_locked(const void *data)
 static void set_live(struct block *b)
 {
 	struct tensor_cuda_stats *n = &pool_stats[b->pool->device];
+	struct live_table *t = &live[b->pool->device];
 
 	b->live = true;
 	b->nuses = 0;
-	b->next = *live_bucket(b->data);
-	*live_bucket(b->data) = b;
-	live_count++;
+	b->next = *live_bucket(t, b->data);
+	*live_bucket(t, b->data) = b;
+	t->count++;
 	pool_count_more(&n->allocation, b->pool, 1);
 	pool_count_more(&n->allocated_bytes, b->pool, b->size);
 	pool_count_more(&n->requested_bytes, b->pool, b->requested);
@@ -70,12 +75,13 @@ static void set_live(struct block *b)
 static void unset_live(struct block *b)
 {
 	struct tensor_cuda_stats *n = &pool_stats[b->pool->device];
-	struct block **at = live_bucket(b->data);
+	struct live_table *t = &live[b->pool->device];
+	struct block **at = live_bucket(t, b->data);
 
 	while (*at != b)
 		at = &(*at)->next;
 	*at = b->next;
-	live_count--;
+	t->count--;
 	b->live = false;
 	uses_end(&b->recorded);
 	pool_count_less(&n->allocation, b->pool, 1);
@@ -134,21 +140,16 @@ static struct block *more(struct pool *p, size_t size, cudaError_t *err)
 	return new_segment(p, size, err);
 }
 
-static struct block *new_memory(struct pool *p, size_t size, cudaError_t *err)
-{
-	struct block *b = more(p, size, err);
+/* ---- trims ---- */
 
-	/* A thread that captures may return no memory: that waits for the device. */
-	if (b || *err != cudaErrorMemoryAllocation || cuda_thread_captures())
-		return b;
-	pool_stats[p->device].num_alloc_retries++;
-	block_trim_locked(p->device);
-	return more(p, size, err);
+static bool concerned(const struct pool *p, bool ended)
+{
+	return p->ended || (!p->owner && !ended);
 }
 
-static void trim_pool(struct pool *p)
+/* Adds the pool's whole segments that are free. */
+static void take_segments(struct pool *p, struct block **list)
 {
-	struct tensor_cuda_stats *n = &pool_stats[p->device];
 	struct block *b, *next;
 
 	for (unsigned i = 0; i < LISTS; i++) {
@@ -157,25 +158,76 @@ static void trim_pool(struct pool *p)
 			if (b->before || b->after || b->range)
 				continue;
 			pool_take_out(b);
-			cudaFree(b->data);
-			p->segments--;
-			n->num_device_free++;
-			pool_count_less(&n->segment, p, 1);
-			pool_count_less(&n->reserved_bytes, p, b->size);
-			free(b);
+			b->leaving = true;
+			b->next = *list;
+			*list = b;
 		}
 	}
-	expand_trim(p);
 }
 
-static void trim(int device, bool ended)
+struct block *block_take_unused_locked(int device, bool ended)
 {
+	struct block *list = NULL;
+
+	for (unsigned i = 0; i < POOLS; i++)
+		for (struct pool *p = pools[device][i]; p; p = p->next) {
+			if (!concerned(p, ended))
+				continue;
+			take_segments(p, &list);
+			expand_take_unused(p, &list);
+		}
+	return list;
+}
+
+void block_return(struct block *list)
+{
+	const struct pool *p = NULL;
+	bool settled = false;
+
+	for (struct block *b = list; b; b = b->next) {
+		if (!b->range) {
+			cudaFree(b->data);
+			b->returned = true;
+			continue;
+		}
+		/* The blocks of a pool follow each other. */
+		if (p != b->pool) {
+			p = b->pool;
+			settled = expand_settle(p);
+		}
+		b->returned = settled;
+		if (settled)
+			expand_unmap(b);
+	}
+}
+
+static void segment_returned(struct block *b)
+{
+	struct tensor_cuda_stats *n = &pool_stats[b->pool->device];
+
+	b->pool->segments--;
+	n->num_device_free++;
+	pool_count_less(&n->segment, b->pool, 1);
+	pool_count_less(&n->reserved_bytes, b->pool, b->size);
+	free(b);
+}
+
+void block_returned_locked(int device, bool ended, struct block *list)
+{
+	struct block *next;
 	struct pool **at, *p;
 
+	for (struct block *b = list; b; b = next) {
+		next = b->next;
+		if (b->range)
+			expand_returned(b);
+		else
+			segment_returned(b);
+	}
 	for (unsigned i = 0; i < POOLS; i++) {
-		for (at = &pools[i]; (p = *at);) {
-			if (p->device == device && (p->ended || (!p->owner && !ended)))
-				trim_pool(p);
+		for (at = &pools[device][i]; (p = *at);) {
+			if (concerned(p, ended))
+				expand_free_ranges(p);
 			if (p->ended && !p->segments) {
 				*at = p->next;
 				free(p);
@@ -186,20 +238,10 @@ static void trim(int device, bool ended)
 	}
 }
 
-void block_trim_locked(int device)
-{
-	trim(device, false);
-}
-
-void block_trim_ended_locked(int device)
-{
-	trim(device, true);
-}
-
-void block_end_owner_locked(uint64_t owner)
+void block_end_owner_locked(int device, uint64_t owner)
 {
 	for (unsigned i = 0; i < POOLS; i++)
-		for (struct pool *p = pools[i]; p; p = p->next)
+		for (struct pool *p = pools[device][i]; p; p = p->next)
 			if (p->owner == owner)
 				p->ended = true;
 }
@@ -228,7 +270,7 @@ struct block *block_take_locked(int device, cudaStream_t stream, uint64_t owner,
 	struct block *b;
 
 	*err = cudaSuccess;
-	if (!p || !grow_live())
+	if (!p || !grow_live(&live[device]))
 		return NULL;
 	if (!p->segments)
 		p->expandable = expand_possible(device);
@@ -236,7 +278,7 @@ struct block *block_take_locked(int device, cudaStream_t stream, uint64_t owner,
 	if (b)
 		pool_take_out(b);
 	else
-		b = new_memory(p, size, err);
+		b = more(p, size, err);
 	if (!b)
 		return NULL;
 	split(b, size);
@@ -252,16 +294,7 @@ void block_give_locked(struct block *b)
 	if (!b->pool->owner || cuda_capture_of(b->pool->stream))
 		cuda_host_block_free(b->pool->device, b->data, b->size, b->pool->stream);
 	unset_live(b);
-	if (block_is_free(b->after)) {
-		pool_take_out(b->after);
-		block_join_after(b);
-	}
-	if (block_is_free(b->before)) {
-		b = b->before;
-		pool_take_out(b);
-		block_join_after(b);
-	}
-	pool_insert(b);
+	pool_give(b);
 }
 
 /* ---- questions ---- */
@@ -287,6 +320,11 @@ void block_stats_locked(int device, struct tensor_cuda_stats *to)
 	/* A block is free for its stream once it has been given back. */
 	to->active = to->allocation;
 	to->active_bytes = to->allocated_bytes;
+}
+
+void block_count_retry_locked(int device)
+{
+	pool_stats[device].num_alloc_retries++;
 }
 
 void block_count_oom_locked(int device)

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-static int device_count;
+int cuda_devices_opened;
 __thread cudaStream_t cuda_thread_streams[CUDA_DEVICES];
 bool cuda_forked;
 atomic_bool cuda_streams_set;
@@ -52,17 +52,17 @@ static void mark_child(void)
 
 cudaError_t cuda_open_devices(void)
 {
-	cudaError_t err = cudaGetDeviceCount(&device_count);
+	cudaError_t err = cudaGetDeviceCount(&cuda_devices_opened);
 
-	if (err == cudaSuccess && device_count < 1)
+	if (err == cudaSuccess && cuda_devices_opened < 1)
 		err = cudaErrorNoDevice;
 	if (err != cudaSuccess) {
 		cudaGetLastError();
-		device_count = 0;
+		cuda_devices_opened = 0;
 		return err;
 	}
-	if (device_count > CUDA_DEVICES)
-		device_count = CUDA_DEVICES;
+	if (cuda_devices_opened > CUDA_DEVICES)
+		cuda_devices_opened = CUDA_DEVICES;
 	pthread_atfork(NULL, NULL, mark_child);
 	return cudaSuccess;
 }
@@ -74,9 +74,9 @@ int cuda_check_device(const char *op, int device)
 				   "%s: cuda: this process was forked from one that had "
 				   "opened CUDA; fork before the first use, or exec",
 				   op);
-	if (unlikely(device < 0 || device >= device_count))
+	if (unlikely(device < 0 || device >= cuda_devices_opened))
 		return tensor_fail(ENODEV, "%s: there is no cuda:%d, only %d device%s", op, device,
-				   device_count, device_count == 1 ? "" : "s");
+				   cuda_devices_opened, cuda_devices_opened == 1 ? "" : "s");
 	return 0;
 }
 
@@ -84,7 +84,7 @@ int cuda_device_count(void)
 {
 	int err = cuda_check_device("cuda_device_count", 0);
 
-	return err ? err : device_count;
+	return err ? err : cuda_devices_opened;
 }
 
 cudaStream_t cuda_swap_stream(int device, cudaStream_t stream)

@@ -8,6 +8,8 @@
 /* cudaStreamPerThread: another stream in each thread. */
 #define CUDA_STREAM_PER_THREAD ((cudaStream_t)2)
 
+/* 0 until cuda_open_devices(), then the number of devices. */
+extern int cuda_devices_opened;
 /* The thread's current stream of each device. */
 extern __thread cudaStream_t cuda_thread_streams[CUDA_DEVICES];
 

@@ -3,8 +3,13 @@
 #include "kernels/cuda/runtime/driver.h"
 
 #include "base/compiler.h"
+#include "base/error.h"
+#include "storage/provider/provider.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 struct cuda_driver cuda_driver;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -101,4 +106,42 @@ CUresult cuda_driver_permit(int device, CUdeviceptr at, size_t size)
 	};
 
 	return cuda_driver.set_access(at, size, &access, 1);
+}
+
+/* ---- errors ---- */
+
+/* The driver may take one more for itself. */
+static bool lacks_descriptors(void)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return errno == EMFILE;
+	close(fds[0]);
+	close(fds[1]);
+	return false;
+}
+
+int cuda_driver_error(const char *op, const char *what, CUresult err)
+{
+	if (err == CUDA_ERROR_OUT_OF_MEMORY)
+		return tensor_fail(ENOMEM, "%s: cuda: %s: out of memory", op, what);
+	if (err == CUDA_ERROR_NOT_SUPPORTED)
+		return tensor_fail(EOPNOTSUPP, "%s: cuda: %s: not supported", op, what);
+	return tensor_fail(EIO, "%s: cuda: %s: error %d of the driver", op, what, (int)err);
+}
+
+int cuda_driver_no_descriptor(const char *op, const char *what, CUresult err)
+{
+	if (err == CUDA_ERROR_OUT_OF_MEMORY && lacks_descriptors())
+		return tensor_fail(EMFILE,
+				   "%s: cuda: %s: as many files are open as RLIMIT_NOFILE permits "
+				   "(%llu)",
+				   op, what, fd_limit());
+	return cuda_driver_error(op, what, err);
+}
+
+bool cuda_driver_again(CUresult err)
+{
+	return err == CUDA_ERROR_OUT_OF_MEMORY && lacks_descriptors() && fd_limit_raise();
 }

@@ -38,6 +38,12 @@ CUresult cuda_driver_lacks(int device, const CUdevice_attribute *attributes, siz
 			   size_t *lacks);
 /* What memory of the device is. Descriptors of it can be exported if `shared`. */
 CUmemAllocationProp cuda_driver_properties(int device, bool shared);
+/* Sets the error of `op` from err; returns -errno. */
+int cuda_driver_error(const char *op, const char *what, CUresult err) __attribute__((cold));
+/* For functions that make a descriptor, of which the driver reports a lack as one of memory. */
+int cuda_driver_no_descriptor(const char *op, const char *what, CUresult err) __attribute__((cold));
+/* Whether to call such a function again: the limit of open files has been raised. */
+bool cuda_driver_again(CUresult err);
 /* The device reads and writes the range, which is mapped. */
 CUresult cuda_driver_permit(int device, CUdeviceptr at, size_t size);
 

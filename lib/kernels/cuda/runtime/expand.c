@@ -23,12 +23,14 @@ struct range {
 
 static bool wanted(void)
 {
-	static int state; /* 1: yes, -1: no */
+	static atomic_int known; /* 1: yes, -1: no; the locks of devices are different ones */
+	int state = atomic_load_explicit(&known, memory_order_relaxed);
 	const char *text;
 
 	if (!state) {
 		text = secure_getenv("TENSOR_CUDA_SEGMENTS");
 		state = text && !strcmp(text, "expandable") ? 1 : -1;
+		atomic_store_explicit(&known, state, memory_order_relaxed);
 	}
 	return state > 0;
 }
@@ -306,18 +308,6 @@ struct block *expand_take(struct pool *p, size_t size, cudaError_t *err)
 
 /* ---- shrinking ---- */
 
-/* Waits for the work that may use the pool's free blocks. False if that cannot be. */
-static bool settle(const struct pool *p)
-{
-	/* Blocks of a graph are freed without a wait for the streams that used them; its stream may be gone. */
-	const cudaError_t err = p->owner ? cuda_try_wait_device(p->device) :
-					   cudaStreamSynchronize(p->stream);
-
-	if (err != cudaSuccess)
-		cudaGetLastError();
-	return err == cudaSuccess;
-}
-
 /* The whole granules of a block: *from and *to are offsets in its range. */
 static bool granules(const struct block *b, size_t *from, size_t *to)
 {
@@ -329,17 +319,16 @@ static bool granules(const struct block *b, size_t *from, size_t *to)
 	return *from < *to;
 }
 
-/* Returns the granules of a free block. Returns the block that has the end of what it was. */
-static struct block *empty(struct block *b)
+/* A block of the whole granules of a free one, which is in no list; what is beside them stays free. NULL: it has none. */
+static struct block *take_granules(struct block *b)
 {
-	struct tensor_cuda_stats *n = &pool_stats[b->pool->device];
 	const size_t begin = (size_t)((CUdeviceptr)b->data - b->range->base);
 	const size_t end = begin + b->size;
 	struct block *middle = b, *last = NULL;
 	size_t from, to;
 
 	if (!granules(b, &from, &to))
-		return b;
+		return NULL;
 	pool_take_out(b);
 	if (to < end)
 		last = block_cut(b, to - begin);
@@ -350,48 +339,67 @@ static struct block *empty(struct block *b)
 		if (last)
 			block_join_after(b);
 		pool_insert(b);
-		return b;
+		return NULL;
 	}
 	if (middle != b)
 		pool_insert(b);
 	if (last)
 		pool_insert(last);
-	unmap(b->range, b->range->base + from, to - from);
-	n->num_device_free += (to - from) / b->range->granule;
-	pool_count_less(&n->reserved_bytes, b->pool, to - from);
-	b = last;
-	if (!b) {
-		/* A gap after it is a part of it then. */
-		b = middle->before && middle->before->unmapped ? middle->before : middle;
+	return middle;
+}
+
+void expand_take_unused(struct pool *p, struct block **list)
+{
+	struct block *taken;
+
+	for (struct range *r = p->ranges; r; r = r->next)
+		for (struct block *b = r->first; b; b = b->after) {
+			taken = block_is_free(b) ? take_granules(b) : NULL;
+			if (!taken)
+				continue;
+			taken->leaving = true;
+			taken->next = *list;
+			*list = taken;
+			b = taken;
+		}
+}
+
+bool expand_settle(const struct pool *p)
+{
+	/* Blocks of a graph are freed without a wait for the streams that used them; its stream may be gone. */
+	const cudaError_t err = p->owner ? cuda_try_wait_device(p->device) :
+					   cudaStreamSynchronize(p->stream);
+
+	if (err != cudaSuccess)
+		cudaGetLastError();
+	return err == cudaSuccess;
+}
+
+void expand_unmap(const struct block *b)
+{
+	unmap(b->range, (CUdeviceptr)b->data, b->size);
+}
+
+void expand_returned(struct block *b)
+{
+	struct tensor_cuda_stats *n = &pool_stats[b->pool->device];
+
+	b->leaving = false;
+	if (!b->returned) {
+		pool_give(b);
+		return;
 	}
-	make_gap(middle);
-	return b;
+	b->returned = false;
+	n->num_device_free += b->size / b->range->granule;
+	pool_count_less(&n->reserved_bytes, b->pool, b->size);
+	make_gap(b);
 }
 
-static bool has_granules(const struct range *r)
+void expand_free_ranges(struct pool *p)
 {
-	size_t from, to;
-
-	for (const struct block *b = r->first; b; b = b->after)
-		if (block_is_free(b) && granules(b, &from, &to))
-			return true;
-	return false;
-}
-
-void expand_trim(struct pool *p)
-{
-	bool settled = false;
 	struct range *r;
 
 	for (struct range **at = &p->ranges; (r = *at);) {
-		if (has_granules(r)) {
-			settled = settled || settle(p);
-			if (!settled)
-				return;
-			for (struct block *b = r->first; b; b = b->after)
-				if (block_is_free(b))
-					b = empty(b);
-		}
 		if (r->first->unmapped && r->first->size == r->size) {
 			*at = r->next;
 			free_range(p, r);

@@ -4,7 +4,7 @@
  * which other graphs may share, and the graph holds all other memory that its operators use. Numbers that differ from
  * replay to replay are in device memory, which a replay sets before the graph runs.
  *
- * Lock order: that of memory.c, then that of capture.c. A graph is used by one thread at a time; while it is captured,
+ * Lock order: those of memory.c, then those of captures.c. A graph is used by one thread at a time; while it is captured,
  * only by the thread that captures.
  */
 #ifndef TENSOR_CUDA_GRAPH_H

@@ -4,27 +4,56 @@
  * a freed one serves later requests of that stream, which needs no synchronisation because work in a
  * stream is ordered. Uses of a block by other streams are recorded, and the block's own stream waits
  * for them when the block is freed. blocks.c cuts and joins the memory.
+ *
+ * Each device has two locks. `lock` protects its blocks, pools and statistics; nothing waits for a device under it. `trim` is of
+ * the thread that returns memory to CUDA: under `lock` it takes the memory out of the pools, and returns it without that lock,
+ * because CUDA waits for the device then. Another thread that finds no memory meanwhile waits for `trim` before it fails.
+ * Lock order: trim, then lock, then those of captures.c; or trim, then waits[] there. A fork takes each `lock` in the order of
+ * devices and no `trim`, which children do not need.
  */
 #include "kernels/cuda/runtime/blocks.h"
 #include "kernels/cuda/runtime/devices.h"
 
 #include <pthread.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct heap {
+	pthread_mutex_t lock, trim;
+	bool returning; /* memory that was taken out by a trim has not been returned yet */
+	struct block *_Atomic
+		delayed; /* released blocks that wait for the end of captures, linked by `prev` */
+} __attribute__((aligned(64)))
+heaps[CUDA_DEVICES] = { [0 ... CUDA_DEVICES - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER,
+						     .trim = PTHREAD_MUTEX_INITIALIZER } };
 
-static void lock_memory(void)
+static void lock_memory(int device)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&heaps[device].lock);
 }
 
-static void unlock_memory(void)
+static void unlock_memory(int device)
 {
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&heaps[device].lock);
+}
+
+static int locked; /* heaps of a fork, at least the first, whose lock protects this */
+
+static void lock_all(void)
+{
+	lock_memory(0);
+	locked = cuda_devices_opened > 1 ? cuda_devices_opened : 1;
+	for (int d = 1; d < locked; d++)
+		lock_memory(d);
+}
+
+static void unlock_all(void)
+{
+	for (int d = locked - 1; d >= 0; d--)
+		unlock_memory(d);
 }
 
 __attribute__((constructor)) static void memory_init(void)
 {
-	pthread_atfork(lock_memory, unlock_memory, unlock_memory);
+	pthread_atfork(lock_all, unlock_all, unlock_all);
 }
 
 /* ---- uses by other streams ---- */
@@ -75,39 +104,80 @@ static cudaError_t settle(struct block *b)
 	return err;
 }
 
-/* Released blocks that wait for the end of captures, linked by `prev`. */
-static struct block *_Atomic delayed;
-
 static void settle_and_give(struct block *b)
 {
 	const cudaError_t err = settle(b);
+	struct heap *h = &heaps[block_device(b)];
 
-	lock_memory();
+	lock_memory(block_device(b));
 	if (err == cudaSuccess) {
 		block_give_locked(b);
 	} else if (err == cudaErrorStreamCaptureUnsupported) {
-		b->prev = delayed;
-		delayed = b;
+		b->prev = h->delayed;
+		h->delayed = b;
 	}
 	/* Memory that may be in use is lost rather than given to others. */
-	unlock_memory();
+	pthread_mutex_unlock(&h->lock);
 }
 
-static void give_delayed(void)
+static void give_delayed(int device)
 {
+	struct heap *h = &heaps[device];
 	struct block *b, *next;
 
-	if (likely(!atomic_load_explicit(&delayed, memory_order_relaxed)) ||
+	if (likely(!atomic_load_explicit(&h->delayed, memory_order_relaxed)) ||
 	    atomic_load_explicit(&cuda_captures, memory_order_acquire))
 		return;
-	lock_memory();
-	b = delayed;
-	delayed = NULL;
-	unlock_memory();
+	lock_memory(device);
+	b = h->delayed;
+	h->delayed = NULL;
+	unlock_memory(device);
 	for (; b; b = next) {
 		next = b->prev;
 		settle_and_give(b);
 	}
+}
+
+/* ---- trims ---- */
+
+/*
+ * Returns what is not in use to CUDA; `ended`: of owners that have ended alone. The statistics count it as reserved until CUDA
+ * has it, so that their peak is what the process had of the device.
+ */
+static void trim(int device, bool ended)
+{
+	struct heap *h = &heaps[device];
+	struct block *list;
+
+	pthread_mutex_lock(&h->trim);
+	lock_memory(device);
+	list = block_take_unused_locked(device, ended);
+	h->returning = list;
+	unlock_memory(device);
+	block_return(list);
+	lock_memory(device);
+	block_returned_locked(device, ended, list);
+	h->returning = false;
+	unlock_memory(device);
+	pthread_mutex_unlock(&h->trim);
+}
+
+/* After a request that failed, in whose time a trim was `returning` memory. False if a second one would fail, too. */
+static bool make_available(int device, bool returning)
+{
+	/* A thread that captures may return no memory: that waits for the device. */
+	if (cuda_thread_captures()) {
+		if (!returning)
+			return false;
+		pthread_mutex_lock(&heaps[device].trim);
+		pthread_mutex_unlock(&heaps[device].trim);
+		return true;
+	}
+	lock_memory(device);
+	block_count_retry_locked(device);
+	unlock_memory(device);
+	trim(device, false);
+	return true;
 }
 
 /* ---- allocation and release ---- */
@@ -117,9 +187,10 @@ static int no_memory(const struct cuda_call *c, size_t nbytes)
 	struct tensor_cuda_stats n;
 	size_t unused = 0, all = 0;
 
-	lock_memory();
+	lock_memory(c->device);
+	block_count_oom_locked(c->device);
 	block_stats_locked(c->device, &n);
-	unlock_memory();
+	unlock_memory(c->device);
 	cudaGetLastError();
 	if (cudaMemGetInfo(&unused, &all) != cudaSuccess)
 		cudaGetLastError();
@@ -132,23 +203,36 @@ static int no_memory(const struct cuda_call *c, size_t nbytes)
 		(unsigned long long)(n.reserved_bytes.all.current - n.allocated_bytes.all.current));
 }
 
+/* *returning: whether a trim had memory that was in no pool and not returned. */
+static struct block *take(const struct cuda_call *c, size_t nbytes, cudaError_t *err,
+			  bool *returning)
+{
+	uint64_t owner = 0, capture = 0;
+	struct block *b;
+
+	if (cuda_capturing(c))
+		owner = cuda_capture_owner(c->capture, &capture);
+	lock_memory(c->device);
+	b = block_take_locked(c->device, c->stream, owner, nbytes, err);
+	if (b)
+		b->capture = capture;
+	*returning = heaps[c->device].returning;
+	unlock_memory(c->device);
+	return b;
+}
+
 static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 {
 	struct block *b = NULL;
 	cudaError_t err = cudaErrorMemoryAllocation;
-	uint64_t owner = 0, capture = 0;
+	bool returning;
 
-	give_delayed();
-	if (cuda_capturing(c))
-		owner = cuda_capture_owner(c->capture, &capture);
-	lock_memory();
-	if (nbytes <= (size_t)1 << 46)
-		b = block_take_locked(c->device, c->stream, owner, nbytes, &err);
-	if (!b && err == cudaErrorMemoryAllocation)
-		block_count_oom_locked(c->device);
-	if (b)
-		b->capture = capture;
-	unlock_memory();
+	give_delayed(c->device);
+	if (nbytes <= (size_t)1 << 46) {
+		b = take(c, nbytes, &err, &returning);
+		if (!b && err == cudaErrorMemoryAllocation && make_available(c->device, returning))
+			b = take(c, nbytes, &err, &returning);
+	}
 	if (b) {
 		*data = b->data;
 		return 0;
@@ -158,19 +242,19 @@ static int block_alloc(const struct cuda_call *c, size_t nbytes, void **data)
 	return err == cudaErrorMemoryAllocation ? no_memory(c, nbytes) : cuda_error(c->op, err);
 }
 
-static void block_free(void *data)
+static void block_free(int device, void *data)
 {
 	struct block *b;
 
-	lock_memory();
-	b = block_find_locked(data);
+	lock_memory(device);
+	b = block_find_locked(device, data);
 	/* In a child the device memory belongs to the parent, and nothing is allocated. Memory of a capture is used
 	 * again in captures only, whose replays the program orders after what reads their results. */
 	if (b && (!b->nuses || cuda_forked || block_owner(b))) {
 		block_give_locked(b);
 		b = NULL;
 	}
-	unlock_memory();
+	unlock_memory(device);
 	if (b)
 		settle_and_give(b);
 }
@@ -182,22 +266,22 @@ bool cuda_captured_memory(const struct cuda_call *c, const void *data)
 	bool own;
 
 	cuda_capture_owner(c->capture, &capture);
-	lock_memory();
-	b = block_find_locked(data);
+	lock_memory(c->device);
+	b = block_find_locked(c->device, data);
 	own = b && b->capture == capture;
-	unlock_memory();
+	unlock_memory(c->device);
 	return own;
 }
 
-bool cuda_memory_of_capture(const void *data)
+bool cuda_memory_of_capture(int device, const void *data)
 {
 	const struct block *b;
 	bool owned;
 
-	lock_memory();
-	b = block_find_locked(data);
+	lock_memory(device);
+	b = block_find_locked(device, data);
 	owned = b && block_owner(b);
-	unlock_memory();
+	unlock_memory(device);
 	return owned;
 }
 
@@ -218,11 +302,12 @@ static void add_use(struct block *b, cudaStream_t stream, bool recorded)
 
 static void use(const struct cuda_call *c, const tensor *t, bool recorded)
 {
+	const int device = t->device.index; /* maybe another one than the stream's */
 	struct block *b;
 	bool known = false;
 
-	lock_memory();
-	b = block_find_locked(t->storage->data);
+	lock_memory(device);
+	b = block_find_locked(device, t->storage->data);
 	if (b && block_stream(b) != c->stream && (recorded || b->nuses <= BLOCK_USES)) {
 		for (int i = 0; i < b->nuses && i < BLOCK_USES; i++)
 			known |= b->uses[i] == c->stream;
@@ -234,7 +319,7 @@ static void use(const struct cuda_call *c, const tensor *t, bool recorded)
 			add_use(b, c->stream, recorded);
 		}
 	}
-	unlock_memory();
+	unlock_memory(device);
 }
 
 void cuda_use_slow(const struct cuda_call *c, const tensor *t)
@@ -261,7 +346,7 @@ int cuda_scratch(const struct cuda_call *c, size_t nbytes, void **data)
 void cuda_scratch_free(const struct cuda_call *c, void *data)
 {
 	if (data)
-		block_free(data);
+		block_free(c->device, data);
 }
 
 /* ---- what programs ask for ---- */
@@ -275,10 +360,8 @@ int cuda_memory_trim(int device)
 		return err;
 	if (c.capture)
 		return cuda_end(&c, cuda_capture_excludes(c.op, device, "returns memory"));
-	give_delayed();
-	lock_memory();
-	block_trim_locked(device);
-	unlock_memory();
+	give_delayed(device);
+	trim(device, false);
 	return cuda_end(&c, 0);
 }
 
@@ -286,15 +369,13 @@ void cuda_memory_end_owner(int device, uint64_t owner)
 {
 	struct cuda_call c;
 
-	lock_memory();
-	block_end_owner_locked(owner);
-	unlock_memory();
+	lock_memory(device);
+	block_end_owner_locked(device, owner);
+	unlock_memory(device);
 	/* Without a trim the memory waits for the next one. */
 	if (cuda_thread_captures() || cuda_begin(&c, "cuda_graph_reset", device) < 0)
 		return;
-	lock_memory();
-	block_trim_ended_locked(device);
-	unlock_memory();
+	trim(device, true);
 	cuda_end(&c, 0);
 }
 
@@ -305,9 +386,9 @@ int cuda_memory_stats(int device, struct tensor_cuda_stats *to)
 
 	if (err)
 		return err;
-	lock_memory();
+	lock_memory(device);
 	block_stats_locked(device, to);
-	unlock_memory();
+	unlock_memory(device);
 	return cuda_end(&c, 0);
 }
 
@@ -318,9 +399,9 @@ int cuda_memory_reset(int device, bool accumulated)
 
 	if (err)
 		return err;
-	lock_memory();
+	lock_memory(device);
 	block_reset_stats_locked(device, accumulated);
-	unlock_memory();
+	unlock_memory(device);
 	return cuda_end(&c, 0);
 }
 
@@ -357,7 +438,7 @@ static int memory_alloc(const struct tensor_allocator *self, tensor_device devic
 static void memory_free(const struct tensor_allocator *self, tensor_device device, void *data,
 			size_t nbytes)
 {
-	block_free(data);
+	block_free(device.index, data);
 }
 
 const struct tensor_allocator cuda_memory = {

@@ -11,7 +11,7 @@
 
 #define LOOKED_AT 16 /* blocks of the request's own list, which may be too small */
 
-struct pool *pools[POOLS];
+struct pool *pools[CUDA_DEVICES][POOLS];
 struct tensor_cuda_stats pool_stats[CUDA_DEVICES];
 
 /* ---- statistics ---- */
@@ -118,12 +118,11 @@ struct block *pool_find(const struct pool *p, size_t size)
 
 struct pool *pool_of(int device, cudaStream_t stream, uint64_t owner, bool small)
 {
-	uint64_t key = ((uintptr_t)stream * 2 + small) * 64 + (uint64_t)device;
-	struct pool **at = &pools[(key * 0x9e3779b97f4a7c15u) >> 56], *p;
+	uint64_t key = (uintptr_t)stream * 2 + small;
+	struct pool **at = &pools[device][(key * 0x9e3779b97f4a7c15u) >> 56], *p;
 
 	for (p = *at; p; p = p->next)
-		if (p->stream == stream && p->device == device && p->owner == owner &&
-		    p->small == small)
+		if (p->stream == stream && p->owner == owner && p->small == small)
 			return p;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -168,4 +167,18 @@ void block_join_after(struct block *b)
 	if (b->after)
 		b->after->before = b;
 	free(gone);
+}
+
+void pool_give(struct block *b)
+{
+	if (block_is_free(b->after)) {
+		pool_take_out(b->after);
+		block_join_after(b);
+	}
+	if (block_is_free(b->before)) {
+		b = b->before;
+		pool_take_out(b);
+		block_join_after(b);
+	}
+	pool_insert(b);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
  * For the files of the allocator of device memory: a pool has the blocks of a device, a stream and an owner that are small,
- * or those that are not. The caller holds the lock of memory.c.
+ * or those that are not. The caller holds the device's lock of memory.c.
  */
 #ifndef TENSOR_CUDA_POOLS_H
 #define TENSOR_CUDA_POOLS_H
@@ -32,7 +32,7 @@ struct pool {
 	struct block *list[LISTS];
 };
 
-extern struct pool *pools[POOLS];
+extern struct pool *pools[][POOLS]; /* of each device */
 /* Of each device. Without `active` and `active_bytes`, which block_stats_locked() adds. */
 extern struct tensor_cuda_stats pool_stats[];
 
@@ -44,12 +44,14 @@ void pool_count_less(struct tensor_cuda_stat_pools *of, const struct pool *p, ui
 /* The lists of free blocks. */
 void pool_insert(struct block *b);
 void pool_take_out(struct block *b);
+/* Inserts b, joined with the free blocks beside it. */
+void pool_give(struct block *b);
 /* A block of at least this size, which stays in its list, or NULL. */
 struct block *pool_find(const struct pool *p, size_t size);
 
 static inline bool block_is_free(const struct block *b)
 {
-	return b && !b->live && !b->unmapped;
+	return b && !b->live && !b->unmapped && !b->leaving;
 }
 
 /* Leaves `size` bytes in b and returns a block of the rest, which is in no list. NULL without memory for its description. */

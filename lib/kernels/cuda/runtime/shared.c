@@ -27,15 +27,6 @@ static struct shared *shared_of(struct cuda_share_block *b)
 
 /* ---- the driver ---- */
 
-static int driver_error(const char *op, const char *what, CUresult err)
-{
-	if (err == CUDA_ERROR_OUT_OF_MEMORY)
-		return tensor_fail(ENOMEM, "%s: cuda: %s: out of memory", op, what);
-	if (err == CUDA_ERROR_NOT_SUPPORTED)
-		return tensor_fail(EOPNOTSUPP, "%s: cuda: %s: not supported", op, what);
-	return tensor_fail(EIO, "%s: cuda: %s: error %d of the driver", op, what, (int)err);
-}
-
 /* Whether memory of the call's device can be shared: 0, or -errno with the error set. */
 static int begin_sharing(const struct cuda_call *c)
 {
@@ -54,7 +45,7 @@ static int begin_sharing(const struct cuda_call *c)
 				   c->op, missing);
 	err = cuda_driver_lacks(c->device, needed, ARRAY_SIZE(needed), &lacks);
 	if (err != CUDA_SUCCESS)
-		return driver_error(c->op, "attributes of the device", err);
+		return cuda_driver_error(c->op, "attributes of the device", err);
 	return lacks == ARRAY_SIZE(needed) ?
 		       0 :
 		       tensor_fail(EOPNOTSUPP,
@@ -71,7 +62,7 @@ static int granularity_of(const struct cuda_call *c, size_t *to)
 	const CUmemAllocationProp p = cuda_driver_properties(c->device, true);
 	CUresult err = cuda_driver.granularity(to, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 
-	return err == CUDA_SUCCESS ? 0 : driver_error(c->op, "granularity of memory", err);
+	return err == CUDA_SUCCESS ? 0 : cuda_driver_error(c->op, "granularity of memory", err);
 }
 
 /* Maps the memory of a handle. CUDA_ERROR_INVALID_VALUE: it has fewer than b->size bytes. */
@@ -248,13 +239,13 @@ static int create(const struct cuda_call *c, size_t n, struct cuda_share_block *
 		return err;
 	b->size = n ? (n + unit - 1) / unit * unit : unit;
 	result = cuda_driver.create(&handle, b->size, &p, 0);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_place(c))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && (cuda_driver_again(result) || make_place(c)))
 		result = cuda_driver.create(&handle, b->size, &p, 0);
 	if (result != CUDA_SUCCESS)
-		return driver_error(c->op, "memory to share", result);
+		return cuda_driver_no_descriptor(c->op, "memory to share", result);
 	b->handle = handle;
 	result = map(b, handle);
-	return result == CUDA_SUCCESS ? 0 : driver_error(c->op, "mapping of memory", result);
+	return result == CUDA_SUCCESS ? 0 : cuda_driver_error(c->op, "mapping of memory", result);
 }
 
 static int fill(const struct cuda_call *c, const struct cuda_share_block *b, const void *from,
@@ -277,7 +268,7 @@ static int make(const char *op, int device, const void *from, size_t n,
 	if (err)
 		return err;
 	err = cuda_wait_device(op, device);
-	if (!err && cuda_memory_of_capture(from))
+	if (!err && cuda_memory_of_capture(device, from))
 		err = tensor_fail(EBUSY,
 				  "%s: the memory belongs to a graph, whose replays use its "
 				  "address: clone the tensor",
@@ -310,10 +301,13 @@ static int export(const char *op, const struct cuda_share_block *b)
 	if (err)
 		return err;
 	mode = cuda_relax();
-	result = cuda_driver.export(&fd, b->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	do
+		result = cuda_driver.export(&fd, b->handle,
+					    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+	while (cuda_driver_again(result));
 	cuda_unrelax(mode);
 	if (result != CUDA_SUCCESS)
-		err = driver_error(op, "descriptor of memory", result);
+		err = cuda_driver_no_descriptor(op, "descriptor of memory", result);
 	return cuda_end(&c, err) ?: fd;
 }
 
@@ -331,15 +325,17 @@ static int dmabuf(const char *op, const struct cuda_share_block *b)
 	mode = cuda_relax();
 	result = cuda_driver_lacks(b->device, &needed, 1, &lacks);
 	if (result != CUDA_SUCCESS)
-		err = driver_error(op, "attributes of the device", result);
+		err = cuda_driver_error(op, "attributes of the device", result);
 	else if (!lacks || !cuda_driver.range_handle)
 		err = tensor_fail(EOPNOTSUPP, "%s: the driver makes no dma-bufs of cuda:%d", op,
 				  b->device);
 	if (!err) {
-		result = cuda_driver.range_handle(&fd, (CUdeviceptr)b->data, b->size,
-						  CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+		do
+			result = cuda_driver.range_handle(&fd, (CUdeviceptr)b->data, b->size,
+							  CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+		while (cuda_driver_again(result));
 		if (result != CUDA_SUCCESS)
-			err = driver_error(op, "dma-buf of memory", result);
+			err = cuda_driver_no_descriptor(op, "dma-buf of memory", result);
 	}
 	cuda_unrelax(mode);
 	return cuda_end(&c, err) ?: fd;
@@ -413,13 +409,13 @@ static int map_handle(const struct cuda_call *c, CUmemGenericAllocationHandle ha
 	CUresult result = cuda_driver.properties(&p, handle);
 
 	if (result != CUDA_SUCCESS)
-		return driver_error(c->op, "properties of memory", result);
+		return cuda_driver_error(c->op, "properties of memory", result);
 	if (p.location.type != CU_MEM_LOCATION_TYPE_DEVICE || p.location.id != c->device)
 		return refuse(c->op, "is of another device than the message names");
 	result = map(b, handle);
 	if (result == CUDA_ERROR_INVALID_VALUE)
 		return refuse(c->op, "has fewer bytes than the message says");
-	return result == CUDA_SUCCESS ? 0 : driver_error(c->op, "mapping of memory", result);
+	return result == CUDA_SUCCESS ? 0 : cuda_driver_error(c->op, "mapping of memory", result);
 }
 
 static CUresult import_handle(CUmemGenericAllocationHandle *to, int fd)
@@ -442,10 +438,10 @@ static int import_block(const struct cuda_call *c, int fd, struct cuda_share_blo
 	if (!b->size || b->size > SIZE_LIMIT || b->size % unit)
 		return refuse(c->op, "has a size that no memory has");
 	result = import_handle(&handle, fd);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && make_place(c))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && (cuda_driver_again(result) || make_place(c)))
 		result = import_handle(&handle, fd);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)
-		return driver_error(c->op, "memory of another process", result);
+		return cuda_driver_no_descriptor(c->op, "memory of another process", result);
 	if (result != CUDA_SUCCESS)
 		return refuse(c->op, "is none that the driver knows");
 	err = map_handle(c, handle, b);

@@ -81,14 +81,15 @@ cudaError_t uses_wait(struct cuda_uses *u)
 
 void uses_end(struct cuda_uses *u)
 {
-	pthread_mutex_lock(&lock);
+	/* A block of the cache is not in the table, and its release takes no lock that devices share. */
 	if (u->data) {
+		pthread_mutex_lock(&lock);
 		*u->link = u->next;
 		if (u->next)
 			u->next->link = u->link;
 		u->data = NULL;
+		pthread_mutex_unlock(&lock);
 	}
-	pthread_mutex_unlock(&lock);
 	free(u->streams);
 	u->streams = NULL;
 	u->n = u->size = 0;

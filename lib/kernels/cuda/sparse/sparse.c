@@ -2,12 +2,14 @@
 /* Kernels of sparse tensors: their arguments. */
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch_sparse.h"
+#include "kernels/cuda/sparse/cusparse.h"
 
 int cuda_spmm(tensor *out, const tensor *crow, const tensor *col, const tensor *values,
 	      const tensor *dense, double alpha, double beta)
 {
 	const struct cuda_spmm s = { .m = out->sizes[0],
 				     .n = out->sizes[1],
+				     .k = dense->sizes[0],
 				     .lda = dense->strides[0],
 				     .ldo = out->strides[0],
 				     .entries = values->sizes[0],
@@ -26,9 +28,11 @@ int cuda_spmm(tensor *out, const tensor *crow, const tensor *col, const tensor *
 	err = cuda_begin_with(&c, "spmm", out->device.index, out, crow, col, values, dense);
 	if (err)
 		return err;
-	err = cuda_launched(&c, cuda_launch_spmm(&s, out->dtype, c.stream),
-			    (enum tensor_dtype)out->dtype);
-	return cuda_end(&c, err);
+	err = cusparse_spmm(&c, &s, (enum tensor_dtype)out->dtype);
+	if (!err)
+		err = cuda_launched(&c, cuda_launch_spmm(&s, out->dtype, c.stream),
+				    (enum tensor_dtype)out->dtype);
+	return cuda_end(&c, err < 0 ? err : 0);
 }
 
 int cuda_sampled_mm(tensor *out, const tensor *at, const tensor *a, const tensor *b)

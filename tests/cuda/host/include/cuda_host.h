@@ -53,6 +53,10 @@ void cuda_host_fail(const char *function, unsigned long nth, int error);
 /* Calls of that function since cuda_host_fail(). */
 unsigned long cuda_host_calls(void);
 
+/* cudaFree() of memory and cuMemUnmap() call fn first, in the thread that calls them, and hold no lock of the emulation
+ * meanwhile: a device that the host waits for. NULL: none. */
+void cuda_host_before_free(void (*fn)(void));
+
 /* ---- hooks of the plugin ---- */
 
 /* The largest number that needs no 64 bits. */

@@ -486,7 +486,8 @@ static bool is_small(const tensor *a, const tensor *b, const int64_t *sizes)
 
 /* One channel, or few channels in each of several groups, are summed by other kernels in f32. */
 static enum tensor_dtype cpu_convolution_reduced(const tensor *a, const tensor *b,
-						 const int64_t *sizes, const struct conv_params *p)
+						 const int64_t *sizes, const struct conv_params *p,
+						 bool of_weight)
 {
 	int64_t channels = a->sizes[1] / p->groups; /* of the gradient, for that of the weight */
 	enum cpu_pairs pairs = cpu_pairs();
