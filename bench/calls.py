@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+import layouts
 from operators import numpy_has
 
 NUMPY = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32,
@@ -12,11 +13,11 @@ NUMPY = {"bool": np.bool_, "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32"
 RENAMED = {"div": "divide", "sub": "subtract", "mul": "multiply", "pow": "power", "neg": "negative",
            "gt": "greater", "eq": "equal", "amax": "max", "amin": "min", "mm": "matmul"}
 ALONG = {"sum", "mean", "prod", "amax", "argmax", "cumsum"}
-FORM = re.compile(r"(\w+)\[([\d,]*)\]((?::t|:s\d+|:[pobr]|<\d+|\*\d+)*)$")
+FORM = re.compile(r"(\w+)\[([\d,]*)\]((?::t|:s\d+|:[pobrcdkqQz]|[<@*]\d+)*)$")
 
 
-def numbers(dtype, sizes, seed, below, positive):
-    """The numbers that numbers() of call.c makes; f32 for every floating or complex dtype."""
+def numbers(dtype, sizes, seed, below, positive, skewed=False):
+    """The numbers that call_numbers() of call.c makes; f32 for every floating or complex dtype."""
     i = np.arange(int(np.prod(sizes)), dtype=np.uint64)
     h = (i * np.uint64(2654435761) + np.uint64(seed * 12345)).astype(np.uint32)
     h = (h ^ h >> np.uint32(15)) * np.uint32(2246822519)
@@ -26,6 +27,9 @@ def numbers(dtype, sizes, seed, below, positive):
         x = np.abs(x) + np.float32(0.0625) if positive else x
     else:
         x = h.astype(np.int64)
+        if skewed:
+            h = h.astype(np.uint64)
+            return ((h * h >> np.uint64(32)) * h >> np.uint64(32)) * np.uint64(below) >> np.uint64(32)
         x = x % below if below else x % 2 if dtype == "bool" else x % 101 - 50
         x = np.abs(x) + 1 if positive else x
     return x.reshape(sizes)
@@ -42,6 +46,8 @@ def tensor(word, seed, finish):
     """A tensor as the word describes it; finish converts the numbers to a tensor of the peer with a dtype."""
     dtype, sizes, marks = FORM.match(word).groups()
     sizes = [int(s) for s in sizes.split(",") if s]
+    if re.search("@|:[qQ]", marks):
+        return layouts.tensor(dtype, sizes, marks, seed, finish, numbers)
     step = int((re.findall(r":s(\d+)", marks) or [1])[0])
     below = int((re.findall(r"<(\d+)", marks) or [0])[0])
     copies = int((re.findall(r"\*(\d+)", marks) or [0])[0])
@@ -95,6 +101,9 @@ def torch_row(torch):
 
     def row(spec):
         name, *words = spec.split()
+        if layouts.has(spec):
+            call = layouts.call(torch, name, lambda: arguments(words, finish, dtypes))
+            return layouts.runs(torch, call, name)
         base, _, overload = name.partition(".")
         op = getattr(getattr(torch.ops.aten, base), overload or "default")
         with torch.inference_mode():

@@ -2,6 +2,7 @@
 """Rows that compare operators with the peers, over sizes, layouts and dtypes; see bench/ours/call.c."""
 import re
 
+from layouts_rows import quantized, sparse
 from models import models
 from sampled import sampled
 
@@ -249,7 +250,7 @@ NUMPY = {"add", "sub", "mul", "div", "pow", "maximum", "neg", "abs", "gt", "eq",
 
 def numpy_has(spec):
     base = spec.split()[0].partition(".")[0]
-    return base.startswith("fft_") or base in NUMPY and not re.search(r"\bbf16|\bc64|:b", spec)
+    return base.startswith("fft_") or base in NUMPY and not re.search(r"\bbf16|\bc64|:b|@|:q", spec)
 
 
 def mark(group, spec):
@@ -257,6 +258,8 @@ def mark(group, spec):
     if group in LEAST:
         return LEAST[group]
     sizes = [int(n) for n in re.findall(r"\d+(?=[,\]])", spec)]
+    if "@" in spec:
+        return 1
     return 2 if spec.startswith(("mm ", "bmm ")) and max(sizes[-2:]) < 64 else 1
 
 
@@ -265,5 +268,5 @@ LEAST = {"random": 0.8}
 GROUPS = {"elementwise": (elementwise, 1.5), "reduce": (reduce, 1.5), "shapes": (shapes, 1.5),
           "normalize": (normalize, 1.5), "movement": (movement, 1.5),
           "product": (product, None), "convolution": (convolution, None),
-          "blocked": (blocked, None), "fft": (fft, None), "models": (models, None),
+          "blocked": (blocked, None), "sparse": (sparse, None), "quantized": (quantized, None), "fft": (fft, None), "models": (models, None),
           "random": (sampled, None)}

@@ -7,11 +7,14 @@
  *   DTYPE[SIZES]   a tensor of fixed pseudo-random numbers; :t stored with the last two dimensions
  *                  exchanged, :sN every N-th element of the last dimension, :p positive, :o ascending,
  *                  :b in oneDNN's blocked layout, :r a blocked weight, reordered for this row,
- *                  <N integers from 0 to N - 1, *N a list of N such tensors
+ *                  <N integers from 0 to N - 1, *N a list of N such tensors,
+ *                  @N sparse with N entries, and :q quantized, as bench/ours/layouts.c describes
+ *   backward:NAME  the operator, and the gradients of the sum of its result with respect to all tensors
  *   (1,2) ints, 1 an int, 0.5 a number, true, false, - not given, f64 a dtype, word a string
  */
-#include "row.h"
+#include "call.h"
 
+#include <tensor/autograd.h>
 #include <tensor/dispatch.h>
 
 #include <ctype.h>
@@ -19,7 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 16
+#define MOST	 16
+#define BACKWARD "backward:"
 
 static char text[256];
 static const tensor_op *op;
@@ -28,7 +32,8 @@ static int nargs, nrets;
 static tensor *lists[MOST][MOST];
 static int64_t ints[MOST][TENSOR_MAX_DIMS];
 static unsigned seed;
-static bool reorder; /* the row's weight, argument 1 */
+static bool reorder;  /* the row's weight, argument 1 */
+static bool backward; /* the row calls the operator and its backward */
 
 static _Noreturn void refuse(const char *word)
 {
@@ -50,12 +55,6 @@ static int dtype_of(const char *word, size_t len)
 }
 
 /* ---- tensors ---- */
-
-struct form {
-	int dtype, ndim, step, copies;
-	int64_t size[TENSOR_MAX_DIMS], below;
-	bool transposed, positive, blocked, ready, ordered;
-};
 
 static int parse_ints(const char **word, char close, int64_t *v)
 {
@@ -107,6 +106,19 @@ static struct form parse_form(const char *word)
 		case '<':
 			f.below = n;
 			break;
+		case '@':
+			f.entries = n;
+			break;
+		case 'c':
+		case 'd':
+		case 'k':
+		case 'q':
+		case 'Q':
+			f.layout = kind;
+			break;
+		case 'z':
+			f.skewed = true;
+			break;
 		case '*':
 			f.copies = (int)n;
 			break;
@@ -125,8 +137,13 @@ static uint32_t hash(uint64_t i)
 	return h ^ h >> 13;
 }
 
-/* Numbers that are exact in f32, in [-1, 1); integers from -50 to 50. */
-static tensor *numbers(tensor_ints size, const struct form *f)
+/* The third power of a number in [0, 1), in units of 2^-32: half of the numbers are below an eighth. */
+static uint32_t skew(uint32_t h)
+{
+	return (uint32_t)(((uint64_t)h * h >> 32) * h >> 32);
+}
+
+tensor *call_numbers(tensor_ints size, const struct form *f)
 {
 	bool real = f->dtype >= TENSOR_F16 && !f->below;
 	tensor *t =
@@ -136,7 +153,8 @@ static tensor *numbers(tensor_ints size, const struct form *f)
 	for (int64_t i = 0; i < n; i++) {
 		uint32_t h = hash((uint64_t)i);
 		float x = (float)(h >> 8) / 8388608.0f - 1.0f;
-		int64_t k = f->below		    ? h % f->below :
+		int64_t k = f->below && f->skewed ? (int64_t)((uint64_t)skew(h) * f->below >> 32) :
+			    f->below		  ? h % f->below :
 			    f->dtype == TENSOR_BOOL ? h % 2 :
 						      h % 101 - 50ll;
 
@@ -149,6 +167,7 @@ static tensor *numbers(tensor_ints size, const struct form *f)
 		else
 			((int64_t *)tensor_mutable_data(t))[i] = k;
 	}
+	seed++;
 	return row_own(tensor_to(row_own(t), TENSOR_OPTIONS(.dtype = f->dtype)));
 }
 
@@ -158,6 +177,10 @@ static tensor *make(const struct form *f)
 	int last = f->ndim - 1;
 	tensor *t;
 
+	if (f->entries)
+		return call_sparse(f);
+	if (f->layout)
+		return call_quantized(f);
 	memcpy(size, f->size, sizeof(size));
 	if (last >= 0)
 		size[last] *= f->step;
@@ -165,8 +188,7 @@ static tensor *make(const struct form *f)
 		size[last] = f->size[last - 1];
 		size[last - 1] = f->size[last];
 	}
-	t = numbers((tensor_ints){ size, f->ndim }, f);
-	seed++;
+	t = call_numbers((tensor_ints){ size, f->ndim }, f);
 	if (f->step > 1)
 		t = row_own(tensor_slice(t, last, 0, INT64_MAX, f->step));
 	if (f->transposed)
@@ -243,7 +265,8 @@ static void setup(void)
 
 	strcpy(words, text);
 	word = strtok_r(words, " ", &state);
-	op = tensor_op_find(word);
+	backward = !strncmp(word, BACKWARD, strlen(BACKWARD));
+	op = tensor_op_find(word + (backward ? strlen(BACKWARD) : 0));
 	seed = 0;
 	nargs = 0;
 	reorder = false;
@@ -253,6 +276,9 @@ static void setup(void)
 	}
 	if (reorder)
 		reorder_weight();
+	for (int i = 0; backward && i < nargs; i++)
+		if (args[i].kind == TENSOR_VALUE_TENSOR)
+			row_check(tensor_set_requires_grad(args[i].t, true));
 	if (op)
 		nrets = tensor_op_schema(op)->nreturns;
 	if (nrets == TENSOR_RETURNS_LIST)
@@ -268,11 +294,34 @@ static void drop(void)
 			tensor_release(rets[i].t);
 }
 
+/* Gradients of the sum of the result with respect to the tensors; those of the first one, the others are released. */
+static tensor *call_backward(void)
+{
+	tensor *inputs[MOST], *grads[MOST] = { NULL }, *sum;
+	int n = 0;
+
+	for (int i = 0; i < nargs; i++)
+		if (args[i].kind == TENSOR_VALUE_TENSOR)
+			inputs[n++] = args[i].t;
+	row_check(tensor_op_call(op, args, nargs, rets, nrets));
+	sum = tensor_layout(rets[0].t) == TENSOR_STRIDED ?
+		      tensor_sum(rets[0].t) :
+		      tensor_sum(row_own(tensor_values(rets[0].t)));
+	row_check(tensor_backward_ex(TENSOR_LIST(sum), NULL, (tensor_list){ inputs, n }, grads, 0));
+	for (int i = 1; i < n; i++)
+		tensor_release(grads[i]);
+	return grads[0];
+}
+
 static void run_calls(int64_t n)
 {
 	while (n--) {
-		row_check(tensor_op_call(op, args, nargs, rets, nrets));
-		drop();
+		if (backward) {
+			tensor_release(call_backward());
+		} else {
+			row_check(tensor_op_call(op, args, nargs, rets, nrets));
+			drop();
+		}
 	}
 }
 
@@ -280,6 +329,8 @@ static int64_t bytes_of(const tensor_value *v)
 {
 	int64_t sum = 0;
 
+	if (v->kind == TENSOR_VALUE_TENSOR && v->t && tensor_layout(v->t) != TENSOR_STRIDED)
+		return call_sparse_bytes(v->t);
 	if (v->kind == TENSOR_VALUE_TENSOR && v->t)
 		return tensor_numel(v->t) * (int64_t)tensor_itemsize(tensor_dtype(v->t));
 	for (int64_t i = 0; v->kind == TENSOR_VALUE_TENSOR_LIST && i < v->list.len; i++)
@@ -292,7 +343,7 @@ int64_t call_bytes(void)
 {
 	int64_t sum = 0;
 
-	if (!op)
+	if (!op || backward)
 		return 0;
 	row_check(tensor_op_call(op, args, nargs, rets, nrets));
 	for (int i = 0; i < nargs; i++)
@@ -310,10 +361,13 @@ static double value(void)
 	tensor *wide;
 	int64_t n;
 
-	row_check(tensor_op_call(op, args, nargs, rets, nrets));
+	if (backward)
+		rets[0] = (tensor_value){ .kind = TENSOR_VALUE_TENSOR, .t = call_backward() };
+	else
+		row_check(tensor_op_call(op, args, nargs, rets, nrets));
 	if (rets[0].kind != TENSOR_VALUE_TENSOR)
 		return NAN;
-	wide = row_own(tensor_to_dense(rets[0].t));
+	wide = call_strided(rets[0].t);
 	wide = tensor_dtype(wide) == TENSOR_BOOL ? wide : row_own(tensor_abs(wide));
 	wide = row_own(tensor_to(wide, TENSOR_OPTIONS(.dtype = TENSOR_F64)));
 	drop();
@@ -330,8 +384,9 @@ const struct row *call_row(const char *spec)
 {
 	static const struct row row = { text, setup, run_calls, value, NULL };
 	char name[64];
+	size_t skip = strncmp(spec, BACKWARD, strlen(BACKWARD)) ? 0 : strlen(BACKWARD);
 
-	if (sscanf(spec, "%63s", name) != 1 || !tensor_op_find(name) ||
+	if (sscanf(spec + skip, "%63s", name) != 1 || !tensor_op_find(name) ||
 	    strlen(spec) >= sizeof(text))
 		return NULL;
 	strcpy(text, spec);

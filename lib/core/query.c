@@ -3,6 +3,7 @@
  * Properties of tensors. They are defined for NULL, so a program checks a chain of calls once at
  * its end.
  */
+#include "core/exposed.h"
 #include "core/tensor_impl.h"
 #include "storage/devices.h"
 
@@ -136,11 +137,15 @@ TENSOR_EXPORT const void *tensor_data(const tensor *t)
 	return a && a->host_accessible ? t->data : NULL;
 }
 
+void (*extension_exposed)(const tensor *t);
+
 TENSOR_EXPORT void *tensor_mutable_data(tensor *t)
 {
 	if (tensor_absent("mutable_data", t))
 		return NULL;
 	if (tensor_check_writable("mutable_data", t) < 0)
 		return NULL;
+	if (t->ext && extension_exposed)
+		extension_exposed(t);
 	return (void *)tensor_data(t);
 }

@@ -65,4 +65,38 @@ struct patches {
 typedef int (*patches_kernel)(uint8_t *out, const uint8_t *image, const struct patches *p);
 extern patches_kernel type_of_patches_u8;
 
+/*
+ * gemm_s8 and patches_u8 are kernels of devices. On the CPU a product reads the images in place, and weights that pack_s8 has reordered: i8
+ * [groups * n, shape.channels, kh, kw], of which packed is a new tensor of bytes. Its order depends on the instruction-set level.
+ */
+struct product_s8 {
+	struct patches shape; /* channels: those of one group; fill: the zero point of x */
+	int64_t groups, n;    /* n output channels of each group */
+	bool channels_last; /* x [images, height, width, channels] and out likewise; else channels precede rows and columns */
+	const uint8_t *x;
+	uint8_t *out;
+	const tensor *packed;
+	const struct requantize *requantize;
+};
+typedef tensor *(*pack_s8_kernel)(const int8_t *w, int64_t groups, int64_t n, int64_t channels,
+				  int64_t taps);
+extern pack_s8_kernel type_of_pack_s8;
+typedef int (*product_s8_kernel)(const struct product_s8 *p);
+extern product_s8_kernel type_of_product_s8;
+
+/*
+ * out = a + b, or with `product` a * b, of dequantized numbers, quantized; contiguous u8 or i8 of one size. The integers are those that
+ * separate operators find: a sum uses the scales of a and b, a product the factor, which is the product of both scales over that of out.
+ */
+struct pair_s8 {
+	int64_t n;
+	const void *a, *b;
+	void *out;
+	bool product, is_signed;
+	float a_scale, b_scale, out_scale, factor;
+	int32_t a_zero, b_zero, out_zero;
+};
+typedef int (*pair_s8_kernel)(const struct pair_s8 *p);
+extern pair_s8_kernel type_of_pair_s8;
+
 #endif

@@ -3,6 +3,9 @@
 #include "ops/quantized/quantized.h"
 #include "ops/memory_format.h"
 
+#include "base/init.h"
+#include "core/exposed.h"
+
 #include "family/copy.h"
 #include "family/quantized.h"
 
@@ -10,6 +13,15 @@
 #include <stdlib.h>
 
 /* ---- the quantizer ---- */
+
+void packed_weights_free(struct packed_weights *p)
+{
+	if (!p)
+		return;
+	tensor_put(p->plain);
+	tensor_put(p->bytes);
+	free(p);
+}
 
 static void free_quantizer(struct tensor_extension *x)
 {
@@ -19,7 +31,20 @@ static void free_quantizer(struct tensor_extension *x)
 	tensor_put(q->zero_points);
 	tensor_put(q->kernel_scales);
 	tensor_put(q->kernel_zeros);
+	packed_weights_free(atomic_load_explicit(&q->packed, memory_order_relaxed));
 	free(q);
+}
+
+static void expose(const tensor *t)
+{
+	if (is_quantized(t))
+		atomic_store_explicit(&((struct quantizer *)t->ext)->exposed, true,
+				      memory_order_relaxed);
+}
+
+INIT(INIT_HOOKS) static void watch_exposure(void)
+{
+	extension_exposed = expose;
 }
 
 static tensor *part(const tensor *t, int i, const char **name)

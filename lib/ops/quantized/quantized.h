@@ -9,6 +9,8 @@
 
 #include "kernels/abi/quantized.h"
 
+#include <stdatomic.h>
+
 struct quantizer {
 	struct tensor_extension ext;
 	double scale; /* per tensor */
@@ -17,6 +19,17 @@ struct quantizer {
 	tensor *scales, *zero_points; /* per channel: f64 and i64 [channels] */
 	/* For kernels: f32 and i32, one or one per channel. */
 	tensor *kernel_scales, *kernel_zeros;
+	/* The first weights with this quantizer that a product packed, or NULL; set once. Not used once the program may write to them. */
+	_Atomic(struct packed_weights *) packed;
+	atomic_bool exposed;
+};
+
+/* Weights in the order of the CPU's products. */
+struct packed_weights {
+	tensor *plain; /* the weights; they keep their memory, so that no others have its address */
+	uint32_t version; /* of plain's storage, when they were packed */
+	int64_t groups;
+	tensor *bytes;
 };
 
 static inline bool is_quantized(const tensor *t)
@@ -58,6 +71,10 @@ tensor *quantized_from_plain(tensor *plain, struct tensor_extension *ext);
 
 /* x (f32, any strides) quantized with ext, which is consumed. */
 tensor *quantized_make(tensor *x, enum tensor_dtype dtype, struct tensor_extension *ext);
+
+/* The i8 weight [groups * n, channels, taps] packed for the product of the CPU: kept for the next one. Owned. */
+tensor *quantized_pack(tensor *weight, int64_t groups, int64_t n, int64_t channels, int64_t taps);
+void packed_weights_free(struct packed_weights *p);
 
 /* -errno with the error set unless t is quantized per tensor with this dtype (NONE: any). */
 int quantized_need(const char *op, const char *name, const tensor *t, enum tensor_dtype dtype);

@@ -10,7 +10,7 @@
 /* ---- products ---- */
 
 struct weights {
-	tensor *w, *bias; /* contiguous: i8, and f32 or NULL */
+	tensor *w, *bias; /* contiguous: i8, on the CPU NULL, and f32 or NULL */
 	/* per output channel: f32 product of both scales, i32 zero points */
 	tensor *scales, *zeros;
 };
@@ -48,7 +48,8 @@ static int check_weight(const char *op, const tensor *self, const tensor *weight
 static int get_weights(struct weights *w, const tensor *self, tensor *weight, tensor *bias)
 {
 	const struct quantizer *q = quantizer_of(weight);
-	tensor *plain = quantized_plain(weight);
+	tensor *plain = weight->device.type == TENSOR_CPU ? NULL : quantized_plain(weight);
+	bool packed = weight->device.type == TENSOR_CPU;
 	int64_t n = weight->sizes[0];
 	const float *scale = q->kernel_scales->data;
 	const int32_t *zero = q->kernel_zeros->data;
@@ -61,7 +62,7 @@ static int get_weights(struct weights *w, const tensor *self, tensor *weight, te
 		.zeros = tensor_new(TENSOR_DEVICE_CPU, TENSOR_I32, &n, 1),
 	};
 	tensor_put(plain);
-	if (!w->w || (bias && !w->bias) || !w->scales || !w->zeros)
+	if ((!packed && !w->w) || (bias && !w->bias) || !w->scales || !w->zeros)
 		return error_code();
 	for (int64_t i = 0; i < n; i++) {
 		int64_t c = is_per_tensor(weight) ? 0 : i;
@@ -91,12 +92,64 @@ static struct requantize requantization(const struct weights *w, const tensor *s
 	};
 }
 
+/* On the CPU: a linear layer is a convolution of one image, whose rows are those of x, with channels last. */
+static int packed_product(tensor *out, const tensor *x, tensor *weight, const struct patches *shape,
+			  int64_t groups, bool channels_last, const struct requantize *q)
+{
+	product_s8_kernel fn = (product_s8_kernel)kernels_product_s8.fn[backend_key(x)];
+	int64_t n = weight->sizes[0] / groups;
+	tensor *packed = quantized_pack(weight, groups, n, shape->channels, shape->kh * shape->kw);
+	struct product_s8 p = { .shape = *shape,
+				.groups = groups,
+				.n = n,
+				.channels_last = channels_last,
+				.x = x->data,
+				.out = out->data,
+				.packed = packed,
+				.requantize = q };
+	int err = packed ? fn(&p) : error_code();
+
+	tensor_put(packed);
+	return err;
+}
+
+static int linear_product(tensor *out, const tensor *x, tensor *weight, const struct weights *w,
+			  const struct requantize *q)
+{
+	int64_t n = weight->sizes[0], k = weight->sizes[1], m = n ? out->numel / n : 0;
+	const struct patches rows = { .images = 1,
+				      .channels = k,
+				      .height = m,
+				      .width = 1,
+				      .kh = 1,
+				      .kw = 1,
+				      .oh = m,
+				      .ow = 1,
+				      .stride = { 1, 1 },
+				      .dilation = { 1, 1 } };
+	const struct gemm_s8 g = { .m = m,
+				   .n = n,
+				   .k = k,
+				   .count = 1,
+				   .groups = 1,
+				   .x = x->data,
+				   .w = w->w ? w->w->data : NULL,
+				   .out = out->data,
+				   .out_row = n,
+				   .out_column = 1,
+				   .requantize = q,
+				   .tensors = { out, x, w->w, w->bias } };
+
+	if (x->device.type == TENSOR_CPU)
+		return m ? packed_product(out, x, weight, &rows, 1, true, q) : 0;
+	return ((gemm_s8_kernel)kernels_gemm_s8.fn[backend_key(x)])(&g);
+}
+
 tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, double output_scale,
 				int64_t output_zero_point, bool relu)
 {
 	const char *op = "quantized_linear";
-	gemm_s8_kernel fn;
-	int64_t sizes[TENSOR_MAX_DIMS], n, k;
+	int64_t sizes[TENSOR_MAX_DIMS];
 	tensor *plain, *x = NULL, *out = NULL;
 	struct requantize q;
 	struct weights w;
@@ -109,10 +162,8 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 					"%s: self [..., k] and weight [n, k] are needed, got %s "
 					"and %s",
 					op, SHAPE_STR(self), SHAPE_STR(weight));
-	n = weight->sizes[0];
-	k = weight->sizes[1];
 	memcpy(sizes, self->sizes, self->ndim * sizeof(*sizes));
-	sizes[self->ndim - 1] = n;
+	sizes[self->ndim - 1] = weight->sizes[0];
 	plain = quantized_plain(self);
 	x = plain ? operand_contiguous(plain) : NULL;
 	tensor_put(plain);
@@ -120,22 +171,8 @@ tensor *kernel_quantized_linear(tensor *self, tensor *weight, tensor *bias, doub
 		out = quantized_new(self->device, TENSOR_U8, sizes, self->ndim,
 				    quantizer_new(op, output_scale, output_zero_point, TENSOR_U8));
 	if (out) {
-		const struct gemm_s8 g = { .m = n ? out->numel / n : 0,
-					   .n = n,
-					   .k = k,
-					   .count = 1,
-					   .groups = 1,
-					   .x = x->data,
-					   .w = w.w->data,
-					   .out = out->data,
-					   .out_row = n,
-					   .out_column = 1,
-					   .requantize = &q,
-					   .tensors = { out, x, w.w, w.bias } };
-
-		fn = (gemm_s8_kernel)kernels_gemm_s8.fn[backend_key(x)];
 		q = requantization(&w, self, weight, out, relu);
-		if (fn(&g) < 0) {
+		if (linear_product(out, x, weight, &w, &q) < 0) {
 			tensor_put(out);
 			out = NULL;
 		}
@@ -201,7 +238,7 @@ static int patch_sizes(const char *op, const tensor *self, const tensor *weight,
 	return 0;
 }
 
-/* Bytes of columns on a device, whose launches have many images; on the CPU those of one stay in a cache. */
+/* Bytes of columns on a device, whose launches have many images. */
 #define COLUMNS_BYTES (256ll << 20)
 
 /* Images of groups whose columns are made together: one, or a multiple of the groups. */
@@ -209,13 +246,11 @@ static int64_t images_together(const tensor *x, int64_t groups, int64_t bytes)
 {
 	int64_t all = x->sizes[0] * groups, most = COLUMNS_BYTES / (bytes ? bytes : 1);
 
-	if (x->device.type == TENSOR_CPU)
-		return 1;
 	most = most < groups ? groups : most / groups * groups;
 	return most < all ? most : all;
 }
 
-/* im2col, then products whose columns are output channels. */
+/* On a device: im2col, then products whose columns are output channels. */
 static int convolve(tensor *out, const tensor *x, const struct weights *w, int64_t groups,
 		    const struct patches *p, const struct requantize *all)
 {
@@ -290,7 +325,10 @@ tensor *kernel_quantized_conv2d(tensor *self, tensor *weight, tensor *bias, tens
 	/* A weight without output channels has any number of groups. */
 	if (out && out->numel) {
 		q = requantization(&w, self, weight, out, relu);
-		err = convolve(out, x, &w, groups, &p, &q);
+		p.images = x->sizes[0];
+		err = x->device.type == TENSOR_CPU ?
+			      packed_product(out, x, weight, &p, groups, false, &q) :
+			      convolve(out, x, &w, groups, &p, &q);
 		if (err < 0) {
 			tensor_put(out);
 			out = NULL;
@@ -347,12 +385,55 @@ static int check_pair(const char *op, const tensor *a, const tensor *b)
 	return 0;
 }
 
+/* Bytes of one shape on the CPU are added or multiplied in one pass. */
+static bool in_one_pass(const tensor *a, const tensor *b)
+{
+	return a->device.type == TENSOR_CPU && b->device.type == TENSOR_CPU &&
+	       a->dtype != TENSOR_I32 && sizes_equal(a, b);
+}
+
+static tensor *one_pass(const char *op, tensor *qa, tensor *qb, double scale, int64_t zero_point,
+			bool product)
+{
+	const struct quantizer *x = quantizer_of(qa), *y = quantizer_of(qb);
+	tensor *pa = quantized_plain(qa), *a = pa ? operand_contiguous(pa) : NULL;
+	tensor *pb = quantized_plain(qb), *b = pb ? operand_contiguous(pb) : NULL, *out = NULL;
+
+	if (a && b)
+		out = quantized_new(qa->device, qa->dtype, qa->sizes, qa->ndim,
+				    quantizer_new(op, scale, zero_point, qa->dtype));
+	if (out) {
+		struct pair_s8 p = { .n = out->numel,
+				     .a = a->data,
+				     .b = b->data,
+				     .out = out->data,
+				     .product = product,
+				     .is_signed = qa->dtype == TENSOR_I8,
+				     .a_scale = (float)x->scale,
+				     .b_scale = (float)y->scale,
+				     .out_scale = (float)scale,
+				     .factor = (float)(x->scale * y->scale / scale),
+				     .a_zero = (int32_t)x->zero_point,
+				     .b_zero = (int32_t)y->zero_point,
+				     .out_zero = (int32_t)zero_point };
+
+		((pair_s8_kernel)kernels_pair_s8.fn[backend_key(a)])(&p);
+	}
+	tensor_put(pa);
+	tensor_put(a);
+	tensor_put(pb);
+	tensor_put(b);
+	return out;
+}
+
 tensor *kernel_quantized_add(tensor *qa, tensor *qb, double scale, int64_t zero_point)
 {
 	tensor *a, *b, *sum = NULL;
 
 	if (check_pair("quantized_add", qa, qb) < 0)
 		return NULL;
+	if (in_one_pass(qa, qb))
+		return one_pass("quantized_add", qa, qb, scale, zero_point, false);
 	a = call_dequantize_self(qa);
 	b = call_dequantize_self(qb);
 	if (a && b)
@@ -384,6 +465,8 @@ tensor *kernel_quantized_mul(tensor *qa, tensor *qb, double scale, int64_t zero_
 
 	if (check_pair(op, qa, qb) < 0)
 		return NULL;
+	if (in_one_pass(qa, qb))
+		return one_pass(op, qa, qb, scale, zero_point, true);
 	/* Scale the product of the integers once. */
 	factor = (float)(quantizer_of(qa)->scale * quantizer_of(qb)->scale / scale);
 	a = without_zero(qa);

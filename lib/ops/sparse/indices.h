@@ -34,6 +34,19 @@ int64_t sparse_runs(int64_t *starts, int64_t *keys, const int64_t *sorted, int64
 void sparse_compress(int64_t *crow, int64_t m, const int64_t *rows, int64_t nnz);
 void sparse_expand(int64_t *rows, const int64_t *crow, int64_t m);
 
+/* The columns of the product of two matrices in compressed rows: a new i64 [nnz], ascending in each row; crow [m + 1] becomes its rows. */
+tensor *sparse_product_columns(int64_t *crow, const int64_t *a_crow, const int64_t *a_col,
+			       const int64_t *b_crow, const int64_t *b_col, int64_t m, int64_t n);
+/* The transpose of a matrix [m, n]: element p of it is element order[p] of the matrix. */
+void sparse_transpose_rows(int64_t *to_crow, int64_t *to_col, int64_t *order, const int64_t *crow,
+			   const int64_t *col, int64_t m, int64_t n);
+/*
+ * The union of two ascending arrays, as sparse_runs() and sparse_sort() find it in a followed by b. keys, order and starts have room for
+ * one more than all elements. Returns the number of runs.
+ */
+int64_t sparse_merge(int64_t *keys, int64_t *order, int64_t *starts, const int64_t *a, int64_t na,
+		     const int64_t *b, int64_t nb);
+
 /* at[i] = position of wanted[i] in the ascending keys[n], or -1. */
 void sparse_find(int64_t *at, const int64_t *wanted, int64_t count, const int64_t *keys, int64_t n);
 

@@ -193,11 +193,10 @@ tensor *sparse_new_keys(const tensor *self)
 	return keys;
 }
 
-tensor *sparse_sum_runs(const tensor *self, const tensor *order, const tensor *starts, int64_t runs)
+tensor *sparse_sum_values(tensor *unsummed, const tensor *order, const tensor *starts, int64_t runs)
 {
-	const struct sparse *s = sparse_of(self);
-	sum_runs_kernel fn = (sum_runs_kernel)kernels_sum_runs.fn[backend_key(s->values)];
-	tensor *values = operand_widen(s->values), *sums = NULL, *result = NULL;
+	sum_runs_kernel fn = (sum_runs_kernel)kernels_sum_runs.fn[backend_key(unsummed)];
+	tensor *values = operand_widen(unsummed), *sums = NULL, *result = NULL;
 	int64_t sizes[TENSOR_MAX_DIMS];
 
 	if (!values)
@@ -206,10 +205,36 @@ tensor *sparse_sum_runs(const tensor *self, const tensor *order, const tensor *s
 	sizes[0] = runs;
 	sums = tensor_new(values->device, values->dtype, sizes, values->ndim);
 	if (sums && fn(sums, values, order, starts) == 0)
-		result = operand_cast(sums, self->dtype);
+		result = operand_cast(sums, unsummed->dtype);
 	tensor_put(values);
 	tensor_put(sums);
 	return result;
+}
+
+tensor *sparse_from_keys(const tensor *like, const int64_t *keys, tensor *values)
+{
+	int64_t n = values->sizes[0];
+	tensor *indices = sparse_new_indices(sparse_of(like)->sparse_dim, n), *crow = NULL,
+	       *col = NULL, *t = NULL;
+
+	if (indices)
+		sparse_indices(i64_data(indices), keys, sparse_of(like)->sparse_dim, n,
+			       like->sizes);
+	if (indices && is_coo(like)) {
+		t = sparse_new_coo(sizes_of(like), indices, values, true);
+	} else if (indices) {
+		crow = sparse_new_i64(like->sizes[0] + 1);
+		col = sparse_new_i64(n);
+		if (crow && col) {
+			sparse_compress(i64_data(crow), like->sizes[0], i64_data(indices), n);
+			memcpy(col->data, i64_data(indices) + n, n * sizeof(int64_t));
+			t = sparse_new_csr(sizes_of(like), crow, col, values);
+		}
+	}
+	tensor_put(indices);
+	tensor_put(crow);
+	tensor_put(col);
+	return t;
 }
 
 int sparse_need_coo(const char *op, const tensor *t)

@@ -55,9 +55,10 @@ tensor *sparse_new_keys(const tensor *self);
 /* self (COO or CSR) as coalesced COO, or as CSR. Owned. */
 tensor *sparse_coalesced(tensor *self);
 tensor *sparse_to_csr(tensor *self);
-/* The sums of self's values in runs, of self's dtype. Owned. */
-tensor *sparse_sum_runs(const tensor *self, const tensor *order, const tensor *starts,
-			int64_t runs);
+/* The sums of values in runs, of their dtype. Owned. */
+tensor *sparse_sum_values(tensor *values, const tensor *order, const tensor *starts, int64_t runs);
+/* On the CPU: of like's shape, layout and sparse dimensions, with elements at ascending keys. Owned. */
+tensor *sparse_from_keys(const tensor *like, const int64_t *keys, tensor *values);
 
 /* ---- on a device (sparse_device.c): by operators that run there. Owned. ---- */
 

@@ -44,7 +44,7 @@ static tensor *coalesce_keys(const tensor *self, tensor *keys)
 		goto out;
 	runs = sparse_runs(i64_data(starts), i64_data(sorted), i64_data(sorted), s->nnz);
 	indices = sparse_new_indices(s->sparse_dim, runs);
-	values = sparse_sum_runs(self, order, starts, runs);
+	values = sparse_sum_values(s->values, order, starts, runs);
 	if (!indices || !values)
 		goto out;
 	sparse_indices(i64_data(indices), i64_data(sorted), s->sparse_dim, runs, self->sizes);

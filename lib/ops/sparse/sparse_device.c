@@ -47,7 +47,7 @@ tensor *sparse_coalesced_on_device(const tensor *self)
 		runs = starts->sizes[0] - 1;
 		firsts = tensor_index_select(order, 0, tensor_narrow(starts, 0, 0, runs));
 		indices = tensor_index_select(sparse_of(self)->indices, 1, firsts);
-		values = sparse_sum_runs(self, order, starts, runs);
+		values = sparse_sum_values(sparse_of(self)->values, order, starts, runs);
 	}
 	if (indices && values)
 		t = sparse_new_coo(sizes_of(self), indices, values, true);

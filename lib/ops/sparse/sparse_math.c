@@ -146,6 +146,39 @@ static tensor *concatenate(const tensor *a, const tensor *b, tensor *va, tensor 
 	return result;
 }
 
+/*
+ * The sum of coalesced operands whose patterns differ, values va and vb of one dtype: their keys are merged, and the values of equal keys
+ * are added as coalesce adds them.
+ */
+static tensor *add_merged(const tensor *a, const tensor *b, tensor *va, tensor *vb)
+{
+	int64_t n = sparse_of(a)->nnz + sparse_of(b)->nnz, runs;
+	tensor *ka = sparse_new_keys(a), *kb = ka ? sparse_new_keys(b) : NULL, *both[] = { va, vb };
+	tensor *keys = sparse_new_i64(n), *order = sparse_new_i64(n),
+	       *starts = sparse_new_i64(n + 1);
+	tensor *values = call_cat((tensor_list){ both, 2 }, 0), *sums = NULL, *like = NULL,
+	       *t = NULL;
+
+	if (kb && keys && order && starts && values)
+		like = sparse_with_values(a, va);
+	if (like) {
+		runs = sparse_merge(i64_data(keys), i64_data(order), i64_data(starts), i64_data(ka),
+				    ka->numel, i64_data(kb), kb->numel);
+		sums = sparse_sum_values(values, order, starts, runs);
+	}
+	if (sums)
+		t = sparse_from_keys(like, i64_data(keys), sums);
+	tensor_put(ka);
+	tensor_put(kb);
+	tensor_put(keys);
+	tensor_put(order);
+	tensor_put(starts);
+	tensor_put(values);
+	tensor_put(sums);
+	tensor_put(like);
+	return t;
+}
+
 static tensor *add_values(const tensor *self, tensor *a, tensor *b)
 {
 	tensor *values = call_add_Tensor(a, b, tensor_scalar_int(1)), *t;
@@ -168,6 +201,8 @@ static tensor *add_sparse(tensor *self, tensor *other, tensor_scalar alpha)
 		goto out;
 	if (s->coalesced && t->coalesced && same_pattern(self, other)) {
 		result = add_values(self, a, b);
+	} else if (s->coalesced && t->coalesced && !is_on_device(self)) {
+		result = add_merged(self, other, a, b);
 	} else if (is_coo(self)) {
 		both = concatenate(self, other, a, b);
 		result = both && s->coalesced && t->coalesced ? sparse_coalesced(both) :

@@ -53,15 +53,98 @@ static int product(tensor *result, tensor *sparse, tensor *dense, double alpha, 
 	return err;
 }
 
-/* dense @ S = (S^T @ dense^T)^T; result is the transpose, as in product(). */
+/* dense @ S = (S^T @ dense^T)^T; result is the transpose, as in product(). Rows are compressed first: their transpose needs no sort. */
 static int product_right(tensor *result, tensor *dense, tensor *sparse, double alpha, double beta)
 {
-	tensor *s = call_transpose_int(sparse, 0, 1), *d = call_transpose_int(dense, 0, 1);
+	tensor *csr = is_on_device(sparse) ? tensor_get(sparse) : sparse_to_csr(sparse);
+	tensor *s = csr ? call_transpose_int(csr, 0, 1) : NULL,
+	       *d = call_transpose_int(dense, 0, 1);
 	int err = s && d ? product(result, s, d, alpha, beta) : error_code();
 
+	tensor_put(csr);
 	tensor_put(s);
 	tensor_put(d);
 	return err;
+}
+
+/* ---- sparse times sparse ---- */
+
+/* The values of the product of two CSR matrices, whose indices are crow and col, of their dtype. Owned. */
+static tensor *product_values(const tensor *a, const tensor *b, const tensor *crow,
+			      const tensor *col)
+{
+	const struct sparse *x = sparse_of(a), *y = sparse_of(b);
+	tensor *va = operand_widen(x->values), *vb = operand_widen(y->values), *out = NULL,
+	       *result = NULL;
+	spgemm_kernel fn = (spgemm_kernel)kernels_spgemm.fn[backend_key(x->values)];
+
+	if (va && vb)
+		out = tensor_new(TENSOR_DEVICE_CPU, va->dtype, &col->numel, 1);
+	if (out) {
+		struct spgemm p = { a->sizes[0],
+				    b->sizes[1],
+				    i64_data(crow),
+				    i64_data(col),
+				    i64_data(x->crow),
+				    i64_data(x->col),
+				    i64_data(y->crow),
+				    i64_data(y->col),
+				    va,
+				    vb,
+				    out };
+
+		if (fn(&p) == 0)
+			result = operand_cast(out, a->dtype);
+	}
+	tensor_put(va);
+	tensor_put(vb);
+	tensor_put(out);
+	return result;
+}
+
+static tensor *product_of_csr(const tensor *a, const tensor *b)
+{
+	const struct sparse *x = sparse_of(a), *y = sparse_of(b);
+	int64_t m = a->sizes[0], n = b->sizes[1];
+	tensor *crow = sparse_new_i64(m + 1), *col = NULL, *values = NULL, *t = NULL;
+
+	if (crow)
+		col = sparse_product_columns(i64_data(crow), i64_data(x->crow), i64_data(x->col),
+					     i64_data(y->crow), i64_data(y->col), m, n);
+	if (col)
+		values = product_values(a, b, crow, col);
+	if (values)
+		t = sparse_new_csr((tensor_ints){ (int64_t[]){ m, n }, 2 }, crow, col, values);
+	tensor_put(crow);
+	tensor_put(col);
+	tensor_put(values);
+	return t;
+}
+
+/* The result is sparse, with a's layout: elements at all positions that have a product, also where their sum is 0. */
+static int multiply_sparse(const struct tensor_op *op, tensor **out, tensor *a, tensor *b)
+{
+	tensor *x, *y = NULL, *t = NULL;
+
+	if (*out)
+		return tensor_fail(EOPNOTSUPP, "%s: the product of sparse matrices has no out form",
+				   op->schema.name);
+	if (is_on_device(a))
+		return tensor_fail(EOPNOTSUPP,
+				   "%s: the product of sparse matrices is on the CPU only",
+				   op->schema.name);
+	x = sparse_to_csr(a);
+	y = x ? sparse_to_csr(b) : NULL;
+	t = y ? product_of_csr(x, y) : NULL;
+	tensor_put(x);
+	tensor_put(y);
+	if (t && is_coo(a)) {
+		*out = sparse_coalesced(t);
+		tensor_put(t);
+	} else {
+		*out = t;
+	}
+	return *out ? 0 : error_code();
 }
 
 /* New result initialized to beta * self, transposed for product_right(). */
@@ -114,6 +197,8 @@ static int multiply(const struct tensor_op *op, tensor **out, tensor *self, tens
 	tensor *t;
 	int err;
 
+	if (is_sparse(mat1) && is_sparse(mat2) && !self)
+		return multiply_sparse(op, out, mat1, mat2);
 	if (is_sparse(mat1) && is_sparse(mat2))
 		return tensor_fail(EOPNOTSUPP, "%s: one of the matrices must be strided",
 				   op->schema.name);

@@ -29,6 +29,30 @@ static tensor *permuted(tensor *self, const int *from)
 	return t;
 }
 
+/* The transpose of CSR, without a sort: elements of a column are in the order of their rows. */
+static tensor *turned_rows(const tensor *self)
+{
+	const struct sparse *s = sparse_of(self);
+	int64_t m = self->sizes[0], n = self->sizes[1];
+	tensor *crow = sparse_new_i64(n + 1), *col = sparse_new_i64(s->nnz),
+	       *order = sparse_new_i64(s->nnz);
+	tensor *values = order ? tensor_new(TENSOR_DEVICE_CPU, self->dtype, &s->nnz, 1) : NULL,
+	       *t = NULL;
+
+	if (crow && col && values) {
+		sparse_transpose_rows(i64_data(crow), i64_data(col), i64_data(order),
+				      i64_data(s->crow), i64_data(s->col), m, n);
+		sparse_gather(values->data, s->values->data, i64_data(order), s->nnz,
+			      itemsize(values));
+		t = sparse_new_csr((tensor_ints){ (int64_t[]){ n, m }, 2 }, crow, col, values);
+	}
+	tensor_put(crow);
+	tensor_put(col);
+	tensor_put(order);
+	tensor_put(values);
+	return t;
+}
+
 /* A CSR operand gives a CSR result. */
 static tensor *permuted_any(tensor *self, const int *from)
 {
@@ -36,6 +60,8 @@ static tensor *permuted_any(tensor *self, const int *from)
 
 	if (is_coo(self))
 		return permuted(self, from);
+	if (!is_on_device(self) && from[0] == 1)
+		return turned_rows(self);
 	coo = sparse_coalesced(self);
 	turned = coo ? permuted(coo, from) : NULL;
 	t = turned ? sparse_to_csr(turned) : NULL;

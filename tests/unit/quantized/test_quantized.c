@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Quantized tensors: rounding and saturation, products against plain loops, errors. test_quantized_tiles.c runs them with tiles. */
-#include "check.h"
-
-#include <stdlib.h>
+#include "by_hand.h"
 
 #ifndef TILES
 #define TILES "none"
@@ -15,23 +13,6 @@ static tensor *floats(const float *values, tensor_ints shape)
 }
 
 #define FLOATS(shape, ...) floats((const float[]){ __VA_ARGS__ }, shape)
-
-/* Pseudo-random bytes from 0 to n - 1. */
-static tensor *bytes(tensor_ints shape, unsigned n, int shift, enum tensor_dtype dtype)
-{
-	int64_t numel = 1;
-	uint8_t *p;
-	tensor *t;
-
-	for (int64_t i = 0; i < shape.len; i++)
-		numel *= shape.data[i];
-	p = malloc(numel + 1);
-	for (int64_t i = 0; i < numel; i++)
-		p[i] = (uint8_t)((uint64_t)(i + 7) * 2654435761u / 1024 % n + shift);
-	t = ok(tensor_from_data(p, shape, TENSOR_OPTIONS(.dtype = dtype)));
-	free(p);
-	return t;
-}
 
 static void ties_round_to_even_and_large_values_saturate(void **state)
 {
@@ -90,16 +71,6 @@ static void views_keep_the_scale(void **state)
 				      iota(-2, TENSOR_INTS(4)), 0.5, 7, TENSOR_U8))),
 			      0, 0, 0, 0, 1);
 	}
-}
-
-/* The same in plain integer arithmetic, for one element. */
-static int requantize_by_hand(int64_t sum, float scale, float bias, float out_scale, int out_zero,
-			      int low)
-{
-	double q = rint((double)(((float)sum + bias * (1.0f / scale)) * (scale / out_scale))) +
-		   out_zero;
-
-	return q < low ? low : q > 255 ? 255 : (int)q;
 }
 
 static void linear_is_exact(void **state)
@@ -176,6 +147,139 @@ static void convolution_is_exact(void **state)
 	}
 }
 
+static void check_layer(const struct layer *l, int zero)
+{
+	int64_t oh = (l->height + 2 * l->padding - l->dilation * (l->kh - 1) - 1) / l->stride + 1;
+	int64_t ow = (l->width + 2 * l->padding - l->dilation * (l->kw - 1) - 1) / l->stride + 1,
+		i = 0;
+	tensor *x =
+		bytes(TENSOR_INTS(l->images, l->channels, l->height, l->width), 256, 0, TENSOR_U8);
+	tensor *w = bytes(TENSOR_INTS(l->out, l->channels / l->groups, l->kh, l->kw), 256, 0,
+			  TENSOR_I8);
+	tensor *qx = ok(tensor__make_per_tensor_quantized_tensor(x, 0.02, 9));
+	tensor *qw = ok(tensor__make_per_tensor_quantized_tensor(w, 0.03, zero));
+
+	/* The second product uses the weights that the first one packed. */
+	for (int again = 0; again < 2; again++) {
+		tensor *y = ok(tensor_quantized_conv2d(
+			qx, qw, tensor_none, TENSOR_INTS(l->stride), TENSOR_INTS(l->padding),
+			TENSOR_INTS(l->dilation), l->groups, 3, 100));
+		const uint8_t *got = tensor_data(ok(tensor_int_repr(y)));
+
+		assert_shape(y, l->images, l->out, oh, ow);
+		i = 0;
+		for (int64_t image = 0; image < l->images; image++)
+			for (int64_t o = 0; o < l->out; o++)
+				for (int64_t at = 0; at < oh * ow; at++, i++)
+					assert_int_equal(
+						got[i],
+						requantize_by_hand(sum_by_hand(l, tensor_data(x),
+									       tensor_data(w), zero,
+									       image, o, at / ow,
+									       at % ow),
+								   0.02f * 0.03f, 0, 3, 100, 0));
+	}
+}
+
+/* Depthwise layers, more taps than a table of addresses has, groups, channels that are no whole units, blocks of all sizes. */
+static void layers_of_all_kinds_are_exact(void **state)
+{
+	static const struct layer layers[] = {
+		{ 1, 3, 32, 1, 11, 13, 3, 3, 2, 1, 1 },	   { 2, 16, 16, 16, 9, 9, 3, 3, 1, 1, 1 },
+		{ 1, 70, 70, 70, 7, 8, 5, 5, 1, 2, 1 },	   { 1, 8, 8, 8, 9, 9, 7, 7, 2, 3, 1 },
+		{ 1, 200, 200, 200, 6, 5, 3, 3, 1, 2, 2 }, { 2, 3, 17, 1, 12, 9, 7, 7, 2, 3, 1 },
+		{ 1, 12, 100, 2, 10, 10, 1, 1, 1, 0, 1 },  { 1, 6, 6, 6, 5, 5, 3, 3, 1, 1, 1 },
+		{ 1, 24, 8, 8, 5, 5, 2, 3, 1, 1, 1 },	   { 3, 64, 130, 1, 3, 3, 3, 3, 1, 1, 1 },
+		{ 1, 16, 32, 16, 4, 4, 3, 3, 1, 1, 1 },	   { 1, 5, 1, 1, 20, 20, 6, 5, 3, 4, 2 },
+		{ 1, 40, 33, 1, 9, 8, 1, 1, 2, 0, 1 },	   { 1, 1, 1, 1, 3, 3, 3, 3, 1, 2, 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
+		tensor_scope {
+			check_layer(&layers[i], 0);
+			check_layer(&layers[i], -128);
+			check_layer(&layers[i], 127);
+		}
+}
+
+/* The largest element of the product of x and w, both [1, 4]. */
+static int64_t product_of(tensor *x, tensor *w)
+{
+	return *(const uint8_t *)tensor_data(
+		ok(tensor_int_repr(ok(tensor_quantized_linear(x, w, tensor_none, 1, 0)))));
+}
+
+/* Weights are packed once; other weights with their quantizer, and written ones, are read again. */
+static void packed_weights_are_those_of_the_tensor(void **state)
+{
+	tensor_scope {
+		tensor *x = ok(tensor_quantize_per_tensor(FLOATS(TENSOR_INTS(1, 4), 1, 2, 3, 4), 1,
+							  0, TENSOR_U8));
+		tensor *w = ok(tensor_quantize_per_tensor(FLOATS(TENSOR_INTS(1, 4), -1, 1, 1, 1), 1,
+							  0, TENSOR_I8));
+		tensor *positive = ok(tensor_relu(w)),
+		       *turned = ok(tensor_view(w, TENSOR_INTS(2, 2))), *copy;
+		tensor *rows = ok(tensor_quantize_per_tensor(FLOATS(TENSOR_INTS(1, 2), 1, 1), 1, 0,
+							     TENSOR_U8));
+		int8_t *p;
+
+		assert_int_equal(product_of(x, w), 8);
+		assert_int_equal(product_of(x, positive), 9);
+		assert_int_equal(product_of(x, w), 8);
+		assert_int_equal(product_of(rows, turned), 0);
+		assert_int_equal(product_of(rows, ok(tensor_t(turned))), 0);
+		copy = ok(tensor_clone(w));
+		p = tensor_mutable_data(copy);
+		p[0] = 5;
+		assert_int_equal(product_of(x, copy), 14);
+		p[0] = 6;
+		assert_int_equal(product_of(x, copy), 15);
+		assert_int_equal(product_of(x, w), 8);
+	}
+	tensor_scope {
+		tensor *x = ok(tensor_quantize_per_tensor(FLOATS(TENSOR_INTS(1, 4), 1, 2, 3, 4), 1,
+							  0, TENSOR_U8));
+		tensor *w = ok(tensor_quantize_per_tensor(FLOATS(TENSOR_INTS(1, 4), -1, 1, 1, 1), 1,
+							  0, TENSOR_I8));
+		int8_t *p;
+
+		/* The address is taken after the weights were packed. */
+		assert_int_equal(product_of(x, w), 8);
+		p = tensor_mutable_data(w);
+		p[0] = 0;
+		assert_int_equal(product_of(x, w), 9);
+		p[0] = 1;
+		assert_int_equal(product_of(x, w), 10);
+	}
+}
+
+/* All sums, with the zero points at the ends, and sums of products near the ends of i32. */
+static void sums_of_the_ends_are_exact(void **state)
+{
+	for (int x_zero = 0; x_zero < 256; x_zero += 255)
+		for (int w_zero = -128; w_zero < 128; w_zero += 255)
+			tensor_scope {
+				const int64_t k = 33000;
+				tensor *x = ok(tensor_full(TENSOR_INTS(2, k),
+							   TENSOR_SCALAR(255 - x_zero),
+							   TENSOR_OPTIONS(.dtype = TENSOR_U8)));
+				tensor *w = ok(tensor_full(TENSOR_INTS(3, k),
+							   TENSOR_SCALAR(-1 - w_zero),
+							   TENSOR_OPTIONS(.dtype = TENSOR_I8)));
+				tensor *qx = ok(
+					tensor__make_per_tensor_quantized_tensor(x, 0.02, x_zero));
+				tensor *qw = ok(
+					tensor__make_per_tensor_quantized_tensor(w, 0.03, w_zero));
+				int64_t sum = k * (255 - 2 * x_zero) * (-1 - 2 * w_zero);
+				tensor *y = ok(
+					tensor_quantized_linear(qx, qw, tensor_none, 20000, 128));
+
+				assert_int_equal(
+					((const uint8_t *)tensor_data(ok(tensor_int_repr(y))))[5],
+					requantize_by_hand(sum, 0.02f * 0.03f, 0, 20000, 128, 0));
+			}
+}
+
 /* Zeros of these sizes, quantized. */
 static tensor *zeros(tensor_ints sizes, enum tensor_dtype dtype)
 {
@@ -235,6 +339,28 @@ static void arithmetic_requantizes(void **state)
 		assert_values(tensor_dequantize(tensor_quantized_add(a, b, 0.5, 1)), 0, 2, 4, 6, 8);
 		assert_values(tensor_dequantize(tensor_quantized_mul(a, b, 1, 1)), 0, 0, 3, 8, 15);
 	}
+}
+
+/* Tensors of one shape are computed in one pass, others by separate operators: the integers are the same. */
+static void one_pass_finds_the_same_integers(void **state)
+{
+	tensor *(*const ops[])(tensor *, tensor *, double, int64_t) = { tensor_quantized_add,
+									tensor_quantized_mul };
+
+	for (int i = 0; i < 4; i++)
+		tensor_scope {
+			enum tensor_dtype dtype = i % 2 ? TENSOR_I8 : TENSOR_U8;
+			tensor *a = ok(tensor__make_per_tensor_quantized_tensor(
+				bytes(TENSOR_INTS(256, 300), 256, 0, dtype), 0.013,
+				dtype == TENSOR_U8 ? 255 : -128));
+			tensor *b = ok(tensor__make_per_tensor_quantized_tensor(
+				bytes(TENSOR_INTS(1, 256, 300), 251, 0, dtype), 0.37, 7));
+			tensor *flat = ok(tensor_view(b, TENSOR_INTS(256, 300)));
+			tensor *one = ok(tensor_int_repr(ok(ops[i / 2](a, flat, 0.11, 3))));
+			tensor *several = ok(tensor_int_repr(ok(ops[i / 2](a, b, 0.11, 3))));
+
+			assert_memory_equal(tensor_data(one), tensor_data(several), 256 * 300);
+		}
 }
 
 static void fake_quantize_gradient_of_channels_is_zero_where_clamped(void **state)
@@ -338,9 +464,13 @@ int main(void)
 		cmocka_unit_test(views_keep_the_scale),
 		cmocka_unit_test(linear_is_exact),
 		cmocka_unit_test(convolution_is_exact),
+		cmocka_unit_test(layers_of_all_kinds_are_exact),
+		cmocka_unit_test(packed_weights_are_those_of_the_tensor),
+		cmocka_unit_test(sums_of_the_ends_are_exact),
 		cmocka_unit_test(convolution_without_channels_is_the_zero_point),
 		cmocka_unit_test(convolution_refuses_sizes_that_overflow),
 		cmocka_unit_test(arithmetic_requantizes),
+		cmocka_unit_test(one_pass_finds_the_same_integers),
 		cmocka_unit_test(fake_quantize_gradient_of_channels_is_zero_where_clamped),
 		cmocka_unit_test(fake_quantize_gradient_is_zero_where_clamped),
 		cmocka_unit_test(invalid_arguments_are_refused),

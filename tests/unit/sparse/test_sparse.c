@@ -1,18 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /* Sparse tensors, COO and CSR: components, conversions, products, gradients, errors. */
-#include "formulas.h"
-
-static tensor *ints(tensor_ints values, tensor_ints shape)
-{
-	return ok(tensor_from_data(values.data, shape, I64));
-}
-
-static tensor *floats(const float *values, tensor_ints shape)
-{
-	return ok(tensor_from_data(values, shape, F32));
-}
-
-#define FLOATS(shape, ...) floats((const float[]){ __VA_ARGS__ }, shape)
+#include "operands.h"
 
 /* [[0, 0, 1 + 4], [2 + 3, 0, 0]], with duplicate entries. */
 static tensor *sample(void)
@@ -132,6 +120,70 @@ static void products_equal_strided_ones(void **state)
 	}
 }
 
+/* Sizes whose rows have few and many products, of more rows than parts and of fewer, and matrices without elements. */
+static const int64_t shapes[][4] = { { 40, 30, 50, 4 },	 { 300, 200, 5000, 60 }, { 3, 700, 100, 2 },
+				     { 400, 90, 70, 1 }, { 5, 4, 3, 100 },	 { 1, 1, 1, 1 },
+				     { 0, 3, 4, 2 },	 { 2, 0, 3, 1 } };
+
+static void the_product_of_sparse_matrices_is_that_of_strided_ones(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
+		tensor_scope {
+			tensor *a = random_sparse(shapes[i][0], shapes[i][1], shapes[i][3], 1);
+			tensor *b = random_sparse(shapes[i][1], shapes[i][2], shapes[i][3], 2);
+			tensor *want = ok(tensor_mm(tensor_to_dense(a), tensor_to_dense(b)));
+			tensor *coo = ok(tensor_mm(a, b)),
+			       *csr = ok(tensor_mm(tensor_to_sparse_csr(a), b));
+
+			assert_true(tensor_layout(coo) == TENSOR_SPARSE_COO &&
+				    tensor_layout(csr) == TENSOR_SPARSE_CSR);
+			SAME(tensor_to_dense(coo), want);
+			SAME(tensor_to_dense(csr), want);
+			/* Columns ascend: the parts make a matrix again. */
+			ok(tensor_sparse_csr_tensor(tensor_crow_indices(csr),
+						    tensor_col_indices(csr), tensor_values(csr),
+						    TENSOR_INTS(shapes[i][0], shapes[i][2])));
+		}
+	tensor_scope {
+		tensor *a = random_sparse(30, 30, 3, 3);
+		const enum tensor_dtype dtypes[] = { TENSOR_BF16, TENSOR_F64, TENSOR_I64,
+						     TENSOR_C64 };
+
+		for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++) {
+			tensor *x = ok(tensor_to(a, TENSOR_OPTIONS(.dtype = dtypes[i]))),
+			       *p = ok(tensor_mm(x, x));
+
+			assert_true(tensor_dtype(p) == dtypes[i]);
+			SAME(tensor_to(tensor_abs(tensor_to_dense(p)), F32),
+			     tensor_to(tensor_abs(tensor_mm(tensor_to_dense(x), tensor_to_dense(x))),
+				       F32));
+		}
+	}
+}
+
+static void sums_and_transposes_equal_strided_ones(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
+		tensor_scope {
+			int64_t m = shapes[i][0], n = shapes[i][1];
+			tensor *a = ok(tensor_coalesce(random_sparse(m, n, shapes[i][3], 1)));
+			tensor *b = ok(tensor_coalesce(random_sparse(m, n, shapes[i][3], 2)));
+			tensor *x = ok(tensor_to_sparse_csr(a)), *y = ok(tensor_to_sparse_csr(b)),
+			       *turned;
+			tensor *want = ok(tensor_add(tensor_to_dense(a), tensor_to_dense(b)));
+
+			SAME(tensor_to_dense(tensor_add(a, b)), want);
+			SAME(tensor_to_dense(tensor_add(x, y)), want);
+			SAME(tensor_to_dense(tensor_sub(a, random_sparse(m, n, m * n + 1, 1))),
+			     tensor_to_dense(a));
+			turned = ok(tensor_t(x));
+			SAME(tensor_to_dense(turned), tensor_t(tensor_to_dense(a)));
+			ok(tensor_sparse_csr_tensor(tensor_crow_indices(turned),
+						    tensor_col_indices(turned),
+						    tensor_values(turned), TENSOR_INTS(n, m)));
+		}
+}
+
 static void elementwise_operators_keep_the_layout(void **state)
 {
 	tensor_scope {
@@ -217,8 +269,12 @@ static void invalid_arguments_are_refused(void **state)
 		assert_fails(tensor_coalesce(iota(0, TENSOR_INTS(2))) != NULL, EOPNOTSUPP,
 			     "no kernel for CPU");
 		assert_fails(tensor_mm(sample(), sample()) != NULL, EINVAL, "[2, 3]");
-		assert_fails(tensor_mm(sample(), tensor_t(sample())) != NULL, EOPNOTSUPP,
-			     "strided");
+		assert_fails(tensor_mm_out(iota(0, TENSOR_INTS(2, 2)), sample(),
+					   tensor_t(sample())) != NULL,
+			     EOPNOTSUPP, "no out form");
+		assert_fails(tensor_addmm(iota(0, TENSOR_INTS(2, 2)), sample(),
+					  tensor_t(sample())) != NULL,
+			     EOPNOTSUPP, "strided");
 		assert_fails(tensor_item(sample(), &x), EINVAL, "one element");
 		assert_fails(tensor_copy_to(sample(), text, sizeof(text)), EOPNOTSUPP, "SparseCPU");
 		assert_null(tensor_data(sample()));
@@ -246,6 +302,7 @@ static void the_same_bits_on_any_number_of_threads(void **state)
 		int64_t *at = malloc(2 * m * sizeof(*at));
 		float *v = malloc(m * sizeof(*v));
 		tensor *a, *b, *x;
+		double difference = 1;
 		uint64_t seed = 1;
 
 		for (int i = 0; i < 2 * m; i++) {
@@ -259,8 +316,16 @@ static void the_same_bits_on_any_number_of_threads(void **state)
 		assert_done(tensor_set_num_threads(1));
 		b = ok(tensor_mm(a, x));
 		assert_done(tensor_set_num_threads(4));
-		a = ok(tensor_mm(a, x));
-		assert_memory_equal(tensor_data(a), tensor_data(b), n * 40 * sizeof(float));
+		b = ok(tensor_sub(b, tensor_mm(a, x)));
+		assert_done(tensor_item(tensor_sum(tensor_abs(b)), &difference));
+		assert_true(difference == 0);
+		/* 16 parts, whose rows have many products. */
+		b = ok(tensor_values(tensor_mm(a, a)));
+		assert_done(tensor_set_num_threads(1));
+		a = ok(tensor_values(tensor_mm(a, a)));
+		assert_memory_equal(tensor_data(a), tensor_data(b),
+				    tensor_numel(a) * sizeof(float));
+		assert_done(tensor_set_num_threads(4));
 		free(at);
 		free(v);
 	}
@@ -314,6 +379,14 @@ static tensor *through_conversions(tensor *const *in, void *ctx)
 	return tensor_mul(coo, tensor_add(rows, csr));
 }
 
+static tensor *through_sparse_mm(tensor *const *in, void *ctx)
+{
+	tensor *s = tensor_coalesce(tensor_sparse_coo_tensor(indices, in[0], TENSOR_INTS(2, 3)));
+	tensor *p = tensor_to_dense(tensor_mm(s, tensor_t(tensor_neg(s))));
+
+	return tensor_sum(tensor_mul(p, p));
+}
+
 /* in[0], dense, at the indices of a mask, whose values in[1] are not read. */
 static tensor *through_mask(tensor *const *in, void *ctx)
 {
@@ -340,6 +413,7 @@ static void gradients_reach_the_values(void **state)
 		assert_done(gradcheck(through_mm, v, TENSOR_LIST(v, x), 1e-6, 1e-5, 1e-5));
 		assert_done(gradcheck(through_csr, NULL, TENSOR_LIST(w, x), 1e-6, 1e-5, 1e-5));
 		assert_done(gradcheck(through_sums, NULL, TENSOR_LIST(v), 1e-6, 1e-5, 1e-5));
+		assert_done(gradcheck(through_sparse_mm, NULL, TENSOR_LIST(v), 1e-6, 1e-5, 1e-5));
 		assert_done(gradcheck(through_mask, NULL, TENSOR_LIST(d, v), 1e-6, 1e-5, 1e-5));
 		assert_done(gradgradcheck(through_mask, NULL, TENSOR_LIST(d, v), 1e-6, 1e-5, 1e-5));
 		assert_done(gradcheck(through_conversions, NULL, TENSOR_LIST(x), 1e-6, 1e-5, 1e-5));
@@ -391,6 +465,8 @@ int main(void)
 		cmocka_unit_test(strided_and_sparse_convert_into_each_other),
 		cmocka_unit_test(every_dtype_converts_to_sparse_and_back),
 		cmocka_unit_test(products_equal_strided_ones),
+		cmocka_unit_test(the_product_of_sparse_matrices_is_that_of_strided_ones),
+		cmocka_unit_test(sums_and_transposes_equal_strided_ones),
 		cmocka_unit_test(elementwise_operators_keep_the_layout),
 		cmocka_unit_test(invalid_arguments_are_refused),
 		cmocka_unit_test(printing_shows_indices_and_values),

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
 /*
- * Dot products of unsigned with signed bytes, exact in i32, on vectors of the level's width. Where
- * processors of this level may have an instruction for the whole, functions exist in a second form,
- * with the attribute DOT_FAST; dot_has_fast() tests for the instruction. Like vec.h, this file
- * depends on the width of vectors.
+ * Dot products of four unsigned with four signed bytes in each lane of 32 bits, exact, on vectors of the level's width. Where
+ * processors of this level may have an instruction for it, functions exist in a second form, with the attribute DOT_FAST;
+ * dot_has_fast() tests for the instruction. Like vec.h, this file depends on the width of vectors.
  */
 #ifndef TENSOR_VEC_I8_H
 #define TENSOR_VEC_I8_H
@@ -15,128 +14,94 @@
 
 #if defined(__AVX512BW__)
 #define DOT_BYTES 64
+#define DOT_ROWS \
+	6 /* rows of a tile, and at most so many vectors of columns: the registers hold their sums */
+#define DOT_WIDTH 4
+#elif defined(__AVX2__)
+#define DOT_BYTES 32
 #define DOT_ROWS  4
-typedef __m512i dot_bytes, dot_sums;
+#define DOT_WIDTH 2
+#else
+#define DOT_BYTES 16
+#define DOT_ROWS  4
+#define DOT_WIDTH 2
+#endif
+#define DOT_LANES (DOT_BYTES / 4)
 
-static inline dot_sums dot_zero(void)
+typedef int32_t dot_vec __attribute__((vector_size(DOT_BYTES), aligned(1), may_alias));
+typedef uint32_t dot_bits __attribute__((vector_size(DOT_BYTES), aligned(1), may_alias));
+typedef int16_t dot_halves __attribute__((vector_size(DOT_BYTES), aligned(1), may_alias));
+typedef uint16_t dot_unsigned_halves __attribute__((vector_size(DOT_BYTES), aligned(1), may_alias));
+
+/* The four bytes at p in each lane. */
+static inline dot_vec dot_spread(const uint8_t *p)
 {
-	return _mm512_setzero_si512();
+	int32_t four;
+
+	memcpy(&four, p, sizeof(four));
+	return (dot_vec){ 0 } + four;
 }
 
-static inline dot_bytes dot_load(const void *p)
+/* The sums of the products of adjacent numbers of 16 bits. */
+static inline dot_vec dot_pairs(dot_halves a, dot_halves b)
 {
-	return _mm512_loadu_si512(p);
+#if DOT_BYTES == 64
+	return (dot_vec)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif DOT_BYTES == 32
+	return (dot_vec)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#else
+	return (dot_vec)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#endif
 }
 
-/* n <= DOT_BYTES bytes, the others zero. */
-static inline dot_bytes dot_load_part(const void *p, int64_t n)
+/* sum + the products of the bytes of u and s: those of even bytes, then those of odd ones. */
+static inline dot_vec dot_add(dot_vec sum, dot_vec u, dot_vec s)
 {
-	return _mm512_maskz_loadu_epi8(~0ull >> (64 - n), p);
+	dot_unsigned_halves x = (dot_unsigned_halves)u;
+	dot_halves w = (dot_halves)s;
+	dot_vec even = dot_pairs((dot_halves)(x & 255),
+				 (dot_halves)((dot_halves)((dot_unsigned_halves)w << 8) >> 8));
+	dot_vec odd = dot_pairs((dot_halves)(x >> 8), w >> 8);
+
+	return (dot_vec)((dot_bits)sum + (dot_bits)even + (dot_bits)odd);
 }
 
-static inline dot_sums dot_add(dot_sums sum, dot_bytes u, dot_bytes s)
-{
-	__m512i u0 = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(u));
-	__m512i u1 = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(u, 1));
-	__m512i s0 = _mm512_cvtepi8_epi16(_mm512_castsi512_si256(s));
-	__m512i s1 = _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(s, 1));
-
-	return _mm512_add_epi32(sum, _mm512_add_epi32(_mm512_madd_epi16(u0, s0),
-						      _mm512_madd_epi16(u1, s1)));
-}
-
+#if DOT_BYTES == 64
 #define DOT_FAST __attribute__((target("avx512vnni")))
 static inline bool dot_has_fast(void)
 {
 	return __builtin_cpu_supports("avx512vnni");
 }
 
-DOT_FAST static inline dot_sums dot_add_fast(dot_sums sum, dot_bytes u, dot_bytes s)
+DOT_FAST static inline dot_vec dot_add_fast(dot_vec sum, dot_vec u, dot_vec s)
 {
-	return _mm512_dpbusd_epi32(sum, u, s);
+	return (dot_vec)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)u, (__m512i)s);
 }
+#endif
 
-/* The totals of the lanes of four sums. */
-static inline __m128i dot_total(dot_sums a, dot_sums b, dot_sums c, dot_sums d)
-{
-	__m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-	__m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-	__m512i all =
-		_mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-	__m256i half =
-		_mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
-
-	return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-}
-#elif defined(__AVX2__)
-#define DOT_BYTES 32
-#define DOT_ROWS  2
-typedef __m256i dot_bytes, dot_sums;
-
-static inline dot_sums dot_zero(void)
-{
-	return _mm256_setzero_si256();
-}
-
-static inline dot_bytes dot_load(const void *p)
-{
-	return _mm256_loadu_si256(p);
-}
-
-static inline dot_sums dot_add(dot_sums sum, dot_bytes u, dot_bytes s)
-{
-	__m256i u0 = _mm256_cvtepu8_epi16(_mm256_castsi256_si128(u));
-	__m256i u1 = _mm256_cvtepu8_epi16(_mm256_extracti128_si256(u, 1));
-	__m256i s0 = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(s));
-	__m256i s1 = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(s, 1));
-
-	return _mm256_add_epi32(sum, _mm256_add_epi32(_mm256_madd_epi16(u0, s0),
-						      _mm256_madd_epi16(u1, s1)));
-}
-
-static inline __m128i dot_total(dot_sums a, dot_sums b, dot_sums c, dot_sums d)
-{
-	__m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
-
-	return _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
-}
+/* The bytes, or pairs of them, of the lower and the upper half of each 16 bytes of a and b, alternately. */
+#if DOT_BYTES == 64
+#define DOT_MERGE(name, op)                                          \
+	static inline dot_vec name(dot_vec a, dot_vec b)             \
+	{                                                            \
+		return (dot_vec)_mm512_##op((__m512i)a, (__m512i)b); \
+	}
+#elif DOT_BYTES == 32
+#define DOT_MERGE(name, op)                                          \
+	static inline dot_vec name(dot_vec a, dot_vec b)             \
+	{                                                            \
+		return (dot_vec)_mm256_##op((__m256i)a, (__m256i)b); \
+	}
 #else
-#define DOT_BYTES 16
-#define DOT_ROWS  2
-typedef __m128i dot_bytes, dot_sums;
-
-static inline dot_sums dot_zero(void)
-{
-	return _mm_setzero_si128();
-}
-
-static inline dot_bytes dot_load(const void *p)
-{
-	return _mm_loadu_si128(p);
-}
-
-static inline dot_sums dot_add(dot_sums sum, dot_bytes u, dot_bytes s)
-{
-	__m128i u0 = _mm_cvtepu8_epi16(u), u1 = _mm_cvtepu8_epi16(_mm_srli_si128(u, 8));
-	__m128i s0 = _mm_cvtepi8_epi16(s), s1 = _mm_cvtepi8_epi16(_mm_srli_si128(s, 8));
-
-	return _mm_add_epi32(sum, _mm_add_epi32(_mm_madd_epi16(u0, s0), _mm_madd_epi16(u1, s1)));
-}
-
-static inline __m128i dot_total(dot_sums a, dot_sums b, dot_sums c, dot_sums d)
-{
-	return _mm_hadd_epi32(_mm_hadd_epi32(a, b), _mm_hadd_epi32(c, d));
-}
+#define DOT_MERGE(name, op)                                       \
+	static inline dot_vec name(dot_vec a, dot_vec b)          \
+	{                                                         \
+		return (dot_vec)_mm_##op((__m128i)a, (__m128i)b); \
+	}
 #endif
-
-#ifndef __AVX512BW__
-static inline dot_bytes dot_load_part(const void *p, int64_t n)
-{
-	uint8_t part[DOT_BYTES] = { 0 };
-
-	memcpy(part, p, n);
-	return dot_load(part);
-}
-#endif
+DOT_MERGE(dot_low_bytes, unpacklo_epi8)
+DOT_MERGE(dot_high_bytes, unpackhi_epi8)
+DOT_MERGE(dot_low_pairs, unpacklo_epi16)
+DOT_MERGE(dot_high_pairs, unpackhi_epi16)
 
 #endif
