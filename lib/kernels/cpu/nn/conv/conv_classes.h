@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR MIT */
+/*
+ * The classes of positions of conv_channels.h, and the convolutions that it computes. Included by conv.c only.
+ */
+#ifndef TENSOR_CONV_CLASSES_H
+#define TENSOR_CONV_CLASSES_H
+
+#include "kernels/cpu/simd/vec.h"
+
+#define CHANNELS_POSITIONS 65536 /* at most */
+#define CHANNELS_COLUMNS   24	 /* positions, at least */
+#define CHANNELS_WINDOW	   128	 /* taps, at most */
+
+/* The element that tap r reads for position o of an axis, or of the gradient's axis if `transposed`; or -1. */
+static int64_t element_read(const struct axis *a, int64_t o, int64_t r, bool transposed)
+{
+	int64_t at = transposed ? o + a->padding - r * a->dilation :
+				  o * a->stride + r * a->dilation - a->padding;
+
+	if (!transposed)
+		return at < a->in ? at : -1;
+	return at % a->stride == 0 && at / a->stride < a->out ? at / a->stride : -1;
+}
+
+static bool same_class(const struct conv_class *x, const struct conv_class *y)
+{
+	for (int i = 0; i < x->taps; i++)
+		if (x->tap[i] != y->tap[i] || x->at[i] != y->at[i])
+			return false;
+	return true;
+}
+
+/*
+ * Sets the class and the first element of position o. False if there are too many classes.
+ */
+static bool class_position(struct conv_class_axis *x, const struct axis *a, int64_t o,
+			   bool transposed)
+{
+	struct conv_class *k = &x->class[x->classes];
+	int i = 0;
+
+	k->taps = 0;
+	x->first[o] = 0;
+	for (int64_t r = 0; r < a->extent; r++) {
+		int64_t at = element_read(a, o, r, transposed);
+
+		if (at < 0)
+			continue;
+		if (!k->taps)
+			x->first[o] = at;
+		k->tap[k->taps] = r;
+		k->at[k->taps++] = at - x->first[o];
+	}
+	while (x->class[i].taps != k->taps || !same_class(&x->class[i], k))
+		i++;
+	x->of[o] = i;
+	x->reads += k->taps;
+	x->classes += i == x->classes;
+	return x->classes <= AXIS_CLASSES;
+}
+
+/*
+ * Whether vectors of channels take fewer multiplications than vectors of positions, which conv_implicit_gemm.h computes
+ * for each phase, with the border.
+ */
+static bool channels_are_fewer(const struct shape *s, const struct conv_class_axis *x, int64_t rows,
+			       bool transposed)
+{
+	int64_t lanes = VEC_BYTES / (int64_t)dtype_sizes[s->dtype];
+	double columns = (double)s->batch, reads = columns;
+
+	for (int d = 0; d < AXES; d++) {
+		int64_t step = transposed ? s->axis[d].stride : 1;
+
+		columns *= (double)((x[d].out + step - 1) / step * s->axis[d].extent);
+		reads *= (double)x[d].reads;
+	}
+	columns /= (double)s->window;
+	columns = ceil(columns / (double)lanes) * (double)(lanes * s->window);
+	return reads * (double)((rows + lanes - 1) / lanes * lanes) < columns * (double)rows;
+}
+
+/* The convolution s or the gradient of its input, of x. NOT_SUITED if it is not computed by vectors of channels. */
+static int try_channels(const struct shape *s, tensor *out, const tensor *x, const tensor *weight,
+			const tensor *bias, bool transposed)
+{
+	int64_t in = s->in / s->groups, outs = s->out / s->groups, sizes = 0, *free;
+	struct conv_class_axis axis[AXES];
+	struct conv_channels c = { .batch = s->batch,
+				   .groups = s->groups,
+				   .rows = transposed ? in : outs,
+				   .channels = transposed ? outs : in,
+				   .axis = axis,
+				   .src = x->data,
+				   .src_channel = transposed ? s->out_plane : s->in_plane,
+				   .weight = weight->data,
+				   .window = s->window,
+				   .weight_row = (transposed ? 1 : in) * s->window,
+				   .weight_channel = (transposed ? in : 1) * s->window,
+				   .weight_group = in * outs * s->window,
+				   .bias = bias ? bias->data : NULL,
+				   .out = out->data };
+	int64_t positions = s->batch * (transposed ? s->in_plane : s->out_plane);
+	struct tensor_storage *mem;
+	int err = NOT_SUITED;
+
+	c.src_image = s->groups * c.channels * c.src_channel;
+	if (!x->numel || !weight->numel || s->window > CHANNELS_WINDOW || c.rows < ENOUGH ||
+	    positions > CHANNELS_POSITIONS || positions < CHANNELS_COLUMNS)
+		return NOT_SUITED;
+	for (int d = 0; d < AXES; d++) {
+		const struct axis *a = &s->axis[d];
+
+		axis[d].in = transposed ? a->out : a->in;
+		axis[d].out = transposed ? a->in : a->out;
+		axis[d].extent = a->extent;
+		axis[d].classes = 0;
+		axis[d].reads = 0;
+		sizes += axis[d].out;
+		if (a->extent > CLASS_TAPS)
+			return NOT_SUITED;
+	}
+	mem = storage_alloc(TENSOR_DEVICE_CPU, 2 * sizes * sizeof(*free), false);
+	if (!mem)
+		return -thread()->error.code;
+	free = mem->data;
+	for (int d = 0; d < AXES; d++) {
+		axis[d].first = free;
+		axis[d].of = free + axis[d].out;
+		free += 2 * axis[d].out;
+		for (int64_t o = 0; o < axis[d].out; o++)
+			if (!class_position(&axis[d], &s->axis[d], o, transposed))
+				goto out;
+	}
+	if (axis[0].classes * axis[1].classes * axis[2].classes <= MOST_CLASSES &&
+	    channels_are_fewer(s, axis, c.rows, transposed))
+		err = s->units		     ? CPU_NAME(conv_channels_pairs)(&c) :
+		      s->dtype == TENSOR_F32 ? CPU_NAME(conv_channels_f32)(&c) :
+					       CPU_NAME(conv_channels_f64)(&c);
+out:
+	storage_put(mem);
+	return err;
+}
+
+/* The gradient of the input of depthwise convolutions with stride 2 and about half the taps of padding. */
+static int try_depth_gradient(const struct shape *s, tensor *out, const tensor *grad,
+			      const tensor *weight, const tensor *bias)
+{
+	const struct axis *a = s->axis;
+	struct conv_depth_gradient g = { .planes = s->batch * s->in,
+					 .channels = s->in,
+					 .taps = a[1].extent,
+					 .grad = grad->data,
+					 .weight = weight->data,
+					 .bias = bias ? bias->data : NULL,
+					 .out = out->data };
+
+	if (s->units || s->in != s->groups || s->out != s->groups || a[0].extent != 1 ||
+	    a[0].in != 1 || a[0].out != 1 || a[0].padding || !grad->numel ||
+	    (g.taps != 3 && g.taps != 5 && g.taps != 7))
+		return NOT_SUITED;
+	for (int d = 0; d < 2; d++) {
+		const struct axis *x = &a[d + 1];
+
+		if (x->extent != g.taps || x->stride != 2 || x->dilation != 1 ||
+		    x->padding % 2 != g.taps / 2 % 2)
+			return NOT_SUITED;
+		g.grad_size[d] = x->out;
+		g.out_size[d] = x->in;
+		g.padding[d] = x->padding;
+	}
+	return s->dtype == TENSOR_F32 ? CPU_NAME(conv_depth_gradient_f32)(&g) :
+					CPU_NAME(conv_depth_gradient_f64)(&g);
+}
+
+#endif
