@@ -11,6 +11,7 @@
 
 #define BLOCK_DEPTH    128 /* weights of an output channel in a block */
 #define MOST_POSITIONS 512 /* in a task: their sums stay in the L2 cache */
+#define PACK_AHEAD     2   /* channels whose weights are prefetched */
 #define LEAST_POSITIONS \
 	48 /* packing weights takes as long as their products with about six positions */
 
@@ -171,9 +172,13 @@ static void channels_pack(const struct conv_channels *c, T *to, const T *w, int6
 	} else if (c->weight_row == 1) {
 		pack_panel(to, w, c->weight_channel, 1, channels, m, width);
 	} else {
-		for (int64_t k = 0; k < channels; k++, w += c->weight_channel)
+		for (int64_t k = 0; k < channels; k++, w += c->weight_channel) {
+			/* The processor does not prefetch runs of some lines that are pages apart. */
+			for (int64_t i = 0; i < m * c->window; i += 64 / sizeof(T))
+				__builtin_prefetch(w + PACK_AHEAD * c->weight_channel + i);
 			pack_panel(to + k * c->window * width, w, 1, c->weight_row, c->window, m,
 				   width);
+		}
 	}
 }
 
