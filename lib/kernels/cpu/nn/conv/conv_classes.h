@@ -67,7 +67,7 @@ static bool class_position(struct conv_class_axis *x, const struct axis *a, int6
  */
 #define TIME_OF_TILES \
 	1.06 /* of a multiplication with vectors of channels, with vectors of positions 1 */
-#define TIME_OF_TRANSPOSE 6.25 /* for a vector of its result */
+#define TIME_OF_TRANSPOSE 8 /* for a vector of its result */
 #define TIME_OF_COPY	  2
 
 static double packing_time(const struct shape *s, int64_t lanes, bool transposed)
@@ -115,6 +115,9 @@ static bool channels_take_less(const struct shape *s, const struct conv_class_ax
 		reads *= (double)x[d].reads;
 	columns = transposed ? columns_of_phases(s, lanes) :
 			       (double)((positions + lanes - 1) / lanes * lanes * s->window);
+	if (s->axis[0].stride == 1 &&
+	    positions / x[0].out >= PLANES_COLUMNS) /* see conv_planes.h */
+		columns *= (double)x[0].reads / (double)(x[0].out * s->axis[0].extent);
 	if (positions > CHANNELS_PACKED * lanes)
 		columns += packing;
 	reads = TIME_OF_TILES * reads +
