@@ -4,7 +4,8 @@
  * describes how sources are read.
  *
  * The gradient of the input is, for each phase of its positions, a convolution of stride 1.
- * Convolutions of 3 by 3 taps with enough channels are computed by tiles (conv_winograd.h).
+ * Convolutions of 3 by 3 taps with enough channels are computed by tiles (conv_winograd.h), those of small planes by vectors
+ * of channels (conv_channels.h).
  */
 #include "kernels/cpu/nn/conv/conv.h"
 
