@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR MIT
 /*
- * Convolutions with few output positions, whose weights are read in place and whose taps of the
- * border are left out. Small integers make sums of f32 and f64 exact, so they must equal those of
+ * Convolutions with few output positions, whose weights are read in place or whose vectors are channels, and whose taps of
+ * the border are left out; depthwise ones. Small integers make sums of f32 and f64 exact, so they must equal those of
  * i64, which plain loops compute (conv_plain.c).
  */
 #include "check.h"
@@ -210,6 +210,153 @@ static void bits_do_not_depend_on_threads(void **state)
 	assert_done(tensor_set_num_threads(before));
 }
 
+static void check_shape(const struct shape *s)
+{
+	struct operands o = draw_operands(s);
+	struct results want = convolve(s, &o, TENSOR_I64), got, r[2];
+
+	for (int single = 0; single < 2; single++) {
+		got = convolve(s, &o, single ? TENSOR_F32 : TENSOR_F64);
+		check_equal(s, got.y, want.y, "output");
+		check_equal(s, got.gx, want.gx, "gradient of the input");
+	}
+	o.x = ok(tensor_sin(converted(o.x, TENSOR_F32)));
+	o.w = ok(tensor_sin(converted(o.w, TENSOR_F32)));
+	for (int i = 0; i < 2; i++) {
+		assert_done(tensor_set_num_threads(i ? 3 : 1));
+		r[i] = convolve(s, &o, TENSOR_F32);
+	}
+	assert_same_bits(r[0].y, r[1].y);
+	assert_same_bits(r[0].gx, r[1].gx);
+}
+
+/* Some ten to some hundred positions and many channels: tiles have the positions whose taps read the same part of the input. */
+static void small_planes_equal_integers(void **state)
+{
+	static const struct shape shapes[] = {
+		{ .dims = 2,
+		  .biased = true,
+		  .groups = 1,
+		  .input = { 1, 20, 7, 9 },
+		  .weight = { 40, 20, 3, 3 },
+		  .stride = { 1, 1 },
+		  .padding = { 1, 1 },
+		  .dilation = { 1, 1 } },
+		{ .dims = 2,
+		  .biased = true,
+		  .groups = 1,
+		  .input = { 3, 33, 13, 14 },
+		  .weight = { 70, 33, 3, 3 },
+		  .stride = { 2, 2 },
+		  .padding = { 1, 1 },
+		  .dilation = { 1, 1 } },
+		{ .dims = 2,
+		  .groups = 1,
+		  .input = { 2, 150, 7, 7 },
+		  .weight = { 64, 150, 3, 3 },
+		  .stride = { 2, 1 },
+		  .padding = { 2, 1 },
+		  .dilation = { 1, 1 } },
+		{ .dims = 2,
+		  .biased = true,
+		  .groups = 2,
+		  .input = { 2, 70, 11, 7 },
+		  .weight = { 80, 35, 5, 3 },
+		  .stride = { 1, 3 },
+		  .padding = { 4, 1 },
+		  .dilation = { 2, 1 } },
+		{ .dims = 2,
+		  .groups = 1,
+		  .input = { 5, 130, 7, 7 },
+		  .weight = { 48, 130, 1, 1 },
+		  .stride = { 1, 1 },
+		  .padding = { 0, 0 },
+		  .dilation = { 1, 1 } },
+		{ .dims = 2,
+		  .groups = 1,
+		  .input = { 1, 48, 9, 9 },
+		  .weight = { 48, 48, 1, 1 },
+		  .stride = { 2, 2 },
+		  .padding = { 0, 0 },
+		  .dilation = { 1, 1 } },
+		{ .dims = 2,
+		  .transposed = true,
+		  .biased = true,
+		  .groups = 1,
+		  .input = { 1, 64, 5, 7 },
+		  .weight = { 64, 32, 3, 3 },
+		  .stride = { 2, 2 },
+		  .padding = { 1, 1 },
+		  .extra = { 1, 1 },
+		  .dilation = { 1, 1 } },
+		{ .dims = 2,
+		  .transposed = true,
+		  .biased = true,
+		  .groups = 2,
+		  .input = { 2, 40, 7, 5 },
+		  .weight = { 40, 33, 2, 3 },
+		  .stride = { 2, 3 },
+		  .padding = { 0, 1 },
+		  .extra = { 1, 0 },
+		  .dilation = { 1, 2 } },
+		{ .dims = 3,
+		  .biased = true,
+		  .groups = 1,
+		  .input = { 1, 17, 3, 7, 5 },
+		  .weight = { 32, 17, 3, 3, 2 },
+		  .stride = { 1, 2, 1 },
+		  .padding = { 1, 1, 1 },
+		  .dilation = { 1, 1, 1 } },
+		{ .dims = 1,
+		  .biased = true,
+		  .groups = 1,
+		  .input = { 5, 48, 201 },
+		  .weight = { 64, 48, 11 },
+		  .stride = { 3 },
+		  .padding = { 40 },
+		  .dilation = { 8 } },
+	};
+
+	int before = tensor_get_num_threads();
+
+	seed = 2;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		tensor_scope
+			check_shape(&shapes[i]);
+	assert_done(tensor_set_num_threads(before));
+}
+
+/* Lines, and planes whose gradients are computed two lines at a time, of less and more than a vector and with any border. */
+static void depthwise_equal_integers(void **state)
+{
+	int before = tensor_get_num_threads();
+
+	seed = 3;
+	for (int i = 0; i < 300; i++)
+		tensor_scope {
+			int64_t channels = draw(2, 5), taps = draw(1, 4) * 2 - 1,
+				stride = draw(1, 2);
+			struct shape s = { .dims = (int)draw(1, 2),
+					   .transposed = draw(0, 1),
+					   .biased = draw(0, 1),
+					   .groups = channels,
+					   .input = { draw(1, 2), channels },
+					   .weight = { channels, 1 } };
+
+			for (int d = 0; d < s.dims; d++) {
+				s.input[2 + d] = draw(7, s.dims == 1 ? 200 : 70);
+				s.weight[2 + d] = taps;
+				s.stride[d] = s.dims == 1 ? 1 : stride;
+				s.padding[d] = taps / 2 % 2 + 2 * draw(0, 1);
+				s.dilation[d] = s.dims == 1 ? draw(1, 2) : 1;
+				s.extra[d] = s.transposed ? draw(0, s.stride[d] - 1) : 0;
+			}
+			if (out_size(&s, 0) > 0 && (s.dims == 1 || out_size(&s, 1) > 0))
+				check_shape(&s);
+		}
+	assert_done(tensor_set_num_threads(before));
+}
+
 /* As in PyTorch: 0 * infinity is not added for a tap that only reads the border. */
 static void taps_of_the_border_are_not_read(void **state)
 {
@@ -312,6 +459,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(floats_equal_integers),
 		cmocka_unit_test(bits_do_not_depend_on_threads),
+		cmocka_unit_test(small_planes_equal_integers),
+		cmocka_unit_test(depthwise_equal_integers),
 		cmocka_unit_test(taps_of_the_border_are_not_read),
 		cmocka_unit_test(long_filters_take_time_in_proportion),
 		cmocka_unit_test(taps_far_outside_cost_nothing),

@@ -177,6 +177,16 @@ static inline vec_f32 vec_load_pairs(const uint16_t *p, int64_t n)
 	return (vec_f32)_mm512_maskz_loadu_epi16(part, p);
 }
 
+/* Pairs of elements i and n + i of v, for i < n <= VEC_F32. */
+static inline vec_f32 vec_pair_halves(vec_f32 v, int64_t n)
+{
+	__m512i pair = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+	__m512i index = _mm512_or_si512(
+		pair, _mm512_slli_epi32(_mm512_add_epi32(pair, _mm512_set1_epi32((int)n)), 16));
+
+	return (vec_f32)_mm512_permutexvar_epi16(index, (__m512i)v);
+}
+
 /* Pairs of an element of `low`, in the lower bits, and one of `high`. */
 static inline vec_f32 vec_make_pairs(vec_reduced_float low, vec_reduced_float high)
 {

@@ -4,7 +4,8 @@
  * describes how sources are read.
  *
  * The gradient of the input is, for each phase of its positions, a convolution of stride 1.
- * Convolutions of 3 by 3 taps with enough channels are computed by tiles (conv_winograd.h).
+ * Convolutions of 3 by 3 taps with enough channels are computed by tiles (conv_winograd.h), those of small planes by vectors
+ * of channels (conv_channels.h).
  */
 #include "kernels/cpu/nn/conv/conv.h"
 
@@ -23,119 +24,12 @@ static int implicit_gemm(const struct shape *s, const struct conv_gemm *c)
 #include "kernels/cpu/nn/conv/conv_columns.h"
 #include "kernels/cpu/nn/conv/conv_planes.h"
 
-/* ---- 3 by 3 taps ---- */
-
-#define TILE	    2	/* positions of a tile along an axis */
-#define ENOUGH	    16	/* the least number of channels and of rows */
-#define TILES_LEAST 32	/* the least number of tiles: the weights are transformed first */
-#define TILES_APART 128 /* the same for stride 2, where a tile saves less */
-
-/* A convolution of x along the last two axes. */
-struct planar {
-	const tensor *x;
-	int64_t in[2], out[2], stride, padding[2];
-};
-
-/* Whether tiles save at least a fifth of the multiplications, including those cut at the edges. */
-static bool suits_winograd(const struct shape *s, const struct planar *p, int64_t rows,
-			   int64_t channels)
-{
-	int64_t tiles = (p->out[0] + 1) / TILE * ((p->out[1] + 1) / TILE);
-	int64_t points = p->stride == 1 ? 16 : 25;
-	const struct axis *a = s->axis;
-
-	if (a[0].extent != 1 || a[0].in != 1 || a[0].out != 1 || a[0].padding)
-		return false;
-	for (int d = 1; d < AXES; d++)
-		if (a[d].extent != 3 || a[d].taps != 3 || a[d].dilation != 1 ||
-		    a[d].stride != p->stride || a[d].padding > 2)
-			return false;
-	return p->stride <= 2 && rows >= ENOUGH && channels >= ENOUGH &&
-	       s->batch * tiles >= (p->stride == 1 ? TILES_LEAST : TILES_APART) &&
-	       5 * points * tiles <= 4 * 9 * p->out[0] * p->out[1];
-}
-
-/* Sources are copied in phases of the distance of tiles: adjacent tiles read adjacent elements. */
-static int winograd(const struct shape *s, const struct planar *p, struct conv_winograd *c)
-{
-	static const int64_t phases[2 * TILE] = { 0, 1, 2, 3 };
-	int64_t offset[25], step = TILE * p->stride, n = 0;
-	struct source h;
-	int err;
-
-	h.axis[0] = (struct conv_axis){
-		.size = 1, .stride = 1, .extent = 1, .phases = 1, .phase = phases
-	};
-	for (int d = 0; d < 2; d++) {
-		c->size[d] = p->out[d];
-		c->tiles[d] = (p->out[d] + 1) / TILE;
-		h.axis[d + 1] = (struct conv_axis){ .size = p->in[d],
-						    .first = -p->padding[d],
-						    .stride = step,
-						    .extent = c->tiles[d] + 1,
-						    .phases = step,
-						    .phase = phases };
-	}
-	if (source_make(&h, p->x, &c->src, false) < 0)
-		return -thread()->error.code;
-	for (int64_t y = 0; y < 3 + p->stride; y++)
-		for (int64_t x = 0; x < 3 + p->stride; x++)
-			offset[n++] =
-				(y % step * step + x % step) * h.axis[1].extent * h.axis[2].extent +
-				y / step * c->src.step[1] + x / step;
-	c->stride = p->stride;
-	c->batch = s->batch;
-	c->groups = s->groups;
-	c->src.data = h.data;
-	c->src.image = h.image;
-	c->src.group = c->channels * h.channel;
-	c->src.offset = offset;
-	c->src_channel = h.channel;
-	c->out_row = p->out[0] * p->out[1];
-	c->out_group = c->rows * c->out_row;
-	c->out_image = s->groups * c->out_group;
-	err = s->dtype == TENSOR_F32 ? CPU_NAME(conv_winograd_f32)(c) :
-				       CPU_NAME(conv_winograd_f64)(c);
-	source_release(&h);
-	return err;
-}
-
 #define GROUP_LEAST 8  /* channels of a group of bf16, of several */
 #define SMALL_WORK  24 /* see is_small() */
 #define NOT_SUITED  1  /* the convolution has to be computed by conv_implicit_gemm.h */
 
-/*
- * The convolution s, or transposed: the gradient of its input, which is a convolution of stride 1
- * with the taps in reverse order. x is the input or the gradient of the output. Returns NOT_SUITED
- * if tiles do not save enough, or if a result is not finite.
- */
-static int try_winograd(const struct shape *s, tensor *out, const tensor *x, const tensor *weight,
-			const tensor *bias, bool transposed)
-{
-	int64_t in = s->in / s->groups, outs = s->out / s->groups;
-	struct planar p = { .x = x, .stride = transposed ? 1 : s->axis[1].stride };
-	struct conv_winograd c = { .rows = transposed ? in : outs,
-				   .channels = transposed ? outs : in,
-				   .weight = weight->data,
-				   .weight_row = transposed ? 9 : in * 9,
-				   .weight_channel = transposed ? in * 9 : 9,
-				   .weight_group = in * outs * 9,
-				   .out = out->data,
-				   .bias = bias ? bias->data : NULL };
-
-	for (int d = 0; d < 2; d++) {
-		const struct axis *a = &s->axis[d + 1];
-
-		p.in[d] = transposed ? a->out : a->in;
-		p.out[d] = transposed ? a->in : a->out;
-		p.padding[d] = transposed ? 2 - a->padding : a->padding;
-	}
-	if (!suits_winograd(s, &p, c.rows, c.channels))
-		return NOT_SUITED;
-	for (int i = 0; i < 9; i++)
-		c.tap[i] = transposed ? 8 - i : i;
-	return winograd(s, &p, &c);
-}
+#include "kernels/cpu/nn/conv/conv_planar.h"
+#include "kernels/cpu/nn/conv/conv_classes.h"
 
 /* ---- forward ---- */
 
@@ -169,6 +63,8 @@ static int forward(tensor *out, const tensor *input, const tensor *weight, const
 		return -thread()->error.code;
 	s.units = units;
 	err = units ? NOT_SUITED : try_winograd(&s, out, input, weight, bias, false);
+	if (err == NOT_SUITED)
+		err = try_channels(&s, out, input, weight, bias, false);
 	if (err != NOT_SUITED)
 		goto out;
 	depthwise = shape_is_depthwise(&s, s.out / s.groups, s.in / s.groups * s.taps);
@@ -254,25 +150,6 @@ static int cpu_convolution_weight(tensor *out, const tensor *grad, const tensor 
 }
 
 /* ---- the gradient of the input ---- */
-
-/*
- * The positions of a phase along an axis: `count` positions from `at` on, stride apart. Tap r reads
- * the gradient from first - shift[r] on.
- */
-struct positions {
-	int64_t at, first, count;
-};
-
-static struct positions positions_of(const struct axis *a, int64_t f)
-{
-	int64_t from = a->padding - a->phase[f], first, until;
-
-	first = from > 0 ? (from + a->stride - 1) / a->stride : -(-from / a->stride);
-	until = a->in + from > 0 ? (a->in + from + a->stride - 1) / a->stride : first;
-	return (struct positions){ .at = first * a->stride - from,
-				   .first = first,
-				   .count = until > first ? until - first : 0 };
-}
 
 /* Sets c to the range of the gradient that the taps of all phases read. */
 static void gradient_axis(const struct axis *a, struct conv_axis *c)
@@ -420,6 +297,11 @@ static int input_gradient(tensor *out, const tensor *grad, const tensor *weight,
 		err = input_by_columns(&s, out, grad, weight, bias);
 		goto out;
 	}
+	err = try_depth_gradient(&s, out, grad, weight, bias);
+	if (err == NOT_SUITED)
+		err = try_channels(&s, out, grad, weight, bias, true);
+	if (err != NOT_SUITED)
+		goto out;
 	for (int d = 0; d < AXES; d++) {
 		gradient_axis(&s.axis[d], &h.axis[d]);
 		all &= s.axis[d].phases == s.axis[d].stride;

@@ -102,6 +102,42 @@ struct conv_winograd {
 	int64_t out_image, out_group, out_row;
 };
 
+#define CLASS_TAPS   11 /* of an axis, at most */
+#define AXIS_CLASSES 8
+#define MOST_CLASSES 64 /* of three axes */
+
+/* The taps that read the source, not its border: their numbers, and the elements, from that of the first tap on. */
+struct conv_class {
+	int taps;
+	int64_t tap[CLASS_TAPS], at[CLASS_TAPS];
+};
+
+/* The positions of an axis, sorted by the taps that read the source. */
+struct conv_class_axis {
+	int64_t in, out, extent; /* of the source, the result and the weight */
+	int64_t reads;		 /* taps of all positions that read the source */
+	int64_t *of, *first;	 /* [out]: the class, and the element that the first tap reads */
+	int classes;
+	struct conv_class class[AXIS_CLASSES + 1];
+};
+
+/* out[image, row, position] = bias[row] + sum over channels and taps, for each group; out is contiguous. */
+struct conv_channels {
+	int64_t batch, groups, rows, channels, window; /* window: taps */
+	const struct conv_class_axis *axis;
+	const void *src, *weight, *bias; /* bias: [groups * rows], NULL: 0 */
+	int64_t src_image, src_channel, weight_group, weight_row, weight_channel;
+	void *out;
+};
+
+/* The gradient of the input of a depthwise convolution with stride 2 and taps * taps taps, of `planes` planes. */
+struct conv_depth_gradient {
+	int64_t planes, channels, taps, grad_size[2], out_size[2], padding[2];
+	const void *grad, *weight, *bias; /* bias: [channels], NULL: 0 */
+	void *out;
+	_Atomic bool failed;
+};
+
 #define DEPTH_ROWS 2  /* the most channels in a group of a depthwise convolution */
 #define DEPTH_TAPS 64 /* the most taps */
 
@@ -127,11 +163,17 @@ int CPU_NAME(conv_plain)(enum conv_result kind, const tensor *y, const tensor *x
 int CPU_NAME(conv_implicit_gemm_f32)(const struct conv_gemm *c);
 int CPU_NAME(conv_implicit_gemm_f64)(const struct conv_gemm *c);
 int CPU_NAME(conv_implicit_gemm_pairs)(const struct conv_gemm *c); /* of units, see conv_pairs.c */
+int CPU_NAME(conv_channels_f32)(const struct conv_channels *c);
+int CPU_NAME(conv_channels_f64)(const struct conv_channels *c);
+int CPU_NAME(conv_channels_pairs)(const struct conv_channels *c);
 int CPU_NAME(conv_winograd_f32)(const struct conv_winograd *c);
 int CPU_NAME(conv_winograd_f64)(const struct conv_winograd *c);
 int CPU_NAME(conv_wgrad_f32)(const struct conv_wgrad *c);
 int CPU_NAME(conv_wgrad_f64)(const struct conv_wgrad *c);
 int CPU_NAME(conv_wgrad_pairs)(const struct conv_wgrad *c); /* of bf16, see conv_pairs.c */
+int CPU_NAME(conv_depth_gradient_f32)(
+	struct conv_depth_gradient *g); /* 1: not with vectors of this level */
+int CPU_NAME(conv_depth_gradient_f64)(struct conv_depth_gradient *g);
 void CPU_NAME(conv_copy_f32)(const struct conv_copy *c);
 void CPU_NAME(conv_copy_f64)(const struct conv_copy *c);
 void CPU_NAME(conv_copy_bf16)(const struct conv_copy *c);

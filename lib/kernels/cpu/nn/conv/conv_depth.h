@@ -12,6 +12,7 @@
 #define DEPTH_WORK (1 << 17) /* multiplications in a chunk of planes */
 
 #include "kernels/cpu/nn/conv/conv_depth_block.h"
+#include "kernels/cpu/nn/conv/conv_depth_line.h"
 #include "kernels/cpu/nn/conv/conv_depth_rows.h"
 
 /* The elements that a task copies of the channels of a group; a vector may read beyond. */
@@ -116,6 +117,7 @@ struct depth_plan {
 	struct row_plan by_rows;
 	bool rows;   /* by_rows is set */
 	bool blocks; /* there are enough lines for blocks */
+	bool line;   /* groups are single lines, read in place */
 	_Atomic bool failed;
 };
 
@@ -144,7 +146,9 @@ static void depth_group(const struct depth_plan *plan, int64_t image, int64_t gr
 
 			w[d] = from[c->weight_offset ? c->weight_offset[tap] : tap];
 		}
-		if (plan->rows)
+		if (plan->line)
+			depth_line(c, src, out, w, bias);
+		else if (plan->rows)
 			rows_sum(c, &plan->by_rows, m, out, w, bias);
 		else if (plan->blocks)
 			depth_blocks(c, &plan->chains, src, out, w, bias);
@@ -187,7 +191,10 @@ static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 	for (int64_t i = begin; i < end; i++) {
 		int64_t image = i / c->groups, group = i % c->groups;
 
-		depth_group(plan, image, group, depth_source(&c->src, mem->data, image, group),
+		depth_group(plan, image, group,
+			    plan->line ?
+				    (const T *)c->src.copy->in + i * c->src.copy->axis[2].size :
+				    depth_source(&c->src, mem->data, image, group),
 			    NULL);
 	}
 	storage_put(mem);
@@ -196,7 +203,7 @@ static void depth_chunk(int64_t begin, int64_t end, void *ctx)
 static int depth_sum(struct conv_gemm *c)
 {
 	int64_t work = c->rows * c->depth * c->grid[0] * c->grid[1] * c->grid[2] + 1;
-	struct depth_plan plan = { .c = c, .blocks = c->grid[1] >= LINES };
+	struct depth_plan plan = { .c = c, .blocks = c->grid[1] >= LINES, .line = is_line(c) };
 
 	plan.rows = rows_plan(&plan.by_rows, &c->src, c->grid, c->depth);
 	if (plan.blocks && !plan.rows)

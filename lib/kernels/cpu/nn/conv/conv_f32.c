@@ -31,9 +31,11 @@
 
 #include "kernels/cpu/nn/conv/conv_copy.h"
 #include "kernels/cpu/nn/conv/conv_depth.h"
+#include "kernels/cpu/nn/conv/conv_depth_gradient.h"
 #include "kernels/cpu/nn/conv/conv_tile.h"
 #include "kernels/cpu/simd/tiles_none.h"
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
+#include "kernels/cpu/nn/conv/conv_channels.h"
 #define E		 float
 #define UNIT		 1
 #define LOAD_UNITS(p, n) LOAD(p, PART(n))

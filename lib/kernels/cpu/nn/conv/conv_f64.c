@@ -34,9 +34,11 @@ typedef int64_t mask_f64 __attribute__((vector_size(VEC_BYTES)));
 
 #include "kernels/cpu/nn/conv/conv_copy.h"
 #include "kernels/cpu/nn/conv/conv_depth.h"
+#include "kernels/cpu/nn/conv/conv_depth_gradient.h"
 #include "kernels/cpu/nn/conv/conv_tile.h"
 #include "kernels/cpu/simd/tiles_none.h"
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
+#include "kernels/cpu/nn/conv/conv_channels.h"
 #define E		 double
 #define UNIT		 1
 #define LOAD_UNITS(p, n) LOAD(p, PART(n))

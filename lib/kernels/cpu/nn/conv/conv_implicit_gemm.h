@@ -36,13 +36,14 @@ struct gemm_plan {
 	const struct conv_gemm *c;
 	T *weight;	 /* packed, by group, block of rows, block of depth; NULL: read in place */
 	T *gathered;	 /* by group, block of depth, panel; NULL: each task gathers its panels */
-	int64_t pitch;	 /* between blocks of rows; a vector is written beyond each */
+	int64_t pitch;	 /* between blocks of rows */
 	int64_t columns; /* of all images */
 	int64_t width;	 /* columns as whole vectors */
 	int64_t rows;	 /* of weights in a block */
 	int64_t depth;	 /* of all blocks of a panel, as stored */
 	enum tile_mode tiles;
 	int64_t blocks; /* of rows */
+	int64_t parts;	/* blocks of depth */
 	int64_t panels; /* in a chunk */
 	int64_t chunks; /* of columns */
 	int64_t row_offset[FEW_ROWS];
@@ -110,7 +111,33 @@ static void pack_weights(T *to, const T *w, int64_t row, const int64_t *offset, 
 	}
 }
 
-/* The depth of a block of k, as stored, and the units of its m packed rows. */
+#define PACK_AT_ONCE 8 /* columns of adjacent rows */
+
+/* Packs m adjacent rows of k weights at any offsets, in the groups of compute_tiles(). */
+static void pack_adjacent(T *to, const T *w, const int64_t *offset, int64_t m, int64_t k)
+{
+	const int most = tile_rows[VECS];
+	int64_t count = (m + most - 1) / most;
+
+	for (int64_t d = 0; d < k; d += PACK_AT_ONCE) {
+		int64_t end = min64(k, d + PACK_AT_ONCE), left = m;
+		const T *from = w;
+		T *at = to;
+
+		for (int64_t i = 0, rows; i < count;
+		     i++, left -= rows, from += rows, at += rows * k) {
+			rows = left / (count - i);
+			for (int64_t x = d; x < end; x++)
+				if (rows == most)
+					memcpy(at + x * most, from + offset[x], most * sizeof(T));
+				else
+					for (int64_t r = 0; r < rows; r++)
+						at[x * rows + r] = from[offset[x] + r];
+		}
+	}
+}
+
+/* The depth of a block of k, as stored, and the units of its m packed rows: a vector may be written beyond them. */
 static int64_t stored_depth(const struct gemm_plan *s, int64_t k)
 {
 	return s->tiles ? whole_tiles(k) : k;
@@ -118,7 +145,7 @@ static int64_t stored_depth(const struct gemm_plan *s, int64_t k)
 
 static int64_t stored_units(const struct gemm_plan *s, int64_t m, int64_t k)
 {
-	return s->tiles ? whole_tiles(m) * (whole_tiles(k) + TILE_PAD) : m * k;
+	return s->tiles ? whole_tiles(m) * (whole_tiles(k) + TILE_PAD) : m * k + LANES;
 }
 
 /* Packs m rows of k weights for tiles. offset: of the weights, or NULL, for adjacent ones. */
@@ -138,29 +165,28 @@ static void pack_tile_weights(T *to, const T *w, int64_t row, const int64_t *off
 	memset(to, 0, (whole_tiles(m) - m) * pitch * sizeof(T));
 }
 
+/* Blocks of depth begin to end, of all blocks of rows. */
 static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct gemm_plan *s = ctx;
 	const struct conv_gemm *c = s->c;
 
 	for (int64_t i = begin; i < end; i++) {
-		int64_t group = i / s->blocks, row = i % s->blocks * s->rows;
-		int64_t m = min64(c->rows - row, s->rows);
+		int64_t block = i / s->parts, part = i % s->parts, p = part * DEPTH;
+		int64_t group = block / s->blocks, row = block % s->blocks * s->rows;
+		int64_t m = min64(c->rows - row, s->rows), k = min64(c->depth - p, DEPTH);
 		const T *w = (const T *)c->weight + group * c->weight_group + row * c->weight_row;
-		T *to = s->weight + i * s->pitch;
+		T *to = s->weight + block * s->pitch + part * stored_units(s, m, DEPTH);
+		const int64_t *offset = c->weight_offset ? c->weight_offset + p : NULL;
 
-		for (int64_t p = 0, k; p < c->depth; p += k, to += stored_units(s, m, k)) {
-			const int64_t *offset = c->weight_offset ? c->weight_offset + p : NULL;
-
-			k = min64(c->depth - p, DEPTH);
-			if (s->tiles)
-				pack_tile_weights(to, offset ? w : w + p, c->weight_row, offset, m,
-						  k);
-			else if (offset)
-				pack_weights(to, w, c->weight_row, offset, m, k);
-			else
-				pack_rows(to, w + p, c->weight_row, 1, m, k, tile_rows[VECS]);
-		}
+		if (s->tiles)
+			pack_tile_weights(to, offset ? w : w + p, c->weight_row, offset, m, k);
+		else if (offset && c->weight_row == 1)
+			pack_adjacent(to, w, offset, m, k);
+		else if (offset)
+			pack_weights(to, w, c->weight_row, offset, m, k);
+		else
+			pack_rows(to, w + p, c->weight_row, 1, m, k, tile_rows[VECS]);
 	}
 }
 
@@ -181,13 +207,12 @@ static void gather_chunk(int64_t begin, int64_t end, void *ctx)
 {
 	const struct gemm_plan *s = ctx;
 	const struct conv_gemm *c = s->c;
-	int64_t blocks = (c->depth + DEPTH - 1) / DEPTH;
 	struct panel panel;
 
 	for (int64_t j = 0; j < s->columns; j += WIDE) {
 		panel_set(&panel, c, j, min64(s->columns - j, WIDE));
 		for (int64_t i = begin; i < end; i++) {
-			int64_t group = i / blocks, p = i % blocks * DEPTH;
+			int64_t group = i / s->parts, p = i % s->parts * DEPTH;
 			int64_t k = min64(c->depth - p, DEPTH);
 
 			gather_block(s,
@@ -361,9 +386,8 @@ static void divide_columns(struct gemm_plan *s)
 	s->blocks = (c->rows + s->rows - 1) / s->rows;
 	s->tiles = s->columns > FEW_COLUMNS ? tiles_for(c->rows) : TILES_NONE;
 	s->depth = stored_depth(s, c->depth);
-	s->pitch = stored_units(s, s->rows, c->depth) + LANES;
-	if (s->tiles) /* a pad for each block of depth */
-		s->pitch += whole_tiles(s->rows) * (c->depth / DEPTH * TILE_PAD);
+	s->parts = (c->depth + DEPTH - 1) / DEPTH;
+	s->pitch = s->parts * stored_units(s, s->rows, DEPTH);
 	s->panels = PANELS;
 	s->chunks = (s->columns + PANELS * WIDE - 1) / (PANELS * WIDE);
 	if (c->groups * s->blocks * s->chunks < FEW_TASKS) {
@@ -381,7 +405,7 @@ static int gemm_prepare(struct gemm_plan *s, struct tensor_storage **mem)
 	bool gather = s->columns <= SOME_COLUMNS && s->blocks > 1, pack = s->columns > FEW_COLUMNS;
 	int64_t packed = pack ? c->groups * s->blocks * s->pitch : 0;
 	int64_t gathered = gather ? c->groups * s->depth * s->width : 0;
-	int64_t work = s->rows * c->depth + 1, blocks = (c->depth + DEPTH - 1) / DEPTH;
+	int64_t work = s->rows * min64(c->depth, DEPTH) + 1;
 
 	*mem = NULL;
 	if (!gather && !pack)
@@ -391,13 +415,13 @@ static int gemm_prepare(struct gemm_plan *s, struct tensor_storage **mem)
 		return -thread()->error.code;
 	if (pack) {
 		s->weight = (*mem)->data;
-		parallel_for(0, c->groups * s->blocks, work < PACK_WORK ? PACK_WORK / work : 1,
-			     pack_chunk, s);
+		parallel_for(0, c->groups * s->blocks * s->parts,
+			     work < PACK_WORK ? PACK_WORK / work : 1, pack_chunk, s);
 	}
 	if (gather) {
 		s->gathered = (T *)(*mem)->data + packed;
 		work = DEPTH * s->width;
-		parallel_for(0, c->groups * blocks, work < PACK_WORK ? PACK_WORK / work : 1,
+		parallel_for(0, c->groups * s->parts, work < PACK_WORK ? PACK_WORK / work : 1,
 			     gather_chunk, s);
 	}
 	return 0;

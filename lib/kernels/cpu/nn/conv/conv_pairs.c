@@ -23,6 +23,7 @@
 #include "kernels/cpu/simd/tiles_pairs.h"
 #define NO_DEPTHWISE
 #include "kernels/cpu/nn/conv/conv_implicit_gemm.h"
+#include "kernels/cpu/nn/conv/conv_channels.h"
 #define E		 uint16_t
 #define UNIT		 2
 #define LOAD_UNITS(p, n) vec_load_pairs(p, n)
@@ -47,6 +48,11 @@ static void make_units(int64_t begin, int64_t end, void *ctx)
 		const uint16_t *high = channel + 1 < u->channels ? low + u->plane : NULL;
 		float *to = u->to + i * u->plane;
 
+		if (u->plane <= LANES && high) { /* both planes are in one vector */
+			STORE(to, PART(u->plane),
+			      vec_pair_halves(vec_load_pairs(low, 2 * u->plane), u->plane));
+			continue;
+		}
 		for (int64_t j = 0; j < u->plane; j += LANES) {
 			int64_t n = min64(u->plane - j, LANES);
 			vec_reduced_float zero = { 0 };
@@ -120,6 +126,11 @@ int CPU_NAME(conv_as_units)(convolution_kernel compute, tensor *out, const tenso
 }
 #else
 int CPU_NAME(conv_implicit_gemm_pairs)(const struct conv_gemm *c)
+{
+	return tensor_fail(EOPNOTSUPP, "convolution: no products of pairs");
+}
+
+int CPU_NAME(conv_channels_pairs)(const struct conv_channels *c)
 {
 	return tensor_fail(EOPNOTSUPP, "convolution: no products of pairs");
 }

@@ -225,6 +225,27 @@ static const int64_t *weight_offsets(struct shape *s, int64_t channels)
 	return offset;
 }
 
+/* ---- phases of the gradient of the input ---- */
+
+/*
+ * The positions of a phase along an axis: `count` positions from `at` on, stride apart. Tap r reads
+ * the gradient from first - shift[r] on.
+ */
+struct positions {
+	int64_t at, first, count;
+};
+
+static struct positions positions_of(const struct axis *a, int64_t f)
+{
+	int64_t from = a->padding - a->phase[f], first, until;
+
+	first = from > 0 ? (from + a->stride - 1) / a->stride : -(-from / a->stride);
+	until = a->in + from > 0 ? (a->in + from + a->stride - 1) / a->stride : first;
+	return (struct positions){ .at = first * a->stride - from,
+				   .first = first,
+				   .count = until > first ? until - first : 0 };
+}
+
 /* ---- sources ---- */
 
 /* A tensor as taps read it: copied by phases, or in place. */

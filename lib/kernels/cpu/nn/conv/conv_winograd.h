@@ -185,9 +185,6 @@ static int tile_runs(const struct winograd *s, const struct panel *p, int64_t co
 	return p->runs;
 }
 
-#define ZIP_LOW(s, j)  ((j) / 2 + ((j)&1) * LANES)
-#define ZIP_HIGH(s, j) ((j) / 2 + ((j)&1) * LANES + LANES / 2)
-
 /*
  * Transforms the sums of one row, whose products are `pitch` apart, to two lines of positions.
  * Returns a vector that is not zero if a result is not finite.
