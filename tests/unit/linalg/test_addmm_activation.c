@@ -117,7 +117,7 @@ static void self_may_be_anything_that_broadcasts(void **state)
 		tensor_scope {
 			enum tensor_dtype dt = dtypes[d];
 			tensor *a = matrix(dt, 20, 30, false), *b = matrix(dt, 30, 50, true);
-			tensor *selfs[] = {
+			tensor *added[] = {
 				ok(tensor_as_strided(numbers(dt, TENSOR_INTS(100)), TENSOR_INTS(50),
 						     TENSOR_INTS(2), 1)),
 				numbers(dt, TENSOR_INTS(1)),
@@ -127,20 +127,20 @@ static void self_may_be_anything_that_broadcasts(void **state)
 				ok(tensor_full(TENSOR_SHAPE(50), S(NAN), OF(dt))),
 			};
 
-			for (size_t i = 0; i < ARRAY_SIZE(selfs); i++) {
+			for (size_t i = 0; i < ARRAY_SIZE(added); i++) {
 				double beta = i == 5 ? 0 : 0.5;
-				tensor *want = apart(selfs[i], a, b, beta, 1, "relu");
+				tensor *want = apart(added[i], a, b, beta, 1, "relu");
 
-				assert_same(ok(tensor__addmm_pointwise_opt(selfs[i], a, b, "relu",
+				assert_same(ok(tensor__addmm_pointwise_opt(added[i], a, b, "relu",
 									   S(beta), S(1))),
 					    want);
 			}
 			/* self is the output. */
-			tensor *want = apart(selfs[4], a, b, 1, 1, "gelu");
+			tensor *want = apart(added[4], a, b, 1, 1, "gelu");
 
-			ok(tensor__addmm_pointwise_opt_out(selfs[4], selfs[4], a, b, "gelu", S(1),
+			ok(tensor__addmm_pointwise_opt_out(added[4], added[4], a, b, "gelu", S(1),
 							   S(1)));
-			assert_same(selfs[4], want);
+			assert_same(added[4], want);
 		}
 }
 
