@@ -35,6 +35,15 @@ def transformers():
     yield "embedding_dense_backward f32[1024,768] i64[1024]<50257 50257 -1 false"
 
 
+def feed_forward():
+    """A linear layer and its activation in one call: GPT-2, BERT large, ViT-S, MLP-Mixer S/16 (channels, tokens)."""
+    for d in BOTH:
+        for rows, width, inner in ((1, 768, 3072), (32, 768, 3072), (128, 768, 3072), (512, 768, 3072), (2048, 768, 3072),
+                                   (128, 1024, 4096), (197, 384, 1536), (196, 512, 2048), (512, 196, 256)):
+            yield f"_addmm_activation {d}[{inner}] {d}[{rows},{width}] {d}[{width},{inner}]:t"
+            yield f"_addmm_activation {d}[{inner}] {d}[{rows},{width}] {d}[{width},{inner}]:t 1 1 true"
+
+
 def convolution(d, co, x, taps, y, rest):
     """Forward, gradient of the input, gradient of the weights: co channels; the sizes of input, taps and result."""
     x, w, y = f"{d}[{x}]", f"{d}[{co},{taps}]", f"{d}[{y}]"
@@ -156,6 +165,7 @@ def tables_and_points():
 
 def models():
     yield from transformers()
+    yield from feed_forward()
     yield from vision()
     yield from video()
     yield from audio()

@@ -6,6 +6,7 @@
 #include "family/binary.h"
 #include "family/compare.h"
 #include "family/loss.h"
+#include "family/mm.h"
 #include "family/pointwise.h"
 #include "family/softmax.h"
 #include "family/unary.h"
@@ -24,6 +25,21 @@ tensor *formula_gelu_backward(tensor *grad, tensor *self, const char *approximat
 	if (formula_may_overwrite(grad, self))
 		return tensor_gelu_backward_opt_out(grad, grad, self, approximate);
 	return tensor_gelu_backward_opt(grad, self, approximate);
+}
+
+tensor *addmm_pointwise_backward(tensor *grad, tensor *self, tensor *mat1, tensor *mat2,
+				 const char *activation, tensor_scalar beta, tensor_scalar alpha)
+{
+	tensor *x;
+
+	if (!strcmp(activation, "none"))
+		return grad;
+	x = tensor_addmm_opt(self, mat1, mat2, beta, alpha);
+	if (!strcmp(activation, "relu"))
+		return tensor_relu_backward(grad, x);
+	if (!strcmp(activation, "silu"))
+		return tensor_silu_backward(grad, formula_conj(x));
+	return tensor_gelu_backward_opt(grad, x, strcmp(activation, "gelu") ? "tanh" : "none");
 }
 
 static tensor *product(tensor *grad, tensor *grad_output, tensor *slope)

@@ -48,6 +48,9 @@ tensor *formula_gelu_backward(tensor *grad, tensor *self, const char *approximat
  */
 tensor *mm_mat2_backward(tensor *mat1, tensor *grad, tensor_ints mat2_strides, tensor_scalar alpha,
 			 unsigned edge);
+/* The gradient of the activation's argument beta * self + alpha * mat1 mat2, which is computed again. */
+tensor *addmm_pointwise_backward(tensor *grad, tensor *self, tensor *mat1, tensor *mat2,
+				 const char *activation, tensor_scalar beta, tensor_scalar alpha);
 /* Complex conjugate; t itself if it is real. */
 tensor *formula_conj(tensor *t);
 tensor_scalar formula_conj_scalar(tensor_scalar s);

@@ -2,6 +2,7 @@
 /* matmul, linear and other products of any rank, composed of mm, bmm, mv and dot. */
 #include "ops/op.h"
 
+#include "family/activation.h"
 #include "family/copy.h"
 #include "family/mm.h"
 #include "family/pointwise.h"
@@ -169,6 +170,67 @@ tensor *composite_linear(tensor *input, tensor *weight, tensor *bias)
 		return tensor_fail_null(EINVAL, "linear: input must have a dimension");
 	guard = tensor_scope_enter();
 	return scope_leave_with(&guard, linear(input, weight, bias));
+}
+
+/* ---- linear and an activation ---- */
+
+static tensor *activate(tensor *t, const char *activation)
+{
+	if (!strcmp(activation, "none"))
+		return t;
+	if (!strcmp(activation, "relu"))
+		return tensor_relu(t);
+	if (!strcmp(activation, "silu"))
+		return tensor_silu(t);
+	if (!strcmp(activation, "gelu"))
+		return tensor_gelu(t);
+	if (!strcmp(activation, "gelu_tanh"))
+		return tensor_gelu_opt(t, "tanh");
+	return tensor_fail_null(
+		EINVAL,
+		"linear_activation: activation must be none, relu, gelu, gelu_tanh or "
+		"silu, got %s",
+		QUOTED(activation));
+}
+
+/* The activation's derivative needs the value before it: a recorded call writes that, and then reads it. */
+static bool may_fuse(const tensor *input, const tensor *weight, const tensor *bias)
+{
+	const uint32_t plain = KEY_BIT(TENSOR_KEY_CPU) | KEY_BIT(TENSOR_KEY_CUDA) | AUTOGRAD_BIT;
+
+	return bias && input->ndim >= 2 && weight->ndim == 2 &&
+	       (input->ndim == 2 || input->contiguous) &&
+	       !((input->keys | weight->keys | bias->keys) & ~plain) && !input->ext &&
+	       !weight->ext && !bias->ext && !operand_is_recorded(input) &&
+	       !operand_is_recorded(weight) && !operand_is_recorded(bias);
+}
+
+static tensor *linear_activation(tensor *input, tensor *weight, tensor *bias,
+				 const char *activation)
+{
+	int64_t sizes[TENSOR_MAX_DIMS], rows = 1;
+	tensor *t;
+
+	if (!strcmp(activation, "none") || !may_fuse(input, weight, bias))
+		return activate(tensor_linear(input, weight, bias ? bias : tensor_none),
+				activation);
+	t = tensor_t(weight);
+	if (input->ndim == 2)
+		return tensor__addmm_pointwise(bias, input, t, activation);
+	for (int i = 0; i < input->ndim - 1; i++)
+		rows *= input->sizes[i];
+	t = tensor__addmm_pointwise(
+		bias, tensor_view(input, TENSOR_INTS(rows, input->sizes[input->ndim - 1])), t,
+		activation);
+	return tensor_view(t, shape_with(sizes, input, 1, TENSOR_INTS(weight->sizes[0])));
+}
+
+tensor *composite_linear_activation(tensor *input, tensor *weight, tensor *bias,
+				    const char *activation)
+{
+	struct tensor_scope_guard guard = tensor_scope_enter();
+
+	return scope_leave_with(&guard, linear_activation(input, weight, bias, activation));
 }
 
 /* ---- outer, addr, addbmm ---- */

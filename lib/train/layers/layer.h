@@ -29,6 +29,10 @@ tensor *layer_init_value(tensor *t, void *ctx);
 /* 1 / sqrt(n), 0 for n = 0. */
 double layer_bound(double n);
 
+/* tensor_module_linear() and an activation of linear_activation or NULL, in the scope of a public function. */
+tensor *layer_linear(tensor_module *m, const char *name, tensor *x, int64_t out, bool no_bias,
+		     const char *activation);
+
 /* True with the error set if m is NULL or x is absent. */
 bool layer_absent(const char *op, const tensor_module *m, const tensor *x);
 /* -EINVAL unless from <= value. */

@@ -7,7 +7,8 @@
 static const struct layer_type linear_type = { .op = "module_linear",
 					       .i = { "in", "out", "bias" } };
 
-static tensor *linear(tensor_module *m, const char *name, tensor *x, int64_t out, bool no_bias)
+tensor *layer_linear(tensor_module *m, const char *name, tensor *x, int64_t out, bool no_bias,
+		     const char *activation)
 {
 	const int64_t in = tensor_size(x, -1);
 	struct layer_key key = { .type = &linear_type, .i = { in, out, !no_bias } };
@@ -29,7 +30,7 @@ static tensor *linear(tensor_module *m, const char *name, tensor *x, int64_t out
 					    layer_init_uniform, &bound);
 	if (!w || !b || layer_made(layer, &key) < 0)
 		return NULL;
-	return tensor_linear(x, w, b);
+	return activation ? tensor_linear_activation(x, w, b, activation) : tensor_linear(x, w, b);
 }
 
 TENSOR_EXPORT tensor *tensor_module_linear_opt(tensor_module *m, const char *name, tensor *x,
@@ -40,7 +41,7 @@ TENSOR_EXPORT tensor *tensor_module_linear_opt(tensor_module *m, const char *nam
 	if (layer_absent("module_linear", m, x))
 		return NULL;
 	scope = tensor_scope_enter();
-	return layer_leave(&scope, linear(m, name, x, out, o.no_bias));
+	return layer_leave(&scope, layer_linear(m, name, x, out, o.no_bias, NULL));
 }
 
 /* ---- embedding ---- */

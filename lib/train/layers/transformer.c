@@ -37,8 +37,10 @@ static tensor *feed_forward(const struct block *b, tensor *x)
 	const struct tensor_linear_options o = { .no_bias = b->o->no_bias };
 	const int64_t embed = tensor_size(x, -1);
 
-	x = tensor_module_linear_opt(b->layer, "linear1", x, b->feedforward, o);
-	x = b->o->activation == TENSOR_ACTIVATION_GELU ? tensor_gelu(x) : tensor_relu(x);
+	if (layer_absent("module_linear", b->layer, x))
+		return NULL;
+	x = layer_linear(b->layer, "linear1", x, b->feedforward, b->o->no_bias,
+			 b->o->activation == TENSOR_ACTIVATION_GELU ? "gelu" : "relu");
 	return drop(b, tensor_module_linear_opt(b->layer, "linear2", drop(b, x), embed, o));
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR MIT
 """Modules and parameters in lists and dicts."""
 from devtensor._C import Tensor
+from devtensor.nn._fusion import activation_name, is_plain_linear, linear_then
 from devtensor.nn.module import Module
 from devtensor.nn.parameter import Parameter
 
@@ -84,9 +85,19 @@ class Sequential(_List):
         return cls(named)
 
     def forward(self, input):
+        linear = None  # a Linear that is called with the activation after it
         for module in self._modules.values():
-            input = module(input)
-        return input
+            if linear is not None:
+                name = activation_name(module)
+                input = linear(input) if name is None else linear_then(linear, input, name)
+                linear = None
+                if name is not None:
+                    continue
+            if is_plain_linear(module):
+                linear = module
+            else:
+                input = module(input)
+        return input if linear is None else linear(input)
 
 
 class ModuleList(_List):

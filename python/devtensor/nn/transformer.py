@@ -6,6 +6,7 @@ from devtensor import _C
 from devtensor.nn import functional as F
 from devtensor.nn import init
 from devtensor.nn._attention import as_bias
+from devtensor.nn._fusion import activation_name, is_plain_linear, linear_then
 from devtensor.nn.containers import ModuleList
 from devtensor.nn.linear import Linear
 from devtensor.nn.module import Module
@@ -99,7 +100,9 @@ class _Layer(Module):
         return _C.dropout(x, self.dropout_p, True) if self.training and self.dropout_p else x
 
     def _feedforward(self, x):
-        return self._drop(self.linear2(self._drop(self.activation(self.linear1(x)))))
+        name = activation_name(self.activation) if is_plain_linear(self.linear1) else None
+        x = self.activation(self.linear1(x)) if name is None else linear_then(self.linear1, x, name)
+        return self._drop(self.linear2(self._drop(x)))
 
     def _attention(self, attention, x, memory, mask, padding, causal):
         return self._drop(attention(x, memory, memory, attn_mask=mask, key_padding_mask=padding, need_weights=False,

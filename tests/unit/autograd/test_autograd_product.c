@@ -14,6 +14,12 @@ CASE(fn_addr, tensor_addr_opt(a, b, c, S(2), S(3)))
 CASE(fn_addbmm, tensor_addbmm_opt(a, b, c, S(2), S(3)))
 CASE(fn_matmul, tensor_matmul(a, b))
 CASE(fn_linear, tensor_linear(a, b, c))
+CASE(fn_addmm_relu, tensor__addmm_pointwise_opt(a, b, c, "relu", S(2), S(3)))
+CASE(fn_addmm_gelu, tensor__addmm_pointwise_opt(a, b, tensor_t(c), "gelu", S(2), S(3)))
+CASE(fn_addmm_gelu_tanh, tensor__addmm_activation_opt(a, b, c, S(1), S(0.5), true))
+CASE(fn_addmm_silu, tensor__addmm_pointwise(a, b, c, "silu"))
+CASE(fn_addmm_none, tensor__addmm_pointwise(a, b, c, "none"))
+CASE(fn_linear_gelu, tensor_linear_activation(a, b, c, "gelu"))
 CASE(fn_tensordot, tensor_tensordot(a, b, TENSOR_INTS(0, 2), TENSOR_INTS(1, 0)))
 CASE(fn_kron, tensor_kron(a, b))
 CASE(fn_cross, tensor_linalg_cross(a, b))
@@ -73,6 +79,12 @@ static const struct formula formulas[] = {
 	ROW(matmul, 2, IN(1, 0, 4, 3), IN(1, 0, 2, 3, 2)),
 	ROW(matmul, 2, IN(1, 0, 2, 2, 3), IN(1, 0, 3)),
 	ROW(linear, 3, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 3), IN(1, 0, 2)),
+	ROW(addmm_relu, 3, IN(1, 0, 2), IN(1, 0, 3, 3), IN(1, 0, 3, 2)),
+	ROW(addmm_gelu, 3, IN(1, 0, 2), IN(1, 0, 3, 3), IN(1, 0, 2, 3)),
+	ROW(addmm_gelu_tanh, 3, IN(1, 0, 3, 2), IN(1, 0, 3, 3), IN(1, 0, 3, 2)),
+	ROW(addmm_silu, 3, IN(1, 0, 2), IN(1, 0, 3, 3), IN(1, 0, 3, 2)),
+	ROW(addmm_none, 3, IN(1, 0, 2), IN(1, 0, 3, 3), IN(1, 0, 3, 2)),
+	ROW(linear_gelu, 3, IN(1, 0, 2, 2, 3), IN(1, 0, 2, 3), IN(1, 0, 2)),
 	ROW(linear, 3, IN(1, 0, 3), IN(1, 0, 2, 3), IN(1, 0, 2)),
 	ROW(tensordot, 2, IN(1, 0, 2, 3, 2), IN(1, 0, 2, 2, 2)),
 	ROW(kron, 2, IN(1, 0, 2, 2), IN(1, 0, 3)),

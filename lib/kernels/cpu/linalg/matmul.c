@@ -7,6 +7,7 @@
 #include "kernels/cpu/linalg/matmul.h"
 
 #include "iter/parallel.h"
+#include "kernels/abi/product.h"
 
 #define WORK	   (1 << 16) /* multiplications in a chunk of small products */
 #define WORK_LARGE (1 << 21) /* multiplications from which one product is computed in parallel */
@@ -41,6 +42,36 @@ static bool better_transposed(const struct product *p)
 	if (p->n <= 4)
 		return p->m > p->n;
 	return p->m > 4 && p->csc != 1 && p->rsc == 1;
+}
+
+/* ---- bias ---- */
+
+/* Rows of c that get the bias in a chunk of parallel work. */
+#define BIAS_ROWS 4096
+
+struct product_bias {
+	const struct product *p;
+	int64_t size; /* bytes of an element */
+};
+
+static void fill_rows(int64_t begin, int64_t end, void *ctx)
+{
+	const struct product_bias *f = ctx;
+
+	for (int64_t i = begin; i < end; i++)
+		for (int64_t j = 0; j < f->p->n; j++)
+			memcpy((char *)f->p->c + (i * f->p->rsc + j * f->p->csc) * f->size,
+			       (const char *)f->p->bias + j * f->size, f->size);
+}
+
+/* Copies the bias to c: a transposed product would need it for each row. */
+static void fill_with_bias(struct product *p, int64_t size)
+{
+	struct product_bias f = { p, size };
+
+	if (p->bias && p->beta != 0)
+		parallel_for(0, p->m, BIAS_ROWS, fill_rows, &f);
+	p->bias = NULL;
 }
 
 /* ---- complex ---- */
@@ -153,7 +184,8 @@ static int compute_batch(struct batch *t, int64_t count)
 }
 
 static int matmul(const char *name, const tensor *out, const tensor *a, const tensor *b,
-		  tensor_scalar alpha, tensor_scalar beta)
+		  tensor_scalar alpha, tensor_scalar beta, const void *bias,
+		  struct product_activation *activation)
 {
 	int64_t size = itemsize(out);
 	int d = out->ndim - 2; /* dimension of rows */
@@ -173,7 +205,9 @@ static int matmul(const char *name, const tensor *out, const tensor *a, const te
 			   .alpha = scalar_double(alpha),
 			   .beta = scalar_double(beta),
 			   .alpha_int = scalar_int(alpha),
-			   .beta_int = scalar_int(beta) },
+			   .beta_int = scalar_int(beta),
+			   .bias = bias,
+			   .activation = activation },
 		.sa = d ? a->strides[0] * size : 0,
 		.sb = d ? b->strides[0] * size : 0,
 		.sc = d ? out->strides[0] * size : 0,
@@ -188,6 +222,7 @@ static int matmul(const char *name, const tensor *out, const tensor *a, const te
 	if (!t.fn && !dtype_is_complex(out->dtype))
 		return tensor_kernel_no_dtype(name, out->dtype, "cpu");
 	if (better_transposed(&t.first)) {
+		fill_with_bias(&t.first, size);
 		transpose(&t.first);
 		swap(&t.sa, &t.sb);
 	}
@@ -199,13 +234,25 @@ static int matmul(const char *name, const tensor *out, const tensor *a, const te
 static int cpu_mm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 		  tensor_scalar beta)
 {
-	return matmul("mm", out, a, b, alpha, beta);
+	return matmul("mm", out, a, b, alpha, beta, NULL, NULL);
+}
+
+static int cpu_mm_epilogue(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
+			   tensor_scalar beta, const struct mm_epilogue *epilogue)
+{
+	struct product_activation f = { epilogue->activation, { out, out }, false };
+	int err = matmul("mm_epilogue", out, a, b, alpha, beta,
+			 epilogue->bias ? epilogue->bias->data : NULL, f.fn ? &f : NULL);
+
+	if (!err && f.failed)
+		err = tensor_fail(ENOMEM, "mm: no memory for the activation of a block");
+	return err;
 }
 
 static int cpu_bmm(tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
 		   tensor_scalar beta)
 {
-	return matmul("bmm", out, a, b, alpha, beta);
+	return matmul("bmm", out, a, b, alpha, beta, NULL, NULL);
 }
 
 /* ---- products with a matrix that is packed once, of f16 and bf16; others read it in place ---- */
@@ -256,4 +303,4 @@ static int cpu_mm_packed(tensor *out, const tensor *a, const tensor *b, const te
 	return products[out->dtype](&p);
 }
 
-CPU_KERNELS(KERNEL(mm), KERNEL(bmm), KERNEL(mm_pack), KERNEL(mm_packed))
+CPU_KERNELS(KERNEL(mm), KERNEL(mm_epilogue), KERNEL(bmm), KERNEL(mm_pack), KERNEL(mm_packed))

@@ -90,9 +90,10 @@ static void few_columns_chunk(int64_t begin, int64_t end, void *ctx)
 				T *c = (T *)p->c + x * p->rsc + y * p->csc;
 
 				if (x < end && y < p->n)
-					*c = (beta != 0 ? *c * beta : 0) + sums[s];
+					*c = (beta != 0 ? *added(p, c, y) * beta : 0) + sums[s];
 			}
 		}
+	product_finish(p, begin, 0, end - begin, p->n);
 }
 
 static bool suits_few_columns(const struct product *p)

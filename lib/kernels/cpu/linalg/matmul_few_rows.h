@@ -78,11 +78,18 @@ static void few_rows_chunk(int64_t begin, int64_t end, void *ctx)
 		}
 		for (int64_t x = 0; x < p->m; x++) {
 			T *c = (T *)p->c + x * p->rsc + j;
+			const T *add = added(p, c, j);
 
-			for (int64_t i = 0; i < n; i++)
-				c[i] = (beta != 0 ? beta * c[i] : 0) +
-				       alpha * totals[x * width + i];
+			for (int64_t i = 0; i < n; i += LANES) {
+				vec_part lanes = PART(least(n - i, LANES));
+				VEC r = rounded(*(const VEC *)(totals + x * width + i) * alpha);
+
+				if (beta != 0)
+					r += LOAD(add + i, lanes) * beta;
+				STORE(c + i, lanes, r);
+			}
 		}
+		product_finish(p, 0, j, p->m, n);
 	}
 }
 

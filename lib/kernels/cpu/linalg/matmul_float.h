@@ -27,6 +27,12 @@
 #define WORK	    (1 << 18) /* multiplications in a chunk of panels */
 #define FEW_DEPTH   128 /* k from which products of few rows or columns have ways of their own */
 
+/* The elements that beta multiplies for those of c from column j on, where rows of c are contiguous. */
+static inline const T *added(const struct product *p, const T *c, int64_t j)
+{
+	return p->bias ? (const T *)p->bias + j : c;
+}
+
 /* compute_tiles() for a c whose rows are not contiguous, through a buffer. */
 static void compute_tiles_scattered(struct tile *t, int64_t m, int64_t n, int vecs, int64_t csc)
 {
@@ -46,7 +52,8 @@ static void compute_tiles_scattered(struct tile *t, int64_t m, int64_t n, int ve
 			for (int64_t y = 0; y < n; y++) {
 				T *to = c + (i + x) * rsc + y * csc;
 
-				*to = (beta != 0 ? beta * *to : 0) + block[x * WIDE + y];
+				*to = (beta != 0 ? beta * (t->add ? t->add[y] : *to) : 0) +
+				      block[x * WIDE + y];
 			}
 	}
 	t->a = a;
@@ -62,6 +69,7 @@ struct block {
 	int64_t j0, n, p0, k; /* columns and depth of the block */
 	T *panels;	      /* packed b; NULL: b is read in place */
 	bool pack_a;
+	bool last;	     /* no block of more depth follows */
 	_Atomic bool failed; /* out of memory */
 };
 
@@ -84,7 +92,7 @@ static void pack_chunk(int64_t begin, int64_t end, void *ctx)
 /* Rows begin to end of panels `from` to `until`. */
 static void compute_part(struct block *k, int64_t begin, int64_t end, int64_t from, int64_t until)
 {
-	int64_t j = panel_start(k->n, from);
+	int64_t j = panel_start(k->n, from), first = j; /* without the activation */
 	const struct product *p = k->p;
 	struct tensor_storage *s = NULL;
 	struct tile t = { .a = (const T *)p->a + begin * p->rsa + k->p0 * p->csa,
@@ -118,10 +126,15 @@ static void compute_part(struct block *k, int64_t begin, int64_t end, int64_t fr
 				  (const T *)p->b + k->p0 * p->rsb + k->j0 + j;
 		t.rsb = k->panels ? vecs * (int64_t)LANES : p->rsb;
 		t.c = (T *)p->c + begin * p->rsc + (k->j0 + j) * p->csc;
+		t.add = k->p0 || !p->bias ? NULL : (const T *)p->bias + k->j0 + j;
 		if (p->csc == 1 || n == 1)
 			compute_tiles(&t, end - begin, n, vecs);
 		else
 			compute_tiles_scattered(&t, end - begin, n, vecs, p->csc);
+		if (k->last && (from + 1 == until || j + n - first >= FINISH_COLUMNS)) {
+			product_finish(p, begin, k->j0 + first, end - begin, j + n - first);
+			first = j + n;
+		}
 	}
 	if (s)
 		storage_put(s);
@@ -228,19 +241,23 @@ static void dot_chunk(int64_t begin, int64_t end, void *ctx)
 		int64_t n = end - j < LANES ? end - j : LANES;
 
 		for (int64_t i = 0; i < p->m; i++) {
-			VEC r = dot_columns(p, (const T *)p->a + i * p->rsa, j) * alpha;
+			VEC r = rounded(dot_columns(p, (const T *)p->a + i * p->rsa, j) * alpha);
 			T *c = (T *)p->c + i * p->rsc + j * p->csc;
 
 			if (p->csc == 1) {
 				if (beta != 0)
-					r += LOAD(c, PART(n)) * beta;
+					r += LOAD(added(p, c, j), PART(n)) * beta;
 				STORE(c, PART(n), r);
 				continue;
 			}
-			for (int64_t x = 0; x < n; x++)
-				c[x * p->csc] = (beta != 0 ? c[x * p->csc] * beta : 0) + r[x];
+			for (int64_t x = 0; x < n; x++) {
+				T *to = c + x * p->csc;
+
+				*to = (beta != 0 ? *added(p, to, j + x) * beta : 0) + r[x];
+			}
 		}
 	}
+	product_finish(p, 0, begin, p->m, end - begin);
 }
 
 /* Copies the rows of a first if they are not contiguous. */
@@ -316,10 +333,10 @@ static inline __attribute__((always_inline)) void row_strip(const struct product
 #pragma GCC unroll 8
 	for (int v = 0; v < vecs; v++) {
 		vec_part lanes = v < vecs - 1 ? PART(LANES) : part;
-		VEC r = sum[v] * alpha;
+		VEC r = rounded(sum[v] * alpha);
 
 		if (beta != 0)
-			r += LOAD(c + v * LANES, lanes) * beta;
+			r += LOAD(added(p, c, j) + v * LANES, lanes) * beta;
 		STORE(c + v * LANES, lanes, r);
 	}
 }
@@ -337,6 +354,7 @@ static void row_chunk(int64_t begin, int64_t end, void *ctx)
 	}
 	for (; j < end; j += LANES)
 		row_strip(p, j, 1, PART(end - j < LANES ? end - j : LANES));
+	product_finish(p, 0, begin, 1, end - begin);
 }
 
 static int product_by_row(const struct product *p)
@@ -383,6 +401,7 @@ int CPU_NAME(MATMUL)(const struct product *p)
 		k.p0 = 0;
 		for (int64_t i = 0, blocks = depth_blocks(p->k); i < blocks; i++) {
 			k.k = depth_start(p->k, blocks, i + 1) - k.p0;
+			k.last = i + 1 == blocks;
 			if (packed)
 				parallel_for(0, panel_count(k.n), PACK_CHUNK, pack_chunk, &k);
 			compute_block(&k);

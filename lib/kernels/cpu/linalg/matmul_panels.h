@@ -107,9 +107,19 @@ static void multiply_group(const struct panel_product *s, int64_t i, int count, 
 			t.b = panels[x].packed;
 			t.rsb = panels[x].width;
 			t.c = (T *)p->c + panels[x].j;
+			t.add = p0 || !p->bias ? NULL : (const T *)p->bias + panels[x].j;
 			compute_tiles(&t, p->m, panels[x].n, (int)(panels[x].width / LANES));
 		}
 	}
+}
+
+/* The activation of panels `from` to `until`. */
+static void finish_panels(const struct product *p, int64_t from, int64_t until)
+{
+	int64_t j = panel_start(p->n, from);
+	int64_t end = until < panel_count(p->n) ? panel_start(p->n, until) : p->n;
+
+	product_finish(p, 0, j, p->m, end - j);
 }
 
 static void multiply_panels(int64_t begin, int64_t end, void *ctx)
@@ -123,8 +133,14 @@ static void multiply_panels(int64_t begin, int64_t end, void *ctx)
 		s->failed = true;
 		return;
 	}
-	for (int64_t i = begin; i < end; i += group)
-		multiply_group(s, i, (int)least(group, end - i), mem->data);
+	for (int64_t i = begin, next, from = begin; i < end; i = next) {
+		next = least(i + group, end);
+		multiply_group(s, i, (int)(next - i), mem->data);
+		if (next == end || next - from >= FINISH_COLUMNS / WIDE) {
+			finish_panels(s->p, from, next);
+			from = next;
+		}
+	}
 	storage_put(mem);
 }
 
@@ -208,6 +224,8 @@ static __attribute__((noinline)) int product_by_panels(const struct product *p)
 	if (p->m > SOME_ROWS) {
 		grain = even_tasks(panel_count(p->n));
 		s.group = least(grain, GROUP);
+	} else if (p->activation && tensor_get_num_threads() == 1 && grain == 1) {
+		grain = FINISH_COLUMNS / WIDE;
 	}
 	parallel_for(0, s.blocks, 1, pack_depths, &s);
 	parallel_for(0, panel_count(p->n), grain, multiply_panels, &s);

@@ -13,69 +13,10 @@
 
 #include "kernels/cpu/linalg/matmul_reduced_pack.h"
 
+#include "kernels/cpu/linalg/matmul_reduced_round.h"
 #include "kernels/cpu/linalg/matmul_tiles.h"
 
 #include "iter/parallel.h"
-
-/* ---- results ---- */
-
-/* n lanes of c = round(beta * c + alpha * sum) */
-static inline void round_lanes(const struct reduced_product *h, uint16_t *c, VEC sum, int64_t n)
-{
-	const T alpha = (T)h->p->alpha, beta = (T)h->p->beta;
-
-	sum *= alpha;
-	if (beta != 0)
-		sum += widen(h, vec_load_reduced_float(c, n)) * beta;
-	if (n == LANES)
-		*(vec_reduced_float *)c = narrow(h, sum);
-	else
-		vec_store_reduced_float(c, narrow(h, sum), n);
-}
-
-/* The same for a c whose rows are not contiguous. */
-static inline void round_scattered(const struct reduced_product *h, uint16_t *c, VEC sum, int64_t n)
-{
-	int64_t csc = h->p->csc;
-	uint16_t line[LANES];
-
-	for (int64_t i = 0; i < n; i++)
-		line[i] = c[i * csc];
-	round_lanes(h, line, sum, n);
-	for (int64_t i = 0; i < n; i++)
-		c[i * csc] = line[i];
-}
-
-/* Writes m rows of n sums, `pitch` apart, to c at (row, column). */
-static void round_rows(const struct reduced_product *h, const T *sums, int64_t pitch, int64_t row,
-		       int64_t column, int64_t m, int64_t n)
-{
-	const struct product *p = h->p;
-	uint16_t *c = (uint16_t *)p->c + row * p->rsc + column * p->csc;
-
-	for (int64_t i = 0; i < m; i++, c += p->rsc, sums += pitch)
-		for (int64_t j = 0; j < n; j += LANES) {
-			int64_t lanes = least(n - j, LANES);
-
-			if (p->csc == 1)
-				round_lanes(h, c + j, *(const VEC *)(sums + j), lanes);
-			else
-				round_scattered(h, c + j * p->csc, *(const VEC *)(sums + j), lanes);
-		}
-}
-
-/* Prefetches rows of c, which are read after the sums are computed. */
-static void fetch_rows(const struct reduced_product *h, int64_t row, int64_t column, int64_t m,
-		       int64_t n)
-{
-	const struct product *p = h->p;
-	const uint16_t *c = (const uint16_t *)p->c + row * p->rsc + column;
-
-	for (int64_t i = 0; i < m && p->csc == 1; i++, c += p->rsc) {
-		__builtin_prefetch(c, 1);
-		__builtin_prefetch(c + n - 1, 1);
-	}
-}
 
 /* ---- tiles ---- */
 
@@ -84,22 +25,25 @@ struct rounded_tile {
 	struct tile t;
 	const struct reduced_product *h;
 	uint16_t *c;
+	const uint16_t *add; /* its first row, or the bias */
 	int64_t lanes;
 };
 
 static inline __attribute__((always_inline)) void round_tile(const struct rounded_tile *r,
 							     const int rows, const int vecs)
 {
-	int64_t rsc = r->h->p->rsc, lanes = r->lanes;
+	int64_t rsc = r->h->p->rsc, rs_add = r->h->p->bias ? 0 : rsc, lanes = r->lanes;
+	const uint16_t *add = r->add;
 	VEC sum[ROWS][VECS];
 	uint16_t *c = r->c;
 
 	sum_tile(&r->t, sum, rows, vecs, true, false);
 #pragma GCC unroll 8
-	for (int i = 0; i < rows; i++, c += rsc)
+	for (int i = 0; i < rows; i++, c += rsc, add += rs_add)
 #pragma GCC unroll 3
 		for (int j = 0; j < vecs; j++)
-			round_lanes(r->h, c + j * LANES, sum[i][j], j < vecs - 1 ? LANES : lanes);
+			round_lanes(r->h, c + j * LANES, add + j * LANES, sum[i][j],
+				    j < vecs - 1 ? LANES : lanes);
 }
 
 #define ROUNDED_TILE(R, V)                                          \
@@ -130,6 +74,8 @@ static void round_tiles(struct rounded_tile *r, int64_t m, int64_t n)
 		rounded_tiles[vecs][rows](r);
 		r->t.a += rows * (r->t.grouped ? r->t.k : r->t.rsa);
 		r->c += rows * r->h->p->rsc;
+		if (!r->h->p->bias)
+			r->add = r->c;
 	}
 }
 
@@ -150,6 +96,7 @@ static void round_panel(const struct reduced_product *h, struct tile t, T *buffe
 	if (!h->panels)
 		pack_b(h, buffer, h->j0 + j, n, t.rsb, 0, h->depth);
 	r.t = t;
+	r.add = added(h->p, r.c, h->j0 + j);
 	round_tiles(&r, m, n);
 }
 
@@ -202,6 +149,16 @@ static int64_t packed_a(const struct reduced_product *h, int64_t m)
 	return h->tiles ? whole_tiles(m) * (h->depth + TILE_PAD) : m * h->depth;
 }
 
+/* The activation of m rows of panels `from` to `until`. */
+static void finish_panels(const struct reduced_product *h, int64_t row, int64_t m, int64_t from,
+			  int64_t until)
+{
+	int64_t j = panel_start(h->n, from);
+	int64_t end = until < panel_count(h->n) ? panel_start(h->n, until) : h->n;
+
+	product_finish(h->p, row, h->j0 + j, m, end - j);
+}
+
 /* Tasks begin to end; a task is up to CHUNK rows of a group of panels. */
 static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 {
@@ -226,6 +183,7 @@ static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 		tiles_begin(model);
 	for (int64_t i = begin; i < end; i++) {
 		int64_t row = i % h->row_chunks * CHUNK, from = i / h->row_chunks * h->group;
+		int64_t until = least(from + h->group, panels);
 
 		m = least(h->p->m - row, CHUNK);
 		if (row != packed && h->tiles)
@@ -233,9 +191,13 @@ static void compute_chunk(int64_t begin, int64_t end, void *ctx)
 		else if (row != packed && !h->rsa)
 			pack_a(h, a, row, m);
 		packed = row;
-		for (int64_t x = from; x < least(from + h->group, panels); x++)
+		for (int64_t x = from; x < until; x++) {
 			compute_panel(h, h->rsa ? (const T *)h->p->a + row * h->rsa : a, buffer,
 				      sums, model, row, m, x);
+			if (x + 1 == until || (x + 1 - from) % (FINISH_COLUMNS / WIDE) == 0)
+				finish_panels(h, row, m, x - (x - from) % (FINISH_COLUMNS / WIDE),
+					      x + 1);
+		}
 	}
 	if (h->tiles)
 		tiles_end(model);
@@ -312,6 +274,7 @@ static void dot_chunk(int64_t begin, int64_t end, void *ctx)
 			*(VEC *)(sums + i * LANES) = dot_columns(d, d->a + i * d->row, j);
 		round_rows(&d->h, sums, LANES, 0, j, p->m, least(end - j, LANES));
 	}
+	product_finish(p, 0, begin, p->m, end - begin);
 }
 
 /* ---- one row of a, contiguous rows of b ---- */
@@ -357,6 +320,7 @@ static void row_chunk(int64_t begin, int64_t end, void *ctx)
 		row_strip(d, j, STRIP / LANES, STRIP);
 	for (; j < end; j += LANES)
 		row_strip(d, j, 1, least(end - j, LANES));
+	product_finish(d->h.p, 0, begin, 1, end - begin);
 }
 
 /*

@@ -39,36 +39,47 @@ struct tile {
 	int64_t rsa, csa, rsb, rsc, k;
 	T alpha, beta;
 	const T *bias; /* of the rows, added if beta is 0; may be NULL */
+	const T *add; /* of the columns, read instead of each row of c if beta is not 0; may be NULL */
 	vec_part part; /* of the last vector in each row */
 	bool grouped;  /* a is packed by pack_rows(): the rows of a tile are interleaved */
 };
 
-/* c = beta * c + alpha * sum, or alpha * sum + bias. Unless `whole`, the last vector of each row has t->part lanes. */
+/*
+ * The value of a multiplication, rounded: the compiler cannot fuse it with an addition. Where the other operand is a
+ * product as well, it would fuse either of them, in each function another one, and bits would depend on the tiles' rows.
+ */
+static inline VEC rounded(VEC v)
+{
+	asm("" : "+v"(v));
+	return v;
+}
+
+/* c = beta * (add or c) + alpha * sum, or alpha * sum + bias. Unless `whole`, the last vector of each row has t->part lanes. */
 static inline __attribute__((always_inline)) void store_tile(const struct tile *t,
 							     VEC sum[ROWS][VECS], const int rows,
 							     const int vecs, const bool whole)
 {
 	const T alpha = t->alpha, beta = t->beta;
-	const int64_t rsc = t->rsc;
+	const int64_t rsc = t->rsc, rs_add = t->add ? 0 : rsc;
 	const vec_part part = t->part;
-	const T *bias = t->bias;
+	const T *bias = t->bias, *add = t->add ? t->add : t->c;
 	T *c = t->c;
 
 #pragma GCC unroll 8
-	for (int i = 0; i < rows; i++, c += rsc) {
+	for (int i = 0; i < rows; i++, c += rsc, add += rs_add) {
 #pragma GCC unroll 3
 		for (int j = 0; j < vecs; j++) {
-			VEC r = sum[i][j] * alpha;
+			VEC r = rounded(sum[i][j] * alpha);
 
 			if (bias && beta == 0)
 				r += bias[i];
 			if (whole || j < vecs - 1) {
 				if (beta != 0)
-					r += *(VEC *)(c + j * LANES) * beta;
+					r += *(const VEC *)(add + j * LANES) * beta;
 				*(VEC *)(c + j * LANES) = r;
 			} else {
 				if (beta != 0)
-					r += LOAD(c + j * LANES, part) * beta;
+					r += LOAD(add + j * LANES, part) * beta;
 				STORE(c + j * LANES, part, r);
 			}
 		}
