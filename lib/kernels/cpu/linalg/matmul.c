@@ -183,9 +183,9 @@ static int compute_batch(struct batch *t, int64_t count)
 	return t->failed ? tensor_fail(ENOMEM, "bmm: no memory for a block") : 0;
 }
 
-static int matmul(const char *name, const tensor *out, const tensor *a, const tensor *b,
-		  tensor_scalar alpha, tensor_scalar beta, const void *bias,
-		  struct product_activation *activation)
+static inline __attribute__((always_inline)) int
+matmul(const char *name, const tensor *out, const tensor *a, const tensor *b, tensor_scalar alpha,
+       tensor_scalar beta, const void *bias, struct product_activation *activation)
 {
 	int64_t size = itemsize(out);
 	int d = out->ndim - 2; /* dimension of rows */
