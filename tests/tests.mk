@@ -125,7 +125,7 @@ stress-channels: $(B)/tests/test_channel_stress
 
 # The library's tests that meet the module, and the whole programs, as programs of the guest's suite.
 GUEST_LIB := test_share test_memory test_version test_channel test_channel_fork test_channel_file test_channel_group test_channel_ring test_channel_stress test_channel_many test_channel_pool test_lease_ends test_pool_limits test_share_hostile test_storage test_buffer test_buffer_errors \
-	test_buffer_device test_group_in_place test_group_requests test_data_parallel test_tensorstat test_tensorstat_tools \
+	test_buffer_device test_group_in_place test_group_dmabuf test_group_requests test_data_parallel test_tensorstat test_tensorstat_tools \
 	test_tensorstat_doctor test_autograd test_autograd_history
 
 test-guest-library: all unit
