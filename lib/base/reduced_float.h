@@ -34,11 +34,17 @@ static inline float bf16_to_f32(uint16_t h)
 	return bits_to_f32((uint32_t)h << 16);
 }
 
-static inline uint16_t f32_to_bf16(float f)
+/* The upper half is f in bf16. */
+static inline uint32_t f32_round_bf16(float f)
 {
 	uint32_t u = f32_to_bits(f), rounded = u + 0x7fff + (u >> 16 & 1);
 
-	return (uint16_t)((f != f ? u | 0x400000 : rounded) >> 16);
+	return f != f ? u | 0x400000 : rounded;
+}
+
+static inline uint16_t f32_to_bf16(float f)
+{
+	return (uint16_t)(f32_round_bf16(f) >> 16);
 }
 
 static inline float f16_to_f32(uint16_t h)

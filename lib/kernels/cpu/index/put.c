@@ -273,7 +273,11 @@ static void put_all(struct put_job *job, uint32_t indexed)
 		parts = 1;
 	grain = job->split < 0 ? 0 : (int64_t)ITER_GRAIN * lines / walked->numel;
 	if (job->split >= 0 && !is_outside(job->ops[0], job->split, high - low)) {
-		grain = grain < LINE_GRAIN ? LINE_GRAIN : grain;
+		int64_t share = (lines + threads - 1) / threads;
+
+		/* One part for each thread: every part reads all indices, and pieces of all rows. */
+		share = (share + LINE_GRAIN - 1) / LINE_GRAIN * LINE_GRAIN;
+		grain = grain < share ? share : grain;
 		if (!walked->strides[job->split] && parts >= 2 && job->put.x->limit[0] >= 4 * parts)
 			job->split = -1;
 	}

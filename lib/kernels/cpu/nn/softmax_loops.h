@@ -374,7 +374,8 @@ static inline V F(term)(V g, V y, bool log)
 	return log ? g : (V)(g * y);
 }
 
-static T F(gradient_sum)(const T *g, const T *y, int64_t n, bool log)
+static inline __attribute__((always_inline)) T F(gradient_sum)(const T *g, const T *y, int64_t n,
+								bool log)
 {
 	V a = { 0 }, b = a, c = a, d = a;
 	int64_t i = 0;
@@ -395,20 +396,22 @@ static T F(gradient_sum)(const T *g, const T *y, int64_t n, bool log)
 	return F(add_lanes)((a + b) + (c + d));
 }
 
-static void F(gradient)(T *out, const T *g, const T *y, int64_t n, T sum, bool log)
+static inline V F(gradient_vector)(V g, V y, T sum, bool log)
+{
+	return log ? (V)(g - EXP(y) * sum) : (V)((g - sum) * y);
+}
+
+static inline __attribute__((always_inline)) void F(gradient)(T *out, const T *g, const T *y, int64_t n, T sum, bool log)
 {
 	int64_t i = 0;
 
-	if (!log) {
-		IVDEP for (; i < n; i++) out[i] = (g[i] - sum) * y[i];
-		return;
-	}
 	for (; i + LANES <= n; i += LANES)
-		*(V *)(out + i) = AT(g + i) - EXP(AT(y + i)) * sum;
+		*(V *)(out + i) = F(gradient_vector)(AT(g + i), AT(y + i), sum, log);
 	if (i < n) {
 		vec_part part = PART(n - i);
+		V v = F(gradient_vector)(LOAD(g + i, part), LOAD(y + i, part), sum, log);
 
-		STORE(out + i, part, LOAD(g + i, part) - EXP(LOAD(y + i, part)) * sum);
+		STORE(out + i, part, v);
 	}
 }
 
@@ -438,8 +441,32 @@ static void F(backward_line)(const struct reduce_iter *t, char *o, const char *y
 	}
 }
 
+/* Whether a line is one block of adjacent elements in all operands. */
+static inline bool F(is_dense_line)(const struct reduce_iter_dims *along)
+{
+	return along->size[0] <= BLOCK && along->stride[0][0] == sizeof(T) &&
+	       along->stride[1][0] == sizeof(T) && along->stride[2][0] == sizeof(T);
+}
+
+static void F(backward_dense_lines)(const struct reduce_iter *t, char *const *data, int64_t rows)
+{
+	int64_t n = t->along.size[0];
+
+	for (int64_t r = 0; r < rows; r++) {
+		T *o = (T *)(data[0] + r * t->kept.stride[0][0]);
+		const T *y = (const T *)(data[1] + r * t->kept.stride[1][0]);
+		const T *g = (const T *)(data[2] + r * t->kept.stride[2][0]);
+
+		F(gradient)(o, g, y, n, F(gradient_sum)(g, y, n, false), false);
+	}
+}
+
 static void F(backward_rows)(const struct reduce_iter *t, char *const *data, int64_t rows, bool log)
 {
+	if (!log && F(is_dense_line)(&t->along)) {
+		F(backward_dense_lines)(t, data, rows);
+		return;
+	}
 	for (int64_t r = 0; r < rows; r++) {
 		char *o = data[0] + r * t->kept.stride[0][0];
 		const char *y = data[1] + r * t->kept.stride[1][0];

@@ -13,7 +13,9 @@
 #define LOOP_1(NAME, DECL, ...)                                             \
 	VEC_LOOP_1(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__)) \
 	VEC_LOOP_1_BF16(NAME, DECL, (__VA_ARGS__))
-#define LOOP_2(NAME, DECL, ...) VEC_LOOP_2(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__))
+#define LOOP_2(NAME, DECL, ...)                                             \
+	VEC_LOOP_2(NAME, f32, float, vec_f32, VEC_F32, DECL, (__VA_ARGS__)) \
+	VEC_LOOP_2_BF16(NAME, DECL, (__VA_ARGS__))
 #include "kernels/formula/activation_exp_float.h"
 
 #define T			double

@@ -8,7 +8,7 @@
  * outputs. If there are few outputs, the reduced dimension is split into parts, as in reduce.c.
  */
 #include "kernels/cpu/simd/cpu.h"
-#include "kernels/cpu/simd/vec.h"
+#include "kernels/cpu/simd/vec_minmax_int.h"
 
 #include "iter/reduce_iter.h"
 #include "iter/parallel.h"
@@ -43,10 +43,8 @@ struct minmax_finder {
 
 #define MINMAX	     max
 #define BEFORE(x, y) ((x) > (y))
-#define BEST(x, y)   VEC_PICK(BEFORE(y, x), y, x)
+#define BEST(x, y)   CPU_PASTE(CPU_PASTE(vec, MINMAX), SUFFIX)(x, y)
 #include "kernels/cpu/simd/each_int.h"
-#undef BEST
-#define BEST(x, y) CPU_PASTE(vec_max, SUFFIX)(x, y)
 #include "kernels/cpu/simd/each_float.h"
 #undef MINMAX
 #undef BEFORE
@@ -54,10 +52,8 @@ struct minmax_finder {
 
 #define MINMAX	     min
 #define BEFORE(x, y) ((x) < (y))
-#define BEST(x, y)   VEC_PICK(BEFORE(y, x), y, x)
+#define BEST(x, y)   CPU_PASTE(CPU_PASTE(vec, MINMAX), SUFFIX)(x, y)
 #include "kernels/cpu/simd/each_int.h"
-#undef BEST
-#define BEST(x, y) CPU_PASTE(vec_min, SUFFIX)(x, y)
 #include "kernels/cpu/simd/each_float.h"
 
 struct minmax_job {
@@ -168,7 +164,7 @@ static void store_parts(const struct minmax_job *j)
 static int plan(struct minmax_job *j)
 {
 	const struct reduce_iter_dims *kept = &j->t->kept, *along = &j->t->along;
-	int64_t parts = kept->count * along->count / (2 * ITER_GRAIN), results;
+	int64_t parts = kept->count * along->count / (2 * ITER_GRAIN), results, units;
 
 	/* Also for short lines, where the cost of a call exceeds that of the search. */
 	j->by_rows = kept->stride[1][0] &&
@@ -180,7 +176,8 @@ static int plan(struct minmax_job *j)
 	j->tiles = (kept->size[0] + j->tile - 1) / j->tile;
 	j->parts = 1;
 	j->part = along->size[0];
-	if (j->tiles * (kept->count / kept->size[0]) >= 16 || kept->count > ITER_GRAIN || parts < 2)
+	units = j->by_rows ? j->tiles * (kept->count / kept->size[0]) : kept->count;
+	if (units >= 16 || kept->count > ITER_GRAIN || parts < 2)
 		return 0;
 	if (parts > PARTS_MAX)
 		parts = PARTS_MAX;

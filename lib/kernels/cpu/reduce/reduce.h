@@ -8,7 +8,7 @@
 
 #include "base/reduced_float.h"
 #include "kernels/cpu/simd/cpu.h"
-#include "kernels/cpu/simd/vec.h"
+#include "kernels/cpu/simd/vec_reduced_float.h"
 
 #define LANES	      64		 /* accumulators of a line, at most */
 #define LINE_MAX      (1024 * VEC_BYTES) /* elements of a line that is not split */
@@ -74,5 +74,8 @@ static const uint8_t reduce_mask[2 * VEC_BYTES] = {
 	VEC_PICK(*(const vec_u64u *)(reduce_mask + (n) * sizeof((v)[0])), v, none)
 
 #define VLOAD(V, e) __builtin_convertvector(e, V)
+
+/* Computes v before what follows. */
+#define REDUCE_IN_ORDER(v) __asm__ volatile("" : "+v"(v))
 
 #endif

@@ -7,7 +7,7 @@
 #define SUFFIX	bf16
 #define LOAD(x) bf16_to_f32(x)
 #undef VLOAD
-#define VLOAD(V, e) ((V)(__builtin_convertvector(e, vec_u32) << 16))
+#define VLOAD(V, e) ((V)(vec_widen_u16(e) << 16))
 #include "kernels/cpu/reduce/reducer_loops.h"
 #undef T
 #undef A

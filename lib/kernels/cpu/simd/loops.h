@@ -9,6 +9,7 @@
 
 #include "base/reduced_float.h"
 #include "kernels/cpu/simd/cpu.h"
+#include "kernels/cpu/simd/loops_bf16.h"
 #include "kernels/cpu/simd/loops_f16.h"
 #include "kernels/formula/categories.h"
 
@@ -67,106 +68,6 @@
                                                                                               \
 		return CPU_NAME(pointwise_run)(#NAME, it, loops,                              \
 					       complex_ ? dtype_real(it->dtype) : 0, params); \
-	}
-
-/*
- * ---- bf16 without a conversion of the operands: for calls whose operands are all bf16 ----
- *
- * x and y are float. An input of stride 0 points to a float: a scalar need not be exact in bf16.
- */
-
-#define UNARY_BF16_WITH(NAME, DECL, EXPR)                                               \
-	ITER_LOOP(NAME##_bf16)                                                          \
-	{                                                                               \
-		int64_t so = s0[0], sa = s0[1];                                         \
-		DECL(float);                                                            \
-		for (int64_t j = 0; j < n1; j++) {                                      \
-			char *o = data[0] + j * s1[0], *a = data[1] + j * s1[1];        \
-			uint16_t *po = (uint16_t *)o;                                   \
-			const uint16_t *pa = (const uint16_t *)a;                       \
-			if (so == 2 && sa == 2)                                         \
-				ROW_DENSE(i, n0, , float x = bf16_to_f32(pa[i]), po[i], \
-					  f32_to_bf16(EXPR))                            \
-			else                                                            \
-				ROW_STRIDED(i, n0, INPUT(uint16_t, u, a, i *sa);        \
-					    float x = bf16_to_f32(u), uint16_t, o, so,  \
-					    f32_to_bf16(EXPR))                          \
-		}                                                                       \
-	}
-/* The entry of a POINTWISE table for these loops. */
-#define AT_BF16(N) AT_DTYPE(TENSOR_BF16, N##_bf16)
-
-/* An element of an input, which is a float if the input has stride 0. */
-static inline float bf16_or_f32(const char *p, int64_t stride, int64_t i)
-{
-	return stride ? bf16_to_f32(*(const uint16_t *)(p + i * stride)) : *(const float *)p;
-}
-
-/* The row of two inputs at a and b: see BINARY_BF16_TO(). */
-#define BINARY_BF16_ROW(R, o, so, a, sa, b, sb, n, VALUE)                                \
-	{                                                                                \
-		bool dense = (so) == sizeof(R), da = (sa) == 2, db = (sb) == 2;          \
-		const uint16_t *pa = (const uint16_t *)(a), *pb = (const uint16_t *)(b); \
-		R *po = (R *)(o);                                                        \
-		if (dense && da && db)                                                   \
-			ROW_DENSE(i, n, , float x = bf16_to_f32(pa[i]);                  \
-				  float y = bf16_to_f32(pb[i]), po[i], VALUE)            \
-		else if (dense && da && !(sb))                                           \
-			ROW_DENSE(i, n, float y = *(const float *)(b),                   \
-				  float x = bf16_to_f32(pa[i]), po[i], VALUE)            \
-		else if (dense && db && !(sa))                                           \
-			ROW_DENSE(i, n, float x = *(const float *)(a),                   \
-				  float y = bf16_to_f32(pb[i]), po[i], VALUE)            \
-		else                                                                     \
-			ROW_STRIDED(i, n, float x = bf16_or_f32(a, sa, i);               \
-				    float y = bf16_or_f32(b, sb, i), R, o, so, VALUE)    \
-	}
-
-/* Two inputs; VALUE, of type R, is an expression in x and y. */
-#define BINARY_BF16_TO(NAME, R, VALUE)                                                 \
-	ITER_LOOP(NAME##_bf16)                                                         \
-	{                                                                              \
-		int64_t so = s0[0], sa = s0[1], sb = s0[2];                            \
-		for (int64_t j = 0; j < n1; j++) {                                     \
-			char *o = data[0] + j * s1[0];                                 \
-			const char *a = data[1] + j * s1[1], *b = data[2] + j * s1[2]; \
-			BINARY_BF16_ROW(R, o, so, a, sa, b, sb, n0, VALUE)             \
-		}                                                                      \
-	}
-#define BINARY_BF16(NAME, EXPR)	  BINARY_BF16_TO(NAME, uint16_t, f32_to_bf16(EXPR))
-#define RELATION_BF16(NAME, EXPR) BINARY_BF16_TO(NAME, uint8_t, EXPR)
-
-/* The row of three inputs: only z may have stride 0. */
-#define TERNARY_BF16_ROW(o, so, a, sa, b, sb, c, sc, n, VALUE)                               \
-	{                                                                                    \
-		bool two = (so) == 2 && (sa) == 2 && (sb) == 2;                              \
-		const uint16_t *pa = (const uint16_t *)(a), *pb = (const uint16_t *)(b);     \
-		const uint16_t *pc = (const uint16_t *)(c);                                  \
-		uint16_t *po = (uint16_t *)(o);                                              \
-		if (two && (sc) == 2)                                                        \
-			ROW_DENSE(i, n, , float x = bf16_to_f32(pa[i]);                      \
-				  float y = bf16_to_f32(pb[i]);                              \
-				  float z = bf16_to_f32(pc[i]), po[i], VALUE)                \
-		else if (two && !(sc))                                                       \
-			ROW_DENSE(i, n, float z = *(const float *)(c),                       \
-				  float x = bf16_to_f32(pa[i]);                              \
-				  float y = bf16_to_f32(pb[i]), po[i], VALUE)                \
-		else                                                                         \
-			ROW_STRIDED(i, n, float x = bf16_or_f32(a, sa, i);                   \
-				    float y = bf16_or_f32(b, sb, i);                         \
-				    float z = bf16_or_f32(c, sc, i), uint16_t, o, so, VALUE) \
-	}
-#define TERNARY_BF16_WITH(NAME, DECL, EXPR)                                                 \
-	ITER_LOOP(NAME##_bf16)                                                              \
-	{                                                                                   \
-		int64_t so = s0[0], sa = s0[1], sb = s0[2], sc = s0[3];                     \
-		DECL(float);                                                                \
-		for (int64_t j = 0; j < n1; j++) {                                          \
-			char *o = data[0] + j * s1[0];                                      \
-			const char *a = data[1] + j * s1[1], *b = data[2] + j * s1[2];      \
-			const char *c = data[3] + j * s1[3];                                \
-			TERNARY_BF16_ROW(o, so, a, sa, b, sb, c, sc, n0, f32_to_bf16(EXPR)) \
-		}                                                                           \
 	}
 
 #endif

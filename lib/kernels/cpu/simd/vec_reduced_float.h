@@ -85,19 +85,55 @@ static inline vec_f32 vec_from_f16(vec_reduced_float v)
 #endif
 }
 
+/* Lanes whose upper 16 bits are f32_to_bf16() of those of v. */
+static inline vec_u32 vec_round_bf16(vec_f32 v)
+{
+	vec_u32 u = (vec_u32)v;
+#if defined(__AVX512F__)
+	__mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+	__mmask16 odd = _mm512_test_epi32_mask((__m512i)u, _mm512_set1_epi32(0x10000));
+	__m512i rounded = (__m512i)(u + 0x7fff);
+
+	rounded = _mm512_mask_sub_epi32(rounded, odd, rounded, _mm512_set1_epi32(-1));
+	return (vec_u32)_mm512_mask_or_epi32(rounded, nan, (__m512i)u,
+					     _mm512_set1_epi32(0x400000));
+#else
+	vec_u32 rounded = u + 0x7fff + (u >> 16 & 1), nan = (vec_u32)(v != v);
+
+	return ((u | 0x400000) & nan) | (rounded & ~nan);
+#endif
+}
+
 /* f32_to_bf16() of each lane. */
 static inline vec_reduced_float vec_to_bf16(vec_f32 v)
 {
-	vec_u32 u = (vec_u32)v, rounded = u + 0x7fff + (u >> 16 & 1);
-#if defined(__AVX512F__)
-	__mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+	return vec_upper_u16(vec_round_bf16(v));
+}
 
-	return vec_upper_u16((vec_u32)_mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)u,
-							   _mm512_set1_epi32(0x400000)));
+/*
+ * 2 * VEC_F32 adjacent bf16 as a vector of words: the elements with even numbers are the lower halves, those with odd
+ * numbers the upper ones. No conversion moves bits between lanes.
+ */
+typedef uint32_t vec_bf16_words
+	__attribute__((vector_size(VEC_BYTES), aligned(2), may_alias));
+
+static inline vec_f32 vec_even_bf16(vec_bf16_words w)
+{
+	return (vec_f32)(w << 16);
+}
+
+static inline vec_f32 vec_odd_bf16(vec_bf16_words w)
+{
+	return (vec_f32)(w & 0xffff0000);
+}
+
+static inline vec_bf16_words vec_join_bf16(vec_f32 even, vec_f32 odd)
+{
+	vec_u32 low = vec_round_bf16(even) >> 16, high = vec_round_bf16(odd);
+#if defined(__AVX512BW__)
+	return (vec_bf16_words)_mm512_mask_blend_epi16(0xaaaaaaaa, (__m512i)low, (__m512i)high);
 #else
-	vec_u32 nan = (vec_u32)(v != v);
-
-	return vec_upper_u16(((u | 0x400000) & nan) | (rounded & ~nan));
+	return (vec_bf16_words)(low | (high & 0xffff0000));
 #endif
 }
 

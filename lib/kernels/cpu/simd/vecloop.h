@@ -95,6 +95,31 @@ static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
 #include "kernels/cpu/simd/each_float.h"
 #undef LOOPS_FILE
 
+/* Rows of two inputs, of which one is a float: in f32, by blocks. */
+static __attribute__((unused, noinline)) void
+vec_rows_repeated_bf16(char *const *data, const int64_t *s0, const int64_t *s1, int64_t n0,
+		       int64_t n1, const void *params, vec_block block)
+{
+	float x[VEC_BLOCK], y[VEC_BLOCK];
+	const void *in[] = { x, y };
+
+	for (int64_t j = 0; j < n1; j++)
+		for (int64_t i = 0, m; i < n0; i += m) {
+			const char *a = data[1] + j * s1[1] + i * s0[1];
+			const char *b = data[2] + j * s1[2] + i * s0[2];
+			char *o = data[0] + j * s1[0] + i * s0[0];
+
+			m = n0 - i < VEC_BLOCK ? n0 - i : VEC_BLOCK;
+			for (int64_t k = 0; k < m; k++) {
+				x[k] = bf16_or_f32(a, s0[1], k);
+				y[k] = bf16_or_f32(b, s0[2], k);
+			}
+			block(x, in, m, params);
+			for (int64_t k = 0; k < m; k++)
+				*(uint16_t *)(o + k * s0[0]) = f32_to_bf16(x[k]);
+		}
+}
+
 /* The loop NAME_d() that applies NAME_d_block() to all rows of NIN inputs. */
 #define VEC_ENTRY(NAME, d, NIN)                                                         \
 	static void NAME##_##d(char *const *data, const int64_t *s0, const int64_t *s1, \
@@ -149,26 +174,60 @@ static inline vec_f32 vec_scale_f32(vec_f32 v, vec_f32 n)
 	}                                                                                 \
 	VEC_ENTRY(NAME, d, 2)
 
-/* The same for bf16: x is a vector of f32, and the result is rounded once. */
-#define VEC_LOOP_1_BF16(NAME, DECL, EXPR)                                                 \
-	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n,        \
-				      const void *params)                                 \
-	{                                                                                 \
-		const uint16_t *px = in[0];                                               \
-		uint16_t *po = out;                                                       \
-		int64_t i = 0;                                                            \
-		DECL;                                                                     \
-                                                                                          \
-		for (; i + VEC_F32 <= n; i += VEC_F32) {                                  \
-			vec_f32 x = vec_from_bf16(*(const vec_reduced_float *)(px + i));  \
-			*(vec_reduced_float *)(po + i) = vec_to_bf16(EXPR);               \
-		}                                                                         \
-		if (i < n) {                                                              \
-			vec_f32 x = vec_from_bf16(vec_load_reduced_float(px + i, n - i)); \
-			vec_store_reduced_float(po + i, vec_to_bf16(EXPR), n - i);        \
-		}                                                                         \
-	}                                                                                 \
+/*
+ * The same for bf16: x and y are vectors of f32, and the result is rounded once. BF16_WORDS() computes two vectors from
+ * words, and declares with INPUTS(OF) the inputs, each of them OF(p), where p is the pointer to its elements.
+ */
+#define BF16_EVEN(p) vec_even_bf16(*(const vec_bf16_words *)(p + i))
+#define BF16_ODD(p)  vec_odd_bf16(*(const vec_bf16_words *)(p + i))
+#define BF16_SOME(p) vec_from_bf16(vec_load_reduced_float(p + i, some))
+#define BF16_VX(OF)  vec_f32 x = OF(px)
+#define BF16_VXY(OF) vec_f32 x = OF(px), y = OF(py)
+#define BF16_WORDS(po, n, INPUTS, EXPR)                                                     \
+	{                                                                                   \
+		int64_t i = 0;                                                              \
+		for (; i + 2 * VEC_F32 <= n; i += 2 * VEC_F32) {                            \
+			vec_f32 even, odd;                                                  \
+			BF16_RESULT(even, INPUTS(BF16_EVEN), EXPR);                         \
+			BF16_RESULT(odd, INPUTS(BF16_ODD), EXPR);                           \
+			*(vec_bf16_words *)(po + i) = vec_join_bf16(even, odd);             \
+		}                                                                           \
+		for (int64_t some; i < n; i += some) {                                      \
+			vec_f32 v;                                                          \
+			some = n - i < VEC_F32 ? n - i : VEC_F32;                           \
+			BF16_RESULT(v, INPUTS(BF16_SOME), EXPR);                            \
+			vec_store_reduced_float(po + i, vec_to_bf16(v), some);              \
+		}                                                                           \
+	}
+#define VEC_LOOP_1_BF16(NAME, DECL, EXPR)                                          \
+	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n, \
+				      const void *params)                          \
+	{                                                                          \
+		const uint16_t *px = in[0];                                        \
+		uint16_t *po = out;                                                \
+		DECL;                                                              \
+		BF16_WORDS(po, n, BF16_VX, EXPR)                                   \
+	}                                                                          \
 	VEC_ENTRY(NAME, bf16, 1)
+
+/* Also for an input of stride 0, which is a float, by the block function of f32. */
+#define VEC_LOOP_2_BF16(NAME, DECL, EXPR)                                                       \
+	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n,              \
+				      const void *params)                                       \
+	{                                                                                       \
+		const uint16_t *px = in[0], *py = in[1];                                        \
+		uint16_t *po = out;                                                             \
+		DECL;                                                                           \
+		BF16_WORDS(po, n, BF16_VXY, EXPR)                                               \
+	}                                                                                       \
+	static void NAME##_bf16(char *const *data, const int64_t *s0, const int64_t *s1,        \
+				int64_t n0, int64_t n1, const void *params)                     \
+	{                                                                                       \
+		if (s0[1] && s0[2])                                                             \
+			vec_rows_bf16(data, s0, s1, n0, n1, params, 2, NAME##_bf16_block);      \
+		else                                                                            \
+			vec_rows_repeated_bf16(data, s0, s1, n0, n1, params, NAME##_f32_block); \
+	}
 
 /* The SLEEF function f as f_v32() and f_v64(). */
 #define VEC_SLEEF_1(f)                                      \
