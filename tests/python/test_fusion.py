@@ -91,3 +91,17 @@ def test_layers_of_transformers_call_it(fused, activation, name):
         layer.linear1.register_forward_hook(lambda module, args, result: None)
         assert dt.equal(layer(x), got)
     assert fused == [name] * (name is not None)
+
+
+@pytest.mark.parametrize('kind, name', [(nn.Linear, 'forward'), (nn.ReLU, 'forward'), (nn.Module, '__call__')])
+def test_replaced_methods_of_classes_are_called(fused, monkeypatch, kind, name):
+    net, method, seen = nn.Sequential(nn.Linear(3, 4), nn.ReLU()), getattr(kind, name), []
+
+    def replacement(self, *args):
+        seen.append(type(self))
+        return method(self, *args)
+
+    monkeypatch.setattr(kind, name, replacement)
+    net(dt.randn([2, 3]))
+    assert not fused
+    assert seen == ([nn.Sequential, nn.Linear, nn.ReLU] if kind is nn.Module else [kind])
