@@ -31,8 +31,8 @@ def one_by_one(modules, x):
 @pytest.mark.parametrize('dtype', [dt.float32, dt.bfloat16, dt.float64])
 def test_sequential_has_the_results_of_its_modules(fused, dtype):
     net = nn.Sequential(nn.Linear(30, 70), nn.ReLU(), nn.Linear(70, 40), nn.GELU(), nn.Linear(40, 40),
-                        nn.GELU(approximate='tanh'), nn.Linear(40, 20, bias=False), nn.SiLU(), nn.Linear(20, 9), nn.Linear(9, 5),
-                        nn.Tanh(), nn.Linear(5, 5)).to(dtype)
+                        nn.GELU(approximate='tanh'), nn.Linear(40, 20, bias=False), nn.SiLU(), nn.Linear(20, 9),
+                        nn.Linear(9, 5), nn.Tanh(), nn.Linear(5, 5)).to(dtype)
     for shape in [30], [7, 30], [2, 3, 30], [0, 30]:
         x = dt.randn(shape).to(dtype)
         del fused[:]
