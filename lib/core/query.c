@@ -102,9 +102,21 @@ TENSOR_EXPORT uint32_t tensor_keys(const tensor *t)
 	return tensor_given(t) ? t->keys : 0;
 }
 
+void (*extension_exposed)(const tensor *t);
+
+/* The program has the address from now on, to write to the elements. */
+static void expose(const tensor *t)
+{
+	if (t->ext && extension_exposed)
+		extension_exposed(t);
+}
+
 TENSOR_EXPORT void *tensor_device_data(const tensor *t)
 {
-	return tensor_given(t) ? t->data : NULL;
+	if (!tensor_given(t))
+		return NULL;
+	expose(t);
+	return t->data;
 }
 
 bool tensor_absent(const char *op, const tensor *t)
@@ -137,15 +149,12 @@ TENSOR_EXPORT const void *tensor_data(const tensor *t)
 	return a && a->host_accessible ? t->data : NULL;
 }
 
-void (*extension_exposed)(const tensor *t);
-
 TENSOR_EXPORT void *tensor_mutable_data(tensor *t)
 {
 	if (tensor_absent("mutable_data", t))
 		return NULL;
 	if (tensor_check_writable("mutable_data", t) < 0)
 		return NULL;
-	if (t->ext && extension_exposed)
-		extension_exposed(t);
+	expose(t);
 	return (void *)tensor_data(t);
 }

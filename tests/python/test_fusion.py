@@ -31,8 +31,8 @@ def one_by_one(modules, x):
 @pytest.mark.parametrize('dtype', [dt.float32, dt.bfloat16, dt.float64])
 def test_sequential_has_the_results_of_its_modules(fused, dtype):
     net = nn.Sequential(nn.Linear(30, 70), nn.ReLU(), nn.Linear(70, 40), nn.GELU(), nn.Linear(40, 40),
-                        nn.GELU(approximate='tanh'), nn.Linear(40, 20, bias=False), nn.SiLU(), nn.Linear(20, 9), nn.Linear(9, 5),
-                        nn.Tanh(), nn.Linear(5, 5)).to(dtype)
+                        nn.GELU(approximate='tanh'), nn.Linear(40, 20, bias=False), nn.SiLU(), nn.Linear(20, 9),
+                        nn.Linear(9, 5), nn.Tanh(), nn.Linear(5, 5)).to(dtype)
     for shape in [30], [7, 30], [2, 3, 30], [0, 30]:
         x = dt.randn(shape).to(dtype)
         del fused[:]
@@ -91,3 +91,17 @@ def test_layers_of_transformers_call_it(fused, activation, name):
         layer.linear1.register_forward_hook(lambda module, args, result: None)
         assert dt.equal(layer(x), got)
     assert fused == [name] * (name is not None)
+
+
+@pytest.mark.parametrize('kind, name', [(nn.Linear, 'forward'), (nn.ReLU, 'forward'), (nn.Module, '__call__')])
+def test_replaced_methods_of_classes_are_called(fused, monkeypatch, kind, name):
+    net, method, seen = nn.Sequential(nn.Linear(3, 4), nn.ReLU()), getattr(kind, name), []
+
+    def replacement(self, *args):
+        seen.append(type(self))
+        return method(self, *args)
+
+    monkeypatch.setattr(kind, name, replacement)
+    net(dt.randn([2, 3]))
+    assert not fused
+    assert seen == ([nn.Sequential, nn.Linear, nn.ReLU] if kind is nn.Module else [kind])

@@ -128,6 +128,31 @@ struct tensor_extension *quantizer_new(const char *op, double scale, int64_t zer
 	return &q->ext;
 }
 
+static tensor *get_part(tensor *t)
+{
+	return t ? tensor_get(t) : NULL;
+}
+
+struct tensor_extension *quantizer_copy(const tensor *t)
+{
+	const struct quantizer *from = quantizer_of(t);
+	struct quantizer *q = calloc(1, sizeof(*q));
+
+	if (!q) {
+		tensor_fail(ENOMEM, "quantize: no memory");
+		return NULL;
+	}
+	q->ext = (struct tensor_extension){ 1, from->ext.ops };
+	q->scale = from->scale;
+	q->zero_point = from->zero_point;
+	q->axis = from->axis;
+	q->scales = get_part(from->scales);
+	q->zero_points = get_part(from->zero_points);
+	q->kernel_scales = get_part(from->kernel_scales);
+	q->kernel_zeros = get_part(from->kernel_zeros);
+	return &q->ext;
+}
+
 static tensor *as_vector(const tensor *t, enum tensor_dtype dtype)
 {
 	tensor *copy = tensor_new(TENSOR_DEVICE_CPU, dtype, t->sizes, t->ndim);
@@ -406,7 +431,7 @@ tensor *kernel_quantized_to_copy(tensor *self, tensor_options o)
 			EOPNOTSUPP, "_to_copy: a quantized tensor keeps its dtype and layout, and "
 				    "can be on the CPU and on CUDA; dequantize it first");
 	copy = copy_plain(self, o.device.type ? o.device : self->device);
-	t = copy ? quantized_from_plain(copy, extension_get(self)) : NULL;
+	t = copy ? quantized_from_plain(copy, quantizer_copy(self)) : NULL;
 	tensor_put(copy);
 	return t;
 }

@@ -61,6 +61,11 @@ static inline int32_t quant_high(unsigned dtype)
 /* Owned; NULL with the error set. */
 struct tensor_extension *quantizer_new(const char *op, double scale, int64_t zero_point,
 				       enum tensor_dtype dtype);
+/*
+ * That of t for other memory. It keeps packed weights of its own: in one quantizer, a copy could not keep those of its own, and would
+ * keep the memory of t.
+ */
+struct tensor_extension *quantizer_copy(const tensor *t);
 /* New contiguous tensor. Consumes ext, also on failure. */
 tensor *quantized_new(tensor_device device, enum tensor_dtype dtype, const int64_t *sizes, int ndim,
 		      struct tensor_extension *ext);

@@ -235,6 +235,9 @@ static int patch_sizes(const char *op, const tensor *self, const tensor *weight,
 	if (p->oh == INT64_MAX || p->ow == INT64_MAX)
 		return tensor_fail(EINVAL, "%s: the output's size overflows for input %s", op,
 				   SHAPE_STR(self));
+	/* Taps without channels need no memory: there may be any number of them, for loops that do nothing. */
+	if (!p->channels)
+		p->kh = p->kw = 1;
 	return 0;
 }
 
@@ -351,7 +354,7 @@ static tensor *relu_functional(tensor *self)
 	plain = quantized_plain(self);
 	most = plain ? call_clamp_min(plain, tensor_scalar_int(quantizer_of(self)->zero_point)) :
 		       NULL;
-	t = most ? quantized_from_plain(most, extension_get(self)) : NULL;
+	t = most ? quantized_from_plain(most, quantizer_copy(self)) : NULL;
 	tensor_put(plain);
 	tensor_put(most);
 	return t;

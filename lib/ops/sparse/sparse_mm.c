@@ -275,18 +275,35 @@ static tensor *sampled(tensor *mat1, tensor *mat2, const tensor *mask)
 	return result;
 }
 
+/* The gradient of a factor whose product with another sparse matrix is sparse: both have elements anywhere. */
+static tensor *sampled_of_sparse(tensor *mat1, tensor *mat2, tensor *mask)
+{
+	tensor *a = is_sparse(mat1) ? kernel_sparse_to_dense(mat1, TENSOR_DTYPE_NONE) :
+				      tensor_get(mat1);
+	tensor *b = !a		    ? NULL :
+		    is_sparse(mat2) ? kernel_sparse_to_dense(mat2, TENSOR_DTYPE_NONE) :
+				      tensor_get(mat2);
+	tensor *t = b ? kernel_sparse_sampled_mm(a, b, mask) : NULL;
+
+	tensor_put(a);
+	tensor_put(b);
+	return t;
+}
+
 /* Elements of mat1 @ mat2 at the indices of mask: the gradient of a sparse factor. The mask is
  * coalesced first, because duplicate indices would count twice. */
 tensor *kernel_sparse_sampled_mm(tensor *mat1, tensor *mat2, tensor *mask)
 {
 	tensor *coo, *t, *csr;
 
+	if (is_sparse(mask) && (is_sparse(mat1) || is_sparse(mat2)))
+		return sampled_of_sparse(mat1, mat2, mask);
 	if (!is_sparse(mask) || is_sparse(mat1) || is_sparse(mat2) || mat1->ndim != 2 ||
 	    mat2->ndim != 2 || mask->ndim != 2 || sparse_of(mask)->sparse_dim != 2 ||
 	    mat1->sizes[1] != mat2->sizes[0] || mask->sizes[0] != mat1->sizes[0] ||
 	    mask->sizes[1] != mat2->sizes[1] || mat1->dtype != mat2->dtype)
 		return tensor_fail_null(EINVAL,
-					"_sparse_sampled_mm: strided matrices [m, k] and [k, n] "
+					"_sparse_sampled_mm: matrices [m, k] and [k, n] "
 					"of one dtype and a sparse mask [m, n] are needed, got "
 					"%s, %s and %s",
 					SHAPE_STR(mat1), SHAPE_STR(mat2), SHAPE_STR(mask));

@@ -387,6 +387,15 @@ static tensor *through_sparse_mm(tensor *const *in, void *ctx)
 	return tensor_sum(tensor_mul(p, p));
 }
 
+/* The gradient of each factor is at its indices, though both are sparse. */
+static tensor *through_sparse_factors(tensor *const *in, void *ctx)
+{
+	tensor *s = tensor_coalesce(tensor_sparse_coo_tensor(indices, in[0], TENSOR_INTS(2, 3)));
+	tensor *p = tensor__sparse_mm(s, tensor_t(tensor_neg(s)));
+
+	return tensor_sum(tensor_to_dense(tensor_mul(p, p)));
+}
+
 /* in[0], dense, at the indices of a mask, whose values in[1] are not read. */
 static tensor *through_mask(tensor *const *in, void *ctx)
 {
@@ -414,6 +423,8 @@ static void gradients_reach_the_values(void **state)
 		assert_done(gradcheck(through_csr, NULL, TENSOR_LIST(w, x), 1e-6, 1e-5, 1e-5));
 		assert_done(gradcheck(through_sums, NULL, TENSOR_LIST(v), 1e-6, 1e-5, 1e-5));
 		assert_done(gradcheck(through_sparse_mm, NULL, TENSOR_LIST(v), 1e-6, 1e-5, 1e-5));
+		assert_done(
+			gradcheck(through_sparse_factors, NULL, TENSOR_LIST(v), 1e-6, 1e-5, 1e-5));
 		assert_done(gradcheck(through_mask, NULL, TENSOR_LIST(d, v), 1e-6, 1e-5, 1e-5));
 		assert_done(gradgradcheck(through_mask, NULL, TENSOR_LIST(d, v), 1e-6, 1e-5, 1e-5));
 		assert_done(gradcheck(through_conversions, NULL, TENSOR_LIST(x), 1e-6, 1e-5, 1e-5));
