@@ -128,6 +128,21 @@ int op_unary(const struct tensor_op *op, tensor **out, tensor *self)
 	return pointwise_unary(op, op->kernels, out, self, NULL);
 }
 
+/*
+ * The operand self. In place on a device, a result that is computed apart begins as a copy of self, which the kernel reads: one
+ * that refuses a value later than in the call then writes nothing, and self keeps its values.
+ */
+static int operand_init_self(struct operand *a, tensor *self, enum tensor_dtype dtype,
+			     const struct op_output *o)
+{
+	if (likely(o->given != self || o->t == self || o->t->dtype != dtype) ||
+	    self->device.type == TENSOR_CPU)
+		return operand_init(a, self, dtype, o->t);
+	a->owned = NULL;
+	a->t = o->t;
+	return operand_copy(o->t, self);
+}
+
 int pointwise_binary(const struct tensor_op *op, const struct tensor_kernel_table *kernels,
 		     tensor **out, tensor *self, tensor *other,
 		     const struct pointwise_params *params)
@@ -154,7 +169,7 @@ int pointwise_binary(const struct tensor_op *op, const struct tensor_kernel_tabl
 	if (output_begin(op, &o, *out, dtype, sizes, ndim, inputs, 2) < 0)
 		return error_code();
 	a[1].owned = NULL;
-	err = operand_init(&a[0], self, common, o.t);
+	err = operand_init_self(&a[0], self, common, &o);
 	if (!err)
 		err = operand_init(&a[1], other, common, o.t);
 	if (!err)
@@ -343,7 +358,8 @@ int pointwise_nary(const struct tensor_op *op, const struct tensor_kernel_table 
 		enum tensor_dtype dtype = arg[i].dtype ? arg[i].dtype : common;
 
 		if (arg[i].t) {
-			err = operand_init(&a[i], arg[i].t, dtype, o.t);
+			err = i ? operand_init(&a[i], arg[i].t, dtype, o.t) :
+				  operand_init_self(&a[i], arg[i].t, dtype, &o);
 			continue;
 		}
 		err = check_real_scalar(op, arg[i].s, dtype);

@@ -180,6 +180,42 @@ static void divisions_by_zero_in_place_change_nothing(void **state)
 		}
 }
 
+/* In place, but computed apart: in another dtype, or of a divisor that shares memory. */
+static void divisions_computed_apart_change_nothing(void **state)
+{
+	static tensor *(*const in_place[])(tensor *, tensor *) = { tensor_remainder_, tensor_fmod_,
+								   floor_divide_ };
+
+	NEED_DEVICE();
+	for (size_t i = 0; i < ARRAY_SIZE(in_place); i++)
+		tensor_scope {
+			tensor *a = ok(tensor_to(iota(1, TENSOR_SHAPE(9, 9)), OF(TENSOR_I16))),
+			       *g = on_cuda(a);
+			tensor *y = on_cuda(ok(tensor_to(iota(0, TENSOR_SHAPE(9)), I64)));
+			tensor *b = ok(tensor_to(iota(0, TENSOR_SHAPE(9, 9)), I64)),
+			       *h = on_cuda(b);
+			tensor *good = ok(tensor_add_scalar(y, S(1)));
+
+			ok(in_place[i](g, y));
+			expect_late("integer division by zero", EDOM);
+			ok(in_place[i](tensor_transpose(g, 0, 1), y));
+			expect_late("integer division by zero", EDOM);
+			assert_near(g, a, 0);
+			ok(in_place[i](h, tensor_transpose(h, 0, 1)));
+			expect_late("integer division by zero", EDOM);
+			ok(in_place[i](h, tensor_select(h, 0, 0)));
+			expect_late("integer division by zero", EDOM);
+			assert_near(h, b, 0);
+			ok(in_place[i](tensor_transpose(g, 0, 1), good));
+			ok(in_place[i](h, tensor_select(h, 0, 1)));
+			assert_done(tensor_cuda_synchronize(0));
+			ok(in_place[i](tensor_transpose(a, 0, 1), tensor_to(good, CPU)));
+			ok(in_place[i](b, tensor_select(b, 0, 1)));
+			assert_near(g, a, 0);
+			assert_near(h, b, 0);
+		}
+}
+
 /* ---- which call reports ---- */
 
 static void refuse(tensor *g)
@@ -325,6 +361,31 @@ static void calls_that_wait_for_checks_fail_themselves(void **state)
 	}
 }
 
+/* The log and what was read from it are full of late errors, which ran before the call or wait in its stream. */
+static void a_call_that_waits_fails_beside_many_late_errors(void **state)
+{
+	NEED_DEVICE();
+	for (int n = 31; n < 100; n += 1 + n % 33)
+		tensor_scope {
+			tensor *g = on_cuda(pseudo_random(TENSOR_SHAPE(4, 2), TENSOR_F32));
+			tensor *past = indices(TENSOR_SHAPE(1), (int64_t[]){ 5 });
+			tensor *own = indices(TENSOR_SHAPE(1), (int64_t[]){ 9 });
+			char more[32];
+
+			for (int i = 0; i < n; i++)
+				ok(tensor_index_select(g, 0, past));
+			tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_WAIT);
+			assert_fails(tensor_index_select(g, 0, own), ERANGE, "index 9");
+			assert_fails(tensor_index_select(g, 0, own), ERANGE, "index 9");
+			ok(tensor_index_select(g, 0, indices(TENSOR_SHAPE(1), (int64_t[]){ 3 })));
+			tensor_cuda_set_checks(TENSOR_CUDA_CHECKS_LATE);
+			assert_fails(tensor_cuda_synchronize(0), ERANGE, "index 5");
+			snprintf(more, sizeof(more), ", and %d more;", n - 1);
+			assert_contains(tensor_last_error()->text, more);
+			assert_done(tensor_cuda_synchronize(0));
+		}
+}
+
 /* ---- graphs ---- */
 
 static void replays_of_divisions_are_checked(void **state)
@@ -362,12 +423,14 @@ int main(void)
 		cmocka_unit_test(other_operators_report_late),
 		cmocka_unit_test(refused_writes_change_nothing),
 		cmocka_unit_test(divisions_by_zero_in_place_change_nothing),
+		cmocka_unit_test(divisions_computed_apart_change_nothing),
 		cmocka_unit_test(calls_that_wait_report),
 		cmocka_unit_test(a_trim_reports),
 		cmocka_unit_test(the_first_error_is_reported_with_the_number_of_others),
 		cmocka_unit_test(the_value_is_that_of_the_lowest_position),
 		cmocka_unit_test(a_backward_reports_late),
 		cmocka_unit_test(calls_that_wait_for_checks_fail_themselves),
+		cmocka_unit_test(a_call_that_waits_fails_beside_many_late_errors),
 		cmocka_unit_test(replays_of_divisions_are_checked),
 	};
 

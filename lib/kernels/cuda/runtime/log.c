@@ -130,6 +130,23 @@ static void set_pending(struct pending *p, int n)
 	__atomic_store_n(&p->n, n, __ATOMIC_RELAXED);
 }
 
+/* Late errors beyond the entries are counted. An error for which a call waits takes the place of the last late one. */
+static void keep_locked(struct pending *p, const struct log_refused *r)
+{
+	int at = p->n;
+
+	if (at < CUDA_LOG_ENTRIES) {
+		p->entry[at] = *r;
+		set_pending(p, at + 1);
+		return;
+	}
+	while (r->check & LOG_WAITS && --at > 0 && p->entry[at].check & LOG_WAITS)
+		;
+	if (r->check & LOG_WAITS)
+		p->entry[at] = *r;
+	p->more++;
+}
+
 /* Empties the log. */
 static void collect_locked(int device)
 {
@@ -137,14 +154,11 @@ static void collect_locked(int device)
 	struct cuda_log *l = &logs[device].log;
 	const unsigned long long head = __atomic_load_n(&l->head, __ATOMIC_ACQUIRE);
 	const unsigned long long lost = __atomic_load_n(&l->lost, __ATOMIC_RELAXED);
+	struct log_refused r;
 
 	for (unsigned long long i = l->tail; i < head; i++) {
-		if (p->n == CUDA_LOG_ENTRIES) {
-			p->more++;
-			continue;
-		}
-		read_entry(&l->entry[i % CUDA_LOG_ENTRIES], &p->entry[p->n]);
-		set_pending(p, p->n + 1);
+		read_entry(&l->entry[i % CUDA_LOG_ENTRIES], &r);
+		keep_locked(p, &r);
 	}
 	p->more += lost - p->lost;
 	__atomic_store_n(&p->lost, lost, __ATOMIC_RELAXED);
