@@ -38,6 +38,8 @@ struct report_log {
 					  const cuda_refused &r)
 	{
 		const unsigned long long n = l->head;
+		const unsigned long long room =
+			CUDA_LOG_ENTRIES - (check & LOG_WAITS ? 0 : CUDA_LOG_RESERVED);
 
 		for (unsigned long long i = n > CUDA_LOG_ENTRIES ? n - CUDA_LOG_ENTRIES : 0; i < n;
 		     i++) {
@@ -49,7 +51,7 @@ struct report_log {
 				write(e, check, r);
 			return;
 		}
-		if (n - l->tail >= CUDA_LOG_ENTRIES) {
+		if (n - l->tail >= room) {
 			l->lost = l->lost + (l->last_lost != check);
 			l->last_lost = check;
 			return;

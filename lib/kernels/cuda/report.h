@@ -11,6 +11,10 @@
 #include <stdint.h>
 
 #define CUDA_LOG_ENTRIES 32
+#define CUDA_LOG_RESERVED \
+	8 /* entries that late checks do not take: one for each thread whose call waits for its check */
+/* A bit of the number of a check: the call that made it waits, and alone reports it. */
+#define LOG_WAITS 1ull
 
 enum cuda_refusal {
 	CUDA_BAD_INDEX,	      /* value: the index, limit: the size of its dimension */

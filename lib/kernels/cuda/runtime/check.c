@@ -83,20 +83,10 @@ static int open_captured(const struct cuda_call *c, struct cuda_check *k)
 	return k->report.flag ? clear_flag(c, k) : -tensor_last_error()->code;
 }
 
-/* Empties the log for a check with LOG_WAITS. Late checks that are queued before it would fill the log again. */
-static int make_room(const struct cuda_call *c)
-{
-	struct log_refused unused;
-	int err = cuda_drain(c);
-
-	if (!err)
-		log_take_own(c->device, LOG_WAITS, &unused);
-	return err;
-}
-
 int cuda_check_open(const struct cuda_call *c, struct cuda_check *k, bool flag)
 {
 	static _Atomic unsigned long long checks;
+	struct log_refused unused;
 	void *data = NULL;
 	int err = 0;
 
@@ -110,10 +100,10 @@ int cuda_check_open(const struct cuda_call *c, struct cuda_check *k, bool flag)
 	k->waits = tensor_cuda_checks() == TENSOR_CUDA_CHECKS_WAIT;
 	k->report.log = log_mapped(c->device);
 	k->report.check = 2 * (atomic_fetch_add(&checks, 1) + 1) + (k->waits ? LOG_WAITS : 0);
-	if (k->waits)
-		err = make_room(c);
-	if (err || !flag)
-		return err;
+	if (k->waits) /* the reserved entries are free for this check */
+		log_take_own(c->device, LOG_WAITS, &unused);
+	if (!flag)
+		return 0;
 	err = cuda_scratch(c, sizeof(*k->report.flag), &data);
 	k->report.flag = data;
 	if (!err)

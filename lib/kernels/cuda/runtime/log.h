@@ -5,9 +5,6 @@
 
 #include "kernels/cuda/cuda.h"
 
-#define LOG_WAITS \
-	1ull /* a bit of the number of a check: the call that made it waits, and alone reports it */
-
 struct log_refused {
 	unsigned long long check; /* its number */
 	struct cuda_refused refused;
