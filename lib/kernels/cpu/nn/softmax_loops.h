@@ -375,7 +375,7 @@ static inline V F(term)(V g, V y, bool log)
 }
 
 static inline __attribute__((always_inline)) T F(gradient_sum)(const T *g, const T *y, int64_t n,
-								bool log)
+							       bool log)
 {
 	V a = { 0 }, b = a, c = a, d = a;
 	int64_t i = 0;
@@ -401,7 +401,8 @@ static inline V F(gradient_vector)(V g, V y, T sum, bool log)
 	return log ? (V)(g - EXP(y) * sum) : (V)((g - sum) * y);
 }
 
-static inline __attribute__((always_inline)) void F(gradient)(T *out, const T *g, const T *y, int64_t n, T sum, bool log)
+static inline __attribute__((always_inline)) void F(gradient)(T *out, const T *g, const T *y,
+							      int64_t n, T sum, bool log)
 {
 	int64_t i = 0;
 

@@ -95,8 +95,7 @@ static inline vec_u32 vec_round_bf16(vec_f32 v)
 	__m512i rounded = (__m512i)(u + 0x7fff);
 
 	rounded = _mm512_mask_sub_epi32(rounded, odd, rounded, _mm512_set1_epi32(-1));
-	return (vec_u32)_mm512_mask_or_epi32(rounded, nan, (__m512i)u,
-					     _mm512_set1_epi32(0x400000));
+	return (vec_u32)_mm512_mask_or_epi32(rounded, nan, (__m512i)u, _mm512_set1_epi32(0x400000));
 #else
 	vec_u32 rounded = u + 0x7fff + (u >> 16 & 1), nan = (vec_u32)(v != v);
 
@@ -114,8 +113,7 @@ static inline vec_reduced_float vec_to_bf16(vec_f32 v)
  * 2 * VEC_F32 adjacent bf16 as a vector of words: the elements with even numbers are the lower halves, those with odd
  * numbers the upper ones. No conversion moves bits between lanes.
  */
-typedef uint32_t vec_bf16_words
-	__attribute__((vector_size(VEC_BYTES), aligned(2), may_alias));
+typedef uint32_t vec_bf16_words __attribute__((vector_size(VEC_BYTES), aligned(2), may_alias));
 
 static inline vec_f32 vec_even_bf16(vec_bf16_words w)
 {

@@ -183,21 +183,21 @@ vec_rows_repeated_bf16(char *const *data, const int64_t *s0, const int64_t *s1, 
 #define BF16_SOME(p) vec_from_bf16(vec_load_reduced_float(p + i, some))
 #define BF16_VX(OF)  vec_f32 x = OF(px)
 #define BF16_VXY(OF) vec_f32 x = OF(px), y = OF(py)
-#define BF16_WORDS(po, n, INPUTS, EXPR)                                                     \
-	{                                                                                   \
-		int64_t i = 0;                                                              \
-		for (; i + 2 * VEC_F32 <= n; i += 2 * VEC_F32) {                            \
-			vec_f32 even, odd;                                                  \
-			BF16_RESULT(even, INPUTS(BF16_EVEN), EXPR);                         \
-			BF16_RESULT(odd, INPUTS(BF16_ODD), EXPR);                           \
-			*(vec_bf16_words *)(po + i) = vec_join_bf16(even, odd);             \
-		}                                                                           \
-		for (int64_t some; i < n; i += some) {                                      \
-			vec_f32 v;                                                          \
-			some = n - i < VEC_F32 ? n - i : VEC_F32;                           \
-			BF16_RESULT(v, INPUTS(BF16_SOME), EXPR);                            \
-			vec_store_reduced_float(po + i, vec_to_bf16(v), some);              \
-		}                                                                           \
+#define BF16_WORDS(po, n, INPUTS, EXPR)                                         \
+	{                                                                       \
+		int64_t i = 0;                                                  \
+		for (; i + 2 * VEC_F32 <= n; i += 2 * VEC_F32) {                \
+			vec_f32 even, odd;                                      \
+			BF16_RESULT(even, INPUTS(BF16_EVEN), EXPR);             \
+			BF16_RESULT(odd, INPUTS(BF16_ODD), EXPR);               \
+			*(vec_bf16_words *)(po + i) = vec_join_bf16(even, odd); \
+		}                                                               \
+		for (int64_t some; i < n; i += some) {                          \
+			vec_f32 v;                                              \
+			some = n - i < VEC_F32 ? n - i : VEC_F32;               \
+			BF16_RESULT(v, INPUTS(BF16_SOME), EXPR);                \
+			vec_store_reduced_float(po + i, vec_to_bf16(v), some);  \
+		}                                                               \
 	}
 #define VEC_LOOP_1_BF16(NAME, DECL, EXPR)                                          \
 	static void NAME##_bf16_block(void *out, const void *const *in, int64_t n, \
