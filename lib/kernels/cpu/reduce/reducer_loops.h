@@ -95,11 +95,10 @@ static void F(rows)(void *acc, const char *p, int64_t rows, int64_t rs, int64_t 
 /* The result of n contiguous elements. */
 static A F(short_line)(const T *p, int64_t n)
 {
-	A sum;
+	A sum = (IDENTITY);
 
 	if (n >= F(lanes))
 		return F(dense_line)((const char *)p, n);
-	F(clear)(&sum, 1);
 	for (int64_t i = 0; i < n; i++)
 		sum = F(op)(sum, F(get)(p[i]));
 	return sum;
@@ -109,9 +108,8 @@ static A F(short_line)(const T *p, int64_t n)
 static A F(strided_line)(const char *p, int64_t n, int64_t s)
 {
 	T e[CHUNK_ROWS * CHUNK_COLS];
-	A sum;
+	A sum = (IDENTITY);
 
-	F(clear)(&sum, 1);
 	for (int64_t m; n > 0; n -= m, p += m * s) {
 		m = n < CHUNK_ROWS * CHUNK_COLS ? n : CHUNK_ROWS * CHUNK_COLS;
 		if (s == 2 * sizeof(T)) /* vectorized */
